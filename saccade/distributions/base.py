@@ -1,0 +1,87 @@
+"""What a distribution over positions is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+class Distribution:
+    """A distribution over z, written as an indicator over keys: (*batch, queries, keys).
+
+    One position picked is a one-hot row, a subset has several ones, nothing picked is a row of zeros, and a row with
+    no attendable key always gives zeros. So the mean of samples is the marginals, for every member.
+
+    Members are frozen dataclasses whose tensors have the queries on their last axis but one.
+    """
+
+    training: bool = False
+    """Whether the selection was in training mode: then `draw` samples, otherwise it takes the mode."""
+
+    @property
+    def marginals(self) -> Tensor:
+        """P(z_j = 1), the attention weights: (*batch, queries, keys)."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Tensor:
+        """The most probable z."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Tensor:
+        """bool: the positions that may be picked."""
+        return self.marginals > 0
+
+    def sample(self, n: int | None = None) -> Tensor:
+        """One z, or `n` of them on a new first axis; no gradient flows through it."""
+        raise NotImplementedError
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """(*batch, queries): log P(z); -inf where z cannot be."""
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """(*batch, queries): in nats."""
+        raise NotImplementedError
+
+    @property
+    def coefficients(self) -> Tensor:
+        """What an expectation multiplies the values by: the marginals, unless values are read through a basis."""
+        return self.marginals
+
+    @cached_property
+    def draw(self) -> Tensor:
+        """The z that this reading took: a sample in training, the mode otherwise; the same at every look."""
+        return self.sample() if self.training else self.mode
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        """Joins the distributions of consecutive queries."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        fields = {}
+        for field in dataclasses.fields(first):  # type: ignore[arg-type]
+            values = [getattr(part, field.name) for part in parts]
+            fields[field.name] = torch.cat(values, dim=-2) if isinstance(values[0], Tensor) else values[0]
+        joined = type(first)(**fields)
+        if "draw" in vars(first):
+            vars(joined)["draw"] = torch.cat([part.draw for part in parts], dim=-2)
+        return joined
+
+
+def one_hot(index: Tensor, size: int, like: Tensor) -> Tensor:
+    """Indicator rows (*index, size) in the dtype of `like`."""
+    return torch.zeros(*index.shape, size, dtype=like.dtype, device=like.device).scatter(-1, index.unsqueeze(-1), 1.0)
+
+
+def plogp(p: Tensor) -> Tensor:
+    """p log p with 0 log 0 = 0, in the value and in the gradient."""
+    positive = p > 0
+    return torch.where(positive, p * torch.where(positive, p, 1.0).log(), 0.0)

@@ -1,0 +1,237 @@
+"""Masks: bool, True = may be attended, broadcastable to (*batch, queries, keys).
+
+A mask is a bool tensor or a predicate of this module; both combine with `&`, `|` and `~`:
+
+    mask = masks.from_lengths(lengths) & masks.causal() & masks.window(64)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class Mask:
+    """A mask that is made into a tensor when the numbers of queries and keys are known."""
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        """The bool tensor, broadcastable to (*batch, queries, keys)."""
+        raise NotImplementedError
+
+    def grow(self, keys: int, by: int) -> Mask:
+        """The mask after `by` attendable keys were appended to `keys` keys."""
+        return self
+
+    def index(self, rows: Tensor) -> Mask:
+        """The mask of the chosen batch rows, for beam search."""
+        return self
+
+    def across_heads(self, query_dims: int) -> Mask:
+        """The same mask for every head: a heads dimension is added before (queries, keys)."""
+        return self
+
+    def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
+        """(*batch, keys): the keys that some query may attend, where that does not depend on the query."""
+        return None
+
+    def __and__(self, other: Mask | Tensor) -> Mask:
+        return _Combined(torch.logical_and, self, as_mask(other))
+
+    def __or__(self, other: Mask | Tensor) -> Mask:
+        return _Combined(torch.logical_or, self, as_mask(other))
+
+    __rand__ = __and__
+    __ror__ = __or__
+
+    def __invert__(self) -> Mask:
+        return _Inverted(self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Causal(Mask):
+    offset: int | None
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        offset = keys - queries if self.offset is None else self.offset
+        return _position(queries, device).unsqueeze(-1) + offset >= _position(keys, device)
+
+
+@dataclass(frozen=True, eq=False)
+class _Window(Mask):
+    left: int
+    right: int
+    offset: int | None
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        offset = keys - queries if self.offset is None else self.offset
+        distance = _position(keys, device) - (_position(queries, device).unsqueeze(-1) + offset)
+        return (distance >= -self.left) & (distance <= self.right)
+
+
+@dataclass(frozen=True, eq=False)
+class _Lengths(Mask):
+    lengths: Tensor
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        lengths = self.lengths.to(device) if device is not None else self.lengths
+        return _position(keys, lengths.device) < lengths[..., None, None]
+
+    def grow(self, keys: int, by: int) -> Mask:
+        return _Given(self.tensor(1, keys)).grow(keys, by)
+
+    def index(self, rows: Tensor) -> Mask:
+        return _Lengths(self.lengths[rows])
+
+    def across_heads(self, query_dims: int) -> Mask:
+        return _Lengths(self.lengths.unsqueeze(-1))
+
+    def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
+        return self.tensor(1, keys, device).squeeze(-2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Given(Mask):
+    given: Tensor
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        return self.given if device is None else self.given.to(device)
+
+    def grow(self, keys: int, by: int) -> Mask:
+        given = self.given.expand(*self.given.shape[:-1], keys) if self.given.shape[-1] == 1 else self.given
+        return _Given(torch.cat([given, given.new_ones(*given.shape[:-1], by)], dim=-1))
+
+    def index(self, rows: Tensor) -> Mask:
+        return self if self.given.dim() < 3 or self.given.shape[0] == 1 else _Given(self.given[rows])
+
+    def across_heads(self, query_dims: int) -> Mask:
+        if self.given.dim() > query_dims:  # it has a heads dimension already
+            return self
+        return self if self.given.dim() <= 2 else _Given(self.given.unsqueeze(-3))
+
+    def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
+        if self.given.dim() >= 2 and self.given.shape[-2] != 1:
+            return None
+        given = self.tensor(1, keys, device)
+        return (given if given.dim() < 2 else given.squeeze(-2)).expand(*given.shape[:-2], keys)
+
+
+@dataclass(frozen=True, eq=False)
+class _Combined(Mask):
+    combine: Callable[[Tensor, Tensor], Tensor]
+    left: Mask
+    right: Mask
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        if device is None:
+            devices = [m.lengths.device for m in (self.left, self.right) if isinstance(m, _Lengths)]
+            devices += [m.given.device for m in (self.left, self.right) if isinstance(m, _Given)]
+            device = devices[0] if devices else None
+        return self.combine(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
+
+    def grow(self, keys: int, by: int) -> Mask:
+        return _Combined(self.combine, self.left.grow(keys, by), self.right.grow(keys, by))
+
+    def index(self, rows: Tensor) -> Mask:
+        return _Combined(self.combine, self.left.index(rows), self.right.index(rows))
+
+    def across_heads(self, query_dims: int) -> Mask:
+        return _Combined(self.combine, self.left.across_heads(query_dims), self.right.across_heads(query_dims))
+
+    def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
+        left, right = self.left.over_keys(keys, device), self.right.over_keys(keys, device)
+        if left is not None and right is not None:
+            return self.combine(left, right)
+        if self.combine is torch.logical_and:  # the half that is known still rules keys out
+            return left if right is None else right
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Inverted(Mask):
+    inner: Mask
+
+    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+        return ~self.inner.tensor(queries, keys, device)
+
+    def grow(self, keys: int, by: int) -> Mask:
+        raise ValueError("An inverted mask cannot grow with its memory: give the mask as a tensor, or without `~`.")
+
+    def index(self, rows: Tensor) -> Mask:
+        return _Inverted(self.inner.index(rows))
+
+    def across_heads(self, query_dims: int) -> Mask:
+        return _Inverted(self.inner.across_heads(query_dims))
+
+    def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
+        inner = self.inner.over_keys(keys, device)
+        return None if inner is None or not isinstance(self.inner, _Lengths | _Given) else ~inner
+
+
+def causal(*, offset: int | None = None) -> Mask:
+    """Query i may attend keys up to position i + offset.
+
+    By default the last query is aligned with the last key (offset = keys - queries), so that one query read
+    against a growing memory sees all of it, and as many queries as keys see the usual lower triangle.
+    """
+    return _Causal(offset)
+
+
+def window(left: int, right: int | None = None, *, offset: int | None = None) -> Mask:
+    """Keys from `left` positions before the query to `right` after it (`right` defaults to `left`)."""
+    right = left if right is None else right
+    if left < 0 or right < 0:
+        raise ValueError(f"masks.window needs sizes of 0 or more, got left={left}, right={right}.")
+    return _Window(left, right, offset)
+
+
+def from_lengths(lengths: Tensor | Sequence[int]) -> Mask:
+    """The first `lengths` keys of each batch row; lengths (*batch,) of whole numbers."""
+    lengths = torch.as_tensor(lengths)
+    if lengths.dtype == torch.bool or lengths.is_floating_point():
+        raise TypeError(f"lengths must hold whole numbers, got {lengths.dtype}; use lengths.long().")
+    if bool((lengths < 0).any()):
+        raise ValueError(f"lengths must be 0 or more, got {int(lengths.min())}.")
+    return _Lengths(lengths)
+
+
+def as_mask(mask: Tensor | Mask) -> Mask:
+    """A predicate as it is, a bool tensor wrapped; anything else is refused with the fix."""
+    if isinstance(mask, Mask):
+        return mask
+    return _Given(check_mask(mask))
+
+
+def check_mask(mask: Tensor) -> Tensor:
+    """The mask itself if it is a bool tensor; otherwise an error that says how to make it one."""
+    if not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a bool tensor or one of saccade.masks, got {type(mask).__name__}.")
+    if mask.dtype != torch.bool:
+        fix = (
+            "an additive mask of 0 and -inf becomes `mask == 0`, a mask of ones and zeros `mask.bool()`"
+            if mask.is_floating_point()
+            else "use `mask.bool()` if 1 means may be attended, `mask == 0` if 1 means padding"
+        )
+        raise TypeError(f"mask must be bool, True = may be attended, got {mask.dtype}: {fix}.")
+    return mask
+
+
+def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> Tensor | None:
+    """The mask as a tensor, checked to broadcast to (*batch, queries, keys)."""
+    if mask is None:
+        return None
+    tensor = mask.tensor(queries, keys, device)
+    full = (*batch, queries, keys)
+    ours = (1,) * (len(full) - tensor.dim()) + tuple(tensor.shape)
+    if len(ours) != len(full) or any(have not in (1, want) for have, want in zip(ours, full, strict=True)):
+        fix = "A mask over keys alone is written mask[:, None, :] or masks.from_lengths(lengths)."
+        raise ValueError(
+            f"mask of shape {tuple(tensor.shape)} does not broadcast to (*batch, queries, keys) = {full}. {fix}"
+        )
+    return tensor
+
+
+def _position(size: int, device: torch.device | str | None) -> Tensor:
+    return torch.arange(size, device=device)

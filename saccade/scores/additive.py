@@ -1,0 +1,40 @@
+"""Additive score."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from saccade.kernels.additive import additive_scores
+from saccade.scores.base import Prepared, Score, check_features, scores
+
+
+@scores.register("additive")
+class AdditiveScore(Score):
+    r"""Compares query and key through one hidden layer.
+
+    .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j + b)
+
+    In the paper q_i is the decoder state s_{i-1} and k_j the annotation h_j; b is used with `bias=True`.
+
+    Shapes:
+        query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).
+
+    Reference:
+        Bahdanau et al. (2015), arXiv:1409.0473, appendix A.1.2; W, U, v are W_a, U_a, v_a.
+    """
+
+    def __init__(self, *, query_dim: int, key_dim: int, hidden_dim: int, bias: bool = False) -> None:
+        super().__init__()
+        self.query_dim = query_dim
+        self.key_dim = key_dim
+        self.query_proj = nn.Linear(query_dim, hidden_dim, bias=False)
+        self.key_proj = nn.Linear(key_dim, hidden_dim, bias=bias)
+        self.hidden_proj = nn.Linear(hidden_dim, 1, bias=False)
+
+    def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
+        check_features(keys, self.key_dim, "keys", self, "key_dim")
+        return self.key_proj(keys)
+
+    def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
+        check_features(query, self.query_dim, "query", self, "query_dim")
+        return additive_scores(self.query_proj(query), prepared, self.hidden_proj.weight.squeeze(0))

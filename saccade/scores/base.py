@@ -1,0 +1,107 @@
+"""What a score is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from torch import Tensor, nn
+
+from saccade.registry import Registry
+
+if TYPE_CHECKING:
+    from saccade.selections.base import Selection
+
+Prepared = Any
+"""What `prepare` returns: a tensor, or nested tuples of tensors, each with the keys on its last axis but one."""
+
+
+class DotProduct(NamedTuple):
+    """Scores as `scale * query @ keys^T + bias`: the form that fused kernels take."""
+
+    query: Tensor
+    keys: Tensor
+    scale: float
+    bias: Tensor | None = None
+
+    def scores(self) -> Tensor:
+        scores = self.scale * (self.query @ self.keys.transpose(-1, -2))
+        return scores if self.bias is None else scores + self.bias
+
+
+class Score(nn.Module):
+    """How well a query matches a key: (*batch, queries, keys), neither masked nor normalised.
+
+    A new score writes `compare`, and `prepare` if part of the work depends on the keys alone. A score that
+    remembers earlier steps is `stateful` and also writes `begin` and `advance`; it compares one query at a time.
+    """
+
+    stateful: bool = False
+    """Whether a step's scores depend on the steps before it."""
+
+    pairwise: bool = True
+    """Whether the score of a pair depends on that query and that key alone, so that keys may be scored in parts."""
+
+    feature_wise: bool = False
+    """Whether there is one score per value channel: (*batch, channels, queries, keys)."""
+
+    query_free: bool = False
+    """Whether the query is ignored, so that `attention(None, keys)` pools the keys."""
+
+    appendable: bool = True
+    """Whether keys that are appended later can be prepared by themselves."""
+
+    query_dim: int | None = None
+    key_dim: int | None = None
+
+    def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
+        """The query-independent half, computed once per memory.
+
+        Args:
+            keys: (*batch, keys, key_dim).
+            mask: (*batch, keys), True where a key may be attended; for scores that mix neighbouring keys.
+            start: the position of the first of these keys in a memory that grows.
+        """
+        return keys
+
+    def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
+        """Scores of query (*batch, queries, query_dim) against prepared keys; `state` only for stateful scores."""
+        raise NotImplementedError
+
+    def begin(self, query: Tensor, prepared: Prepared, mask: Tensor | None = None) -> Any:
+        """The state before the first step; mask (*batch, keys). The default score has none."""
+        return None
+
+    def advance(self, state: Any, weights: Tensor, query: Tensor, prepared: Prepared) -> Any:
+        """The state after a step that read `weights` (*batch, 1, keys) for `query` (*batch, 1, query_dim)."""
+        return state
+
+    def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct | None:
+        """The same scores as an inner product, where they are one."""
+        return None
+
+    def default_selection(self) -> Selection | None:
+        """The selection that `Attention` takes if none is given; None for softmax."""
+        return None
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Scores of a stateless score, or of the first step of a stateful one."""
+        prepared = self.prepare(keys)
+        return self.compare(query, prepared, self.begin(query, prepared))
+
+    def __add__(self, other: Score) -> Score:
+        from saccade.scores.sum import SumScore
+
+        return SumScore(scores=[self, other])
+
+
+scores: Registry[Score] = Registry("score")
+
+
+def check_features(tensor: Tensor, expected: int | None, argument: str, owner: object, parameter: str) -> None:
+    """Refuses a tensor whose last axis is not `expected`, naming the argument and the fix."""
+    if expected is not None and tensor.shape[-1] != expected:
+        raise ValueError(
+            f"{argument} of shape {tuple(tensor.shape)} has {tensor.shape[-1]} features, but "
+            f"{type(owner).__name__} was built with {parameter}={expected}: build it with "
+            f"{parameter}={tensor.shape[-1]}, or pass {argument} with {expected} features."
+        )

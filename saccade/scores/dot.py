@@ -1,0 +1,34 @@
+"""Dot-product score."""
+
+from torch import Tensor
+
+from saccade.scores.base import DotProduct, Prepared, Score, scores
+
+
+@scores.register("dot")
+class DotScore(Score):
+    r"""Compares query and key by their inner product.
+
+    .. math:: s_{ij} = q_i^\top k_j
+
+    Shapes:
+        query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys).
+
+    Reference:
+        Luong et al. (2015), arXiv:1508.04025, section 3.1, "dot": q_i is the decoder state h_t, k_j the source
+        state \bar h_s.
+    """
+
+    def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
+        if query.shape[-1] != prepared.shape[-1]:
+            raise ValueError(
+                f"{type(self).__name__} needs queries and keys of one size, got query {tuple(query.shape)} and keys "
+                f"{tuple(prepared.shape)}: project one of them, or use BilinearScore."
+            )
+        return DotProduct(query, prepared, self.scale(query))
+
+    def scale(self, query: Tensor) -> float:
+        return 1.0
+
+    def compare(self, query: Tensor, prepared: Prepared, state: object = None) -> Tensor:
+        return self.as_dot_product(query, prepared).scores()

@@ -1,0 +1,23 @@
+"""Scaled dot-product score."""
+
+from torch import Tensor
+
+from saccade.scores.base import scores
+from saccade.scores.dot import DotScore
+
+
+@scores.register("scaled_dot")
+class ScaledDotScore(DotScore):
+    r"""Inner product divided by the square root of its size, so that its spread does not grow with the size.
+
+    .. math:: s_{ij} = \frac{q_i^\top k_j}{\sqrt{d}}
+
+    Shapes:
+        query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys).
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.2.1; d is d_k.
+    """
+
+    def scale(self, query: Tensor) -> float:
+        return float(max(query.shape[-1], 1) ** -0.5)

@@ -1,0 +1,93 @@
+"""What a selection is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.distributions import Distribution
+from saccade.masks import check_mask
+from saccade.registry import Registry
+
+if TYPE_CHECKING:
+    from saccade.aggregations.base import Aggregation
+
+
+class Selection(nn.Module):
+    """What distribution over positions follows from the scores.
+
+    A new selection writes `select`, which applies the mask: masked keys get weight zero, and a row without any
+    attendable key gets zero weights and finite gradients. One that remembers earlier steps is `stateful`: it takes
+    all queries at once, in order, with the state before the first, and `advance` gives the state after the last.
+    """
+
+    stateful: bool = False
+    """Whether a step's distribution depends on the steps before it."""
+
+    stochastic: bool = False
+    """Whether training draws at random, so that training and evaluation differ by design."""
+
+    def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
+        """The query-independent half, where a selection looks at the keys itself (see `Score.prepare`)."""
+        return ()
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        """The distribution; scores (*batch, queries, keys), finite where `mask` (same shape) is True."""
+        raise NotImplementedError
+
+    def advance(self, state: Any, distribution: Distribution) -> Any:
+        """The state after the queries of `distribution`."""
+        return state
+
+    def default_aggregation(self) -> Aggregation | None:
+        """The aggregation that `Attention` takes if none is given; None for the expectation."""
+        return None
+
+    def forward(
+        self,
+        scores: Tensor,
+        mask: Tensor | None = None,
+        *,
+        query: Tensor | None = None,
+        prepared: Any = (),
+        state: Any = None,
+    ) -> Distribution:
+        mask = full_mask(scores, mask)
+        check_finite(scores, mask)
+        return self.select(scores, mask, query=query, prepared=prepared, state=state)
+
+
+selections: Registry[Selection] = Registry("selection")
+
+
+def full_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """The mask in the shape of the scores; no mask allows everything."""
+    if mask is None:
+        return torch.ones((), dtype=torch.bool, device=scores.device).expand(scores.shape)
+    try:
+        return check_mask(mask).expand(scores.shape)
+    except RuntimeError:
+        raise ValueError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' {tuple(scores.shape)}."
+        ) from None
+
+
+def check_finite(scores: Tensor, mask: Tensor) -> None:
+    """Refuses scores that are not finite where they may be attended.
+
+    Only on the CPU and outside compiled code: elsewhere the look would stop the device or break the graph.
+    """
+    if torch.compiler.is_compiling() or scores.device.type != "cpu":
+        return
+    # The sum is finite if all scores are: one cheap look for the usual case.
+    if bool(torch.isfinite(scores.detach().sum(dtype=torch.float64))):
+        return
+    wrong = ~torch.isfinite(scores.detach()) & mask
+    if bool(wrong.any()):
+        place = tuple(int(i) for i in wrong.nonzero()[0])
+        raise ValueError(
+            f"scores must be finite where the mask allows attention, got {scores[place].item()} at index {place}. "
+            "Positions that may not be attended belong in the mask, not in the scores; NaN comes from layers before."
+        )
