@@ -1,8 +1,10 @@
 """Saccade: every attention mechanism as a score, a selection and an aggregation."""
 
 from saccade import aggregations, masks, scores, selections
-from saccade.attention import Attention, Memory, Reading, State
+from saccade.attention import Attention
+from saccade.memory import Memory
 from saccade.multihead import MultiHead
+from saccade.reading import Reading, State
 
 __version__ = "0.1.0"
 

@@ -19,7 +19,25 @@ class Mask:
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         """The bool tensor, broadcastable to (*batch, queries, keys)."""
+        return self.block(queries, keys, slice(0, keys), device)
+
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        """The columns `part` of that tensor, without making the others."""
         raise NotImplementedError
+
+    @property
+    def depends_on_query(self) -> bool:
+        """Whether queries differ in what they may attend."""
+        return True
+
+    @property
+    def prefix(self) -> Tensor | None:
+        """(*batch,): how many keys may be attended, where those are the first ones and no others."""
+        return None
+
+    def is_causal(self, queries: int, keys: int) -> bool:
+        """Whether query i may attend the keys 0 to i and no others, as fused kernels have it built in."""
+        return False
 
     def grow(self, keys: int, by: int) -> Mask:
         """The mask after `by` attendable keys were appended to `keys` keys."""
@@ -34,7 +52,7 @@ class Mask:
         return self
 
     def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
-        """(*batch, keys): the keys that some query may attend, where that does not depend on the query."""
+        """(*batch, keys): False for keys that no query may attend; None if no such key is known."""
         return None
 
     def __and__(self, other: Mask | Tensor) -> Mask:
@@ -54,9 +72,11 @@ class Mask:
 class _Causal(Mask):
     offset: int | None
 
-    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        offset = keys - queries if self.offset is None else self.offset
-        return _position(queries, device).unsqueeze(-1) + offset >= _position(keys, device)
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        return _distance(queries, keys, part, self.offset, device) <= 0
+
+    def is_causal(self, queries: int, keys: int) -> bool:
+        return self.offset == 0 or (self.offset is None and queries == keys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +85,8 @@ class _Window(Mask):
     right: int
     offset: int | None
 
-    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        offset = keys - queries if self.offset is None else self.offset
-        distance = _position(keys, device) - (_position(queries, device).unsqueeze(-1) + offset)
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        distance = _distance(queries, keys, part, self.offset, device)
         return (distance >= -self.left) & (distance <= self.right)
 
 
@@ -75,9 +94,17 @@ class _Window(Mask):
 class _Lengths(Mask):
     lengths: Tensor
 
-    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
+    @property
+    def prefix(self) -> Tensor | None:
+        return self.lengths
+
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
         lengths = self.lengths.to(device) if device is not None else self.lengths
-        return _position(keys, lengths.device) < lengths[..., None, None]
+        return torch.arange(part.start, part.stop, device=lengths.device) < lengths[..., None, None]
+
+    @property
+    def depends_on_query(self) -> bool:
+        return False
 
     def grow(self, keys: int, by: int) -> Mask:
         return _Given(self.tensor(1, keys)).grow(keys, by)
@@ -96,8 +123,16 @@ class _Lengths(Mask):
 class _Given(Mask):
     given: Tensor
 
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        given = self.given if self.given.shape[-1] == 1 else self.given[..., part]
+        return given if device is None else given.to(device)
+
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        return self.given if device is None else self.given.to(device)
+        return self.given if device is None else self.given.to(device)  # uncut, so that a wrong size shows
+
+    @property
+    def depends_on_query(self) -> bool:
+        return self.given.dim() >= 2 and self.given.shape[-2] != 1
 
     def grow(self, keys: int, by: int) -> Mask:
         given = self.given.expand(*self.given.shape[:-1], keys) if self.given.shape[-1] == 1 else self.given
@@ -112,7 +147,7 @@ class _Given(Mask):
         return self if self.given.dim() <= 2 else _Given(self.given.unsqueeze(-3))
 
     def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
-        if self.given.dim() >= 2 and self.given.shape[-2] != 1:
+        if self.depends_on_query:
             return None
         given = self.tensor(1, keys, device)
         return (given if given.dim() < 2 else given.squeeze(-2)).expand(*given.shape[:-2], keys)
@@ -124,12 +159,16 @@ class _Combined(Mask):
     left: Mask
     right: Mask
 
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        left, right = self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device)
+        return self.combine(left, right)
+
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        if device is None:
-            devices = [m.lengths.device for m in (self.left, self.right) if isinstance(m, _Lengths)]
-            devices += [m.given.device for m in (self.left, self.right) if isinstance(m, _Given)]
-            device = devices[0] if devices else None
         return self.combine(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
+
+    @property
+    def depends_on_query(self) -> bool:
+        return self.left.depends_on_query or self.right.depends_on_query
 
     def grow(self, keys: int, by: int) -> Mask:
         return _Combined(self.combine, self.left.grow(keys, by), self.right.grow(keys, by))
@@ -153,8 +192,12 @@ class _Combined(Mask):
 class _Inverted(Mask):
     inner: Mask
 
-    def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        return ~self.inner.tensor(queries, keys, device)
+    def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        return ~self.inner.block(queries, keys, part, device)
+
+    @property
+    def depends_on_query(self) -> bool:
+        return self.inner.depends_on_query
 
     def grow(self, keys: int, by: int) -> Mask:
         raise ValueError("An inverted mask cannot grow with its memory: give the mask as a tensor, or without `~`.")
@@ -167,7 +210,7 @@ class _Inverted(Mask):
 
     def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
         inner = self.inner.over_keys(keys, device)
-        return None if inner is None or not isinstance(self.inner, _Lengths | _Given) else ~inner
+        return None if inner is None or self.depends_on_query else ~inner
 
 
 def causal(*, offset: int | None = None) -> Mask:
@@ -233,5 +276,8 @@ def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, de
     return tensor
 
 
-def _position(size: int, device: torch.device | str | None) -> Tensor:
-    return torch.arange(size, device=device)
+def _distance(queries: int, keys: int, part: slice, offset: int | None, device: torch.device | str | None) -> Tensor:
+    """(queries, part of the keys): the position of the key less that of the query."""
+    offset = keys - queries if offset is None else offset
+    query_position = torch.arange(offset, offset + queries, device=device)
+    return torch.arange(part.start, part.stop, device=device) - query_position.unsqueeze(-1)

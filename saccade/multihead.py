@@ -5,8 +5,10 @@ from dataclasses import replace
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from saccade.attention import Attention, Memory, Reading, State
+from saccade.attention import Attention
 from saccade.masks import Mask, as_mask
+from saccade.memory import Memory
+from saccade.reading import Reading, State
 from saccade.scores.base import check_features
 
 

@@ -47,10 +47,11 @@ class Registry(Generic[T]):
     def create(self, name: str, **arguments: Any) -> T:
         """An instance of the class called `name`; arguments are checked against its constructor."""
         member = self.get(name)
-        parameters = inspect.signature(member).parameters
+        parameters = constructor_parameters(member)
         for argument in arguments:
             if argument not in parameters:
-                raise TypeError(f"{self.kind} {name!r} has no argument {argument!r}.{nearest(argument, parameters)}")
+                choices = nearest(argument, parameters) if parameters else " It takes none."
+                raise TypeError(f"{self.kind} {name!r} has no argument {argument!r}.{choices}")
         missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in arguments]
         if missing:
             raise TypeError(f"{self.kind} {name!r} needs {', '.join(missing)}; its signature is {describe(member)}.")
@@ -60,8 +61,14 @@ class Registry(Generic[T]):
         return sorted(self._members.items())
 
 
+def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:
+    """What the constructor takes; nothing for a class that leaves it to `nn.Module`'s `*args, **kwargs`."""
+    parameters = inspect.signature(member).parameters.values()
+    return {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
 def describe(member: type) -> str:
     """`Name(argument, argument=default)` for help and error messages."""
-    parameters = inspect.signature(member).parameters.values()
+    parameters = constructor_parameters(member).values()
     shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
     return f"{member.__name__}({', '.join(shown)})"

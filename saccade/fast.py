@@ -1,0 +1,170 @@
+"""Fast paths of `Attention.read`: each gives what `read_plain` gives, or None where it does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+from saccade import masks
+from saccade.aggregations import Expectation
+from saccade.distributions import Categorical, Distribution
+from saccade.kernels.online import online_softmax
+from saccade.kernels.window import gather_keys
+from saccade.memory import Memory
+from saccade.reading import Reading, State
+from saccade.scores import DotProduct
+from saccade.selections import Softmax, softmax
+from saccade.selections.local import LocalSelection
+
+if TYPE_CHECKING:
+    from saccade.attention import Attention
+
+
+def read_fast(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+    """The reading of a stateless score by the first path that applies."""
+    if type(attention.aggregation) is not Expectation or attention.score.feature_wise:
+        return None
+    if isinstance(attention.selection, LocalSelection):
+        return _read_window(attention, attention.selection, query, memory, state)
+    if isinstance(attention.selection, Softmax) and attention.selection.plain:
+        return _read_fused(attention, query, memory, state) or _read_blocks(attention, query, memory, state)
+    return None
+
+
+class _Fused(NamedTuple):
+    dot: DotProduct
+    memory: Memory
+    training: bool
+
+    def compute(self) -> Distribution:
+        scores = self.dot.scores()
+        mask = _resolve(self.dot.query, self.memory)
+        return Categorical(softmax(scores, mask=mask), logits=scores, training=self.training)
+
+
+def _read_fused(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+    """Softmax over inner products, by PyTorch's fused kernels."""
+    dot = attention.score.as_dot_product(query, memory.prepared[0])
+    if dot is None:
+        return None
+    causal = dot.bias is None and memory.mask is not None and memory.mask.is_causal(query.shape[-2], len(memory))
+    bias = None if causal else _resolve(query, memory)
+    if dot.bias is not None:
+        bias = dot.bias if bias is None else torch.where(bias, dot.bias, -torch.inf)
+    context = F.scaled_dot_product_attention(
+        dot.query,
+        dot.keys,
+        memory.values,
+        attn_mask=bias,
+        dropout_p=attention.dropout if attention.training else 0.0,
+        is_causal=causal,
+        scale=dot.scale,
+    )
+    return Reading(context, state=state, deferred=_Fused(dot, memory, attention.training))
+
+
+def _resolve(query: Tensor, memory: Memory) -> Tensor | None:
+    return masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], len(memory), query.device)
+
+
+class _Plain(NamedTuple):
+    attention: Attention
+    query: Tensor
+    memory: Memory
+    state: State
+
+    def compute(self) -> Distribution:
+        return self.attention.read_plain(self.query, self.memory, self.state).selection
+
+
+def check_blocks(attention: Attention, block_size: int) -> None:
+    """Refuses a block size that is not one, or an attention that cannot be computed in blocks."""
+    if block_size < 1:
+        raise ValueError(f"block_size must be 1 or more, got {block_size}.")
+    softmax_expectation = (
+        isinstance(attention.selection, Softmax)
+        and attention.selection.plain
+        and type(attention.aggregation) is Expectation
+    )
+    if not softmax_expectation or not attention.score.pairwise or attention.score.stateful:
+        raise ValueError(
+            f"block_size={block_size} needs a score of pairs with Softmax() and Expectation(), got "
+            f"{type(attention.score).__name__}, {type(attention.selection).__name__} and "
+            f"{type(attention.aggregation).__name__}: leave block_size out."
+        )
+    if attention.dropout:
+        raise ValueError(f"block_size={block_size} does not go with dropout={attention.dropout}: set dropout=0.0.")
+
+
+def _read_blocks(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+    """Softmax over any score of pairs, in blocks of keys."""
+    if attention.block_size is None or len(memory) <= attention.block_size:
+        return None
+    leaves, structure = pytree.tree_flatten(memory.prepared[0])
+
+    def compare(query: Tensor, keys: Sequence[Tensor]) -> Tensor:
+        return attention.score.compare(query, pytree.tree_unflatten(keys, structure))
+
+    def mask(part: slice) -> Tensor | None:
+        if memory.mask is None:
+            return None
+        return memory.mask.block(query.shape[-2], len(memory), part, query.device)
+
+    parameters = [parameter for parameter in attention.score.parameters() if parameter.requires_grad]
+    context = online_softmax(compare, mask, query, memory.values, leaves, parameters, attention.block_size)
+    return Reading(context, state=state, deferred=_Plain(attention, query, memory, state))
+
+
+class _Windowed(NamedTuple):
+    weights: Tensor
+    places: Tensor
+    keys: int
+    defective: bool
+    training: bool
+
+    def compute(self) -> Distribution:
+        probs = self.weights.new_zeros(*self.weights.shape[:-1], self.keys).scatter_add(-1, self.places, self.weights)
+        return Categorical(probs, defective=self.defective, training=self.training)
+
+
+def _read_window(
+    attention: Attention, selection: LocalSelection, query: Tensor, memory: Memory, state: State
+) -> Reading | None:
+    """A window of keys for each query: nothing is computed for the others."""
+    keys = len(memory)
+    if not attention.score.pairwise or keys <= 2 * selection.half_width + 1:
+        return None
+    if memory.mask is not None and memory.mask.depends_on_query:
+        return None
+    counts, ranks = _attendable(memory, query)
+    positions, within, distance = selection.window(query, counts.unsqueeze(-1), state.selection)
+    if ranks is not None:
+        positions = torch.searchsorted(ranks, positions.flatten(-2) + 1).view_as(positions)
+    index = positions.clamp(max=keys - 1)
+    prepared = pytree.tree_map(lambda tensor: gather_keys(tensor, index), memory.prepared[0])
+    scores = attention.score.compare(query.unsqueeze(-2), prepared).squeeze(-2)
+    weights = selection.weigh(scores, within, distance)
+    dropped = F.dropout(weights, attention.dropout, attention.training)
+    context = (dropped.unsqueeze(-2) @ gather_keys(memory.values, index)).squeeze(-2)
+    after = State(None, selection.after(state.selection, query.shape[-2]))
+    deferred = _Windowed(weights, index, keys, selection.defective, attention.training)
+    return Reading(context, state=after, deferred=deferred)
+
+
+def _attendable(memory: Memory, query: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Attendable keys (*batch,), and, unless those are the first ones, how many there are up to each (*batch, keys)."""
+    batch = query.shape[:-2]
+    if memory.mask is None:
+        return torch.full(batch, len(memory), device=query.device), None
+    prefix = memory.mask.prefix
+    if prefix is not None:
+        return prefix.to(query.device).clamp(max=len(memory)).expand(batch), None
+    mask = masks.resolve(memory.mask, batch, 1, len(memory), query.device)
+    assert mask is not None
+    ranks = mask.squeeze(-2).cumsum(-1).expand(*batch, len(memory)).contiguous()
+    return ranks[..., -1], ranks

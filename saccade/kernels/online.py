@@ -1,0 +1,125 @@
+"""Softmax attention over blocks of keys: memory grows with the block, not with the number of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Compare = Callable[[Tensor, Sequence[Tensor]], Tensor]
+Block = Callable[[slice], Tensor | None]
+
+
+def online_softmax_reference(
+    compare: Compare, mask: Block, query: Tensor, values: Tensor, keys: Sequence[Tensor]
+) -> Tensor:
+    """The same through all scores at once."""
+    scores = compare(query, keys)
+    allowed = mask(slice(0, values.shape[-2]))
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    empty = (scores == -torch.inf).all(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(empty, 0.0), -1).masked_fill(empty, 0.0)
+    return weights @ values
+
+
+def online_softmax(
+    compare: Compare,
+    mask: Block,
+    query: Tensor,
+    values: Tensor,
+    keys: Sequence[Tensor],
+    parameters: Sequence[Tensor],
+    block_size: int,
+) -> Tensor:
+    """softmax(compare(query, keys)) @ values, never holding scores of more than `block_size` keys.
+
+    Args:
+        compare: scores (*batch, queries, block) of the query against blocks of all `keys`.
+        mask: bool, broadcastable to (*batch, queries, block), for a slice of the keys; None allows all.
+        query: (*batch, queries, query_dim).
+        values: (*batch, keys, value_dim).
+        keys: tensors with the keys on their last axis but one, cut into blocks together.
+        parameters: what else `compare` differentiates through.
+        block_size: keys per block.
+
+    The backward pass computes each block's scores again from the saved log-sum-exp (Dao et al. 2022).
+    """
+    context: Tensor = _OnlineSoftmax.apply(compare, mask, block_size, len(keys), query, values, *keys, *parameters)
+    return context
+
+
+class _OnlineSoftmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, compare: Compare, mask: Block, block_size: int, num_keys: int, *tensors: Tensor) -> Tensor:
+        query, values, keys, _ = _sort(tensors, num_keys)
+        maximum = query.new_full((*query.shape[:-1], 1), -torch.inf)
+        total = torch.zeros_like(maximum)
+        context = query.new_zeros(*query.shape[:-1], values.shape[-1])
+        for part in _blocks(values.shape[-2], block_size):
+            scores = _scores(compare, mask, query, keys, part)
+            highest = torch.maximum(maximum, scores.amax(-1, keepdim=True))
+            safe = highest.masked_fill(highest == -torch.inf, 0.0)  # -inf - -inf in a row that is empty so far
+            weights = torch.exp(scores - safe)
+            decay = torch.exp(maximum - safe)
+            total = total * decay + weights.sum(-1, keepdim=True)
+            context = context * decay + weights @ values[..., part, :]
+            maximum = highest
+        nonempty = total > 0
+        context = context / torch.where(nonempty, total, 1.0)
+        log_total = torch.where(nonempty, maximum + torch.where(nonempty, total, 1.0).log(), torch.inf)
+        ctx.save_for_backward(context, log_total, *tensors)
+        ctx.compare, ctx.mask, ctx.block_size, ctx.num_keys = compare, mask, block_size, num_keys
+        return context
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        context, log_total, *tensors = ctx.saved_tensors
+        query, values, keys, parameters = _sort(tensors, ctx.num_keys)
+        needed = ctx.needs_input_grad[4:]
+        gradients = [torch.zeros_like(t) if need else None for t, need in zip(tensors, needed, strict=True)]
+        row = (grad * context).sum(-1, keepdim=True)
+        for part in _blocks(values.shape[-2], ctx.block_size):
+            with torch.enable_grad():
+                leaf = query.detach().requires_grad_()
+                leaves = [key[..., part, :].detach().requires_grad_(key.is_floating_point()) for key in keys]
+                scores = ctx.compare(leaf, leaves)
+            allowed = ctx.mask(part)
+            visible = scores.detach() if allowed is None else scores.detach().masked_fill(~allowed, -torch.inf)
+            weights = torch.exp(visible - log_total)
+            block = values[..., part, :]
+            if gradients[1] is not None:
+                gradients[1][..., part, :] = weights.transpose(-1, -2) @ grad
+            inputs = [leaf, *leaves, *parameters]
+            wanted = [i for i, tensor in enumerate(inputs) if tensor.requires_grad]
+            found = torch.autograd.grad(
+                scores, [inputs[i] for i in wanted], weights * (grad @ block.transpose(-1, -2) - row), allow_unused=True
+            )
+            for i, gradient in zip(wanted, found, strict=True):
+                slot = 0 if i == 0 else i + 1  # the values stand between the query and the keys
+                target = gradients[slot]
+                if target is None or gradient is None:
+                    continue
+                if 0 < i <= len(keys):
+                    target[..., part, :] = gradient
+                else:
+                    target += gradient
+        return (None, None, None, None, *gradients)
+
+
+def _sort(tensors: Sequence[Tensor], num_keys: int) -> tuple[Tensor, Tensor, Sequence[Tensor], Sequence[Tensor]]:
+    return tensors[0], tensors[1], tensors[2 : 2 + num_keys], tensors[2 + num_keys :]
+
+
+def _blocks(keys: int, size: int) -> Iterator[slice]:
+    for start in range(0, keys, size):
+        yield slice(start, min(start + size, keys))
+
+
+def _scores(compare: Compare, mask: Block, query: Tensor, keys: Sequence[Tensor], part: slice) -> Tensor:
+    scores = compare(query, [key[..., part, :] for key in keys])
+    allowed = mask(part)
+    return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)

@@ -1,0 +1,68 @@
+"""Memory: what attention reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from saccade import masks
+from saccade.masks import Mask
+
+
+class Reader(Protocol):
+    """What can write and read a memory: `Attention` and `MultiHead`."""
+
+    def prepare(
+        self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
+    ) -> Memory: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Keys and values, written once and read by any number of queries.
+
+    Args:
+        prepared: what the score and the selection keep of the keys.
+        values: (*batch, keys, value_dim).
+        mask: which keys may be attended, if not all.
+        reader: the attention that wrote it.
+    """
+
+    prepared: Any
+    values: Tensor
+    mask: Mask | None
+    reader: Reader
+
+    def __len__(self) -> int:
+        """The number of keys."""
+        return self.values.shape[-2]
+
+    def append(self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | None = None) -> Memory:
+        """A memory with more keys at the end; this one stays as it is.
+
+        Args:
+            keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
+            mask: bool (*batch, 1, new), True = may be attended; all of them by default.
+        """
+        old, new = len(self), keys.shape[-2]
+        added = self.reader.prepare(keys, values, mask=mask, start=old)
+        grown = None if self.mask is None else self.mask.grow(old, new)
+        if added.mask is not None:
+            late = added.mask.tensor(1, new)
+            if late.shape[-2] != 1:
+                raise ValueError(f"The mask of appended keys is (*batch, 1, {new}), got {tuple(late.shape)}.")
+            late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
+            grown = masks.as_mask(late) if grown is None else grown & late
+        prepared = pytree.tree_map(lambda a, b: torch.cat([a, b], dim=-2), self.prepared, added.prepared)
+        return Memory(prepared, torch.cat([self.values, added.values], dim=-2), grown, self.reader)
+
+    def index(self, rows: Tensor) -> Memory:
+        """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
+        prepared = pytree.tree_map(lambda tensor: tensor[rows], self.prepared)
+        return replace(
+            self, prepared=prepared, values=self.values[rows], mask=None if self.mask is None else self.mask.index(rows)
+        )

@@ -1,0 +1,67 @@
+"""Reading: what attention returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+from torch import Tensor
+
+from saccade.distributions import Distribution
+
+
+class State(NamedTuple):
+    """What attention remembers between steps: what the score and what the selection carry on."""
+
+    score: Any = None
+    selection: Any = None
+
+
+class Deferred(Protocol):
+    """A selection that is computed when it is first looked at."""
+
+    def compute(self) -> Distribution: ...
+
+
+class Reading:
+    """What was read: the context, the selection it was read by, and the state for the next step.
+
+    Where a fast path made the context, the selection is computed when it is first looked at, with the parameters
+    of that moment: look before an optimiser changes them.
+    """
+
+    def __init__(
+        self,
+        context: Tensor,
+        selection: Distribution | None = None,
+        state: State | None = None,
+        *,
+        deferred: Deferred | None = None,
+    ) -> None:
+        self.context = context
+        self.state = State() if state is None else state
+        self._selection = selection
+        self._deferred = deferred
+
+    @property
+    def selection(self) -> Distribution:
+        if self._selection is None:
+            assert self._deferred is not None
+            self._selection = self._deferred.compute()
+        return self._selection
+
+    @property
+    def weights(self) -> Tensor:
+        """The attention weights before dropout, (*batch, queries, keys): `selection.marginals`."""
+        return self.selection.marginals
+
+    def with_context(self, context: Tensor) -> Reading:
+        """The same reading with another context, as projecting it needs."""
+        return Reading(context, self._selection, self.state, deferred=self._deferred)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.context, self.selection, self.state))
+
+    def __repr__(self) -> str:
+        selection = "not computed yet" if self._selection is None else type(self._selection).__name__
+        return f"Reading(context={tuple(self.context.shape)}, selection={selection})"

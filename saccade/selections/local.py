@@ -1,0 +1,68 @@
+"""What the two local attentions share: a window around a position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.distributions import Categorical, Distribution
+from saccade.selections.base import Selection
+from saccade.selections.softmax import softmax
+
+
+class LocalSelection(Selection):
+    """Softmax over the keys at most `half_width` from a centre; a subclass says where the centre is.
+
+    Positions count attendable keys only, so that padding is never counted. `select` works on scores of all keys;
+    `window` says which keys are needed, so that an attention scores only those.
+    """
+
+    stateful = True
+    defective = False
+    """Whether weights may sum to less than one."""
+
+    def __init__(self, *, half_width: int) -> None:
+        super().__init__()
+        if half_width < 0:
+            raise ValueError(f"half_width must be 0 or more, got {half_width}.")
+        self.half_width = half_width
+
+    def centre(self, query: Tensor, lengths: Tensor, state: int) -> Tensor:
+        """(*batch, queries): the position each query looks at.
+
+        Args:
+            query: (*batch, queries, query_dim); only its shape matters where the centre is not predicted.
+            lengths: (*batch, queries or 1) numbers of attendable keys.
+            state: the number of queries read before these.
+        """
+        raise NotImplementedError
+
+    def weigh(self, scores: Tensor, within: Tensor, distance: Tensor) -> Tensor:
+        """Weights of scored keys; `within` the window, at a `distance` from the centre."""
+        return softmax(scores, mask=within)
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        reference = scores if query is None else query
+        centre = self.centre(reference, mask.sum(-1), state or 0)
+        distance = mask.cumsum(-1) - 1 - centre.unsqueeze(-1)
+        within = mask & (distance.abs() <= self.half_width)
+        probs = self.weigh(scores, within, distance)
+        return Categorical(probs, defective=self.defective, training=self.training)
+
+    def window(self, query: Tensor, lengths: Tensor, state: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Positions (*batch, queries, 2 * half_width + 1), whether each is in the window, distances to the centre."""
+        centre = self.centre(query, lengths, state or 0).unsqueeze(-1)
+        first = (centre.detach() - self.half_width).ceil()
+        positions = first + torch.arange(2 * self.half_width + 1, device=query.device)
+        distance = positions - centre
+        within = (positions >= 0) & (positions < lengths.unsqueeze(-1)) & (distance.abs() <= self.half_width)
+        return positions.clamp(min=0).long(), within, distance
+
+    def advance(self, state: Any, distribution: Distribution) -> int:
+        return self.after(state, distribution.marginals.shape[-2])
+
+    def after(self, state: int | None, queries: int) -> int:
+        """The state once `queries` more were read."""
+        return (state or 0) + queries
