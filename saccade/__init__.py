@@ -1,6 +1,6 @@
 """Saccade: every attention mechanism as a score, a selection and an aggregation."""
 
-from saccade import aggregations, masks, scores, selections
+from saccade import aggregations, losses, masks, scores, selections
 from saccade.attention import Attention
 from saccade.memory import Memory
 from saccade.multihead import MultiHead
@@ -15,6 +15,7 @@ __all__ = [
     "Reading",
     "State",
     "aggregations",
+    "losses",
     "masks",
     "scores",
     "selections",

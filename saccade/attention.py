@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils import _pytree as pytree
 
 from saccade import masks
 from saccade.aggregations import Aggregation, Expectation, FeatureWise
@@ -77,6 +78,11 @@ class Attention(nn.Module):
                 f"{type(score).__name__} and {type(self.aggregation).__name__} do not fit: a feature-wise score goes "
                 "with the FeatureWise aggregation, and only with it."
             )
+        if score.stateful and self.aggregation.joins_queries:
+            raise ValueError(
+                f"{type(self.aggregation).__name__} reads all queries together, but {type(score).__name__} takes them "
+                "one by one: choose a score without history, or another aggregation."
+            )
         if block_size is not None:
             check_blocks(self, block_size)
 
@@ -129,7 +135,7 @@ class Attention(nn.Module):
         return self._read_scored(scores, query, memory, self._mask(query, memory), state)
 
     def _mask(self, query: Tensor, memory: Memory) -> Tensor | None:
-        mask = masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], len(memory), query.device)
+        mask = masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
         if mask is not None and self.score.feature_wise and mask.dim() > 2:
             return mask.unsqueeze(-3)
         return mask
@@ -144,7 +150,7 @@ class Attention(nn.Module):
         prepared = memory.prepared[0]
         mask = self._mask(query, memory)
         if state.score is None:
-            over_keys = None if memory.mask is None else memory.mask.over_keys(len(memory), query.device)
+            over_keys = None if memory.mask is None else memory.mask.over_keys(memory.num_keys, query.device)
             state = state._replace(score=self.score.begin(query, prepared, over_keys))
         readings = []
         for i in range(query.shape[-2]):
@@ -165,7 +171,8 @@ class Attention(nn.Module):
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")
-            return memory.values.new_empty(*memory.values.shape[:-2], 1, 0)
+            prepared = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
+            return prepared.new_empty(*memory.values.shape[:-2], 1, 0)
         if query.dim() < 2:
             raise ValueError(
                 f"query must be (*batch, queries, query_dim), got {tuple(query.shape)}: a single query has "

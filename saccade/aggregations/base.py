@@ -17,6 +17,9 @@ class Aggregation(nn.Module):
     feature_wise: bool = False
     """Whether it reads weights with a channels axis: (*batch, channels, queries, keys)."""
 
+    joins_queries: bool = False
+    """Whether there is one context for all queries together: (*batch, 1, output_dim)."""
+
     def weights(self, selection: Distribution) -> Tensor:
         """What is read from the selection; attention dropout falls on this."""
         return selection.coefficients
@@ -34,16 +37,23 @@ class Aggregation(nn.Module):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The context (*batch, queries, output_dim).
+        """The context (*batch, queries, output_dim); a row without any weight gives zeros and finite gradients.
 
         Args:
-            weights: (*batch, queries, keys), from `weights`.
+            weights: (*batch, queries, keys), from `weights`, after attention dropout.
             values: (*batch, keys, value_dim).
             query: (*batch, queries, query_dim).
             scores: (*batch, queries, keys), before the selection.
             mask: bool, broadcastable to the scores.
         """
         raise NotImplementedError
+
+
+class MarginalAggregation(Aggregation):
+    """One that needs weights of zero or more: it reads the marginals even where values are read through a basis."""
+
+    def weights(self, selection: Distribution) -> Tensor:
+        return selection.marginals
 
 
 aggregations: Registry[Aggregation] = Registry("aggregation")

@@ -47,7 +47,8 @@ def online_softmax(
 
     The backward pass computes each block's scores again from the saved log-sum-exp (Dao et al. 2022).
     """
-    context: Tensor = _OnlineSoftmax.apply(compare, mask, block_size, len(keys), query, values, *keys, *parameters)
+    arguments = (compare, mask, block_size, len(keys), query, values, *keys, *parameters)
+    context: Tensor = _OnlineSoftmax.apply(*arguments)  # type: ignore[no-untyped-call]
     return context
 
 

@@ -1,0 +1,50 @@
+"""The mean of the heaviest values."""
+
+import torch
+from torch import Tensor
+
+from saccade.aggregations.base import MarginalAggregation, aggregations
+from saccade.aggregations.renormalized_mean import renormalize
+
+
+@aggregations.register("top_k_mean")
+class TopKMean(MarginalAggregation):
+    r"""The mean of the values at the k largest weights.
+
+    .. math:: c_i = \frac{\sum_{j \in K_i} w_{ij} v_j}{\sum_{j \in K_i} w_{ij}}, \qquad K_i = \text{top}_k(w_i)
+
+    Without `weighted` it is the plain mean over K_i, through which no gradient reaches the weights. A key of weight
+    zero is never among them, so a row with fewer than k weighted keys is the mean of those, and of none is zero.
+
+    Shapes:
+        weights (*batch, queries, keys), values (*batch, keys, value_dim) -> context (*batch, queries, value_dim).
+
+    Args:
+        k: how many keys are read; of equal weights the earlier key comes first.
+        weighted: whether the mean is weighted.
+    """
+
+    def __init__(self, *, k: int, weighted: bool = True) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, got {k}.")
+        self.k = k
+        self.weighted = weighted
+
+    def forward(
+        self,
+        weights: Tensor,
+        values: Tensor,
+        *,
+        query: Tensor | None = None,
+        scores: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        picked = torch.zeros_like(weights).scatter(-1, heaviest(weights, self.k), 1.0)
+        kept = weights if self.weighted else (weights > 0).to(weights.dtype)
+        return renormalize(picked * kept) @ values
+
+
+def heaviest(weights: Tensor, k: int) -> Tensor:
+    """(..., min(k, keys)): where the largest weights of each row are, in falling order; ties go to the earlier key."""
+    return weights.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]

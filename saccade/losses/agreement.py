@@ -1,0 +1,45 @@
+"""Two directions that agree."""
+
+import torch
+from torch import Tensor
+
+from saccade.losses.base import Reduction, reduce, valid_weights
+
+
+def agreement_bonus(
+    target_to_source: Tensor,
+    source_to_target: Tensor,
+    *,
+    target_mask: Tensor | None = None,
+    source_mask: Tensor | None = None,
+    normalize: bool = True,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""The agreement of two translation directions' attention, negative, as a loss to add.
+
+    .. math:: \ell = -\frac{\operatorname{tr}(A^{s \leftarrow t} A^{s \rightarrow t})}{\min(T, S)}
+        = -\frac{\sum_{ij} A^{s \leftarrow t}_{ij} A^{s \rightarrow t}_{ji}}{\min(T, S)}
+
+    The trace of two attentions of mass one is at most the smaller length, so the normalised loss is between -1 (both
+    directions link the same words, one to one) and 0. Without `normalize` it is the paper's trace.
+
+    Shapes:
+        target_to_source (*batch, targets, sources): the attention of the model that writes the target;
+        source_to_target (*batch, sources, targets): that of the model that writes the source; target_mask
+        (*batch, targets), source_mask (*batch, sources), True = valid -> the mean or sum over the sentences of the
+        batch, or (*batch,).
+
+    Reference:
+        Cohn et al. (2016), arXiv:1601.01085, bilingual symmetry.
+    """
+    mirrored = source_to_target.transpose(-1, -2)
+    if mirrored.shape != target_to_source.shape:
+        raise ValueError(
+            f"source_to_target must be (*batch, sources, targets), the transpose of target_to_source "
+            f"{tuple(target_to_source.shape)}, got {tuple(source_to_target.shape)}."
+        )
+    weights, targets, sources = valid_weights(target_to_source, target_mask, source_mask)
+    trace = (weights * mirrored).sum((-1, -2))
+    if normalize:
+        trace = trace / torch.minimum(targets.sum(-1), sources.sum(-1)).clamp_min(1)
+    return reduce(-trace, reduction)

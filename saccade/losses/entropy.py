@@ -1,0 +1,23 @@
+"""Attention that keeps its options open."""
+
+from torch import Tensor
+
+from saccade.distributions import Distribution
+from saccade.losses.base import Reduction, full, reduce
+
+
+def entropy_bonus(selection: Distribution, *, step_mask: Tensor | None = None, reduction: Reduction = "mean") -> Tensor:
+    r"""The entropy of the selection, negative, as a loss to add: less certain attention explores more.
+
+    .. math:: \ell_t = -H(\alpha_t) = \sum_i \alpha_{ti} \log \alpha_{ti}
+
+    Shapes:
+        a selection over (*batch, steps, keys), step_mask (*batch, steps), True = valid -> the mean or sum over the
+        valid steps of the batch, or (*batch, steps), zero at invalid steps.
+
+    Reference:
+        Xu et al. (2015), arXiv:1502.03044, section 4.1.
+    """
+    entropy = selection.entropy()
+    steps = full(step_mask, entropy.shape, "step_mask", "(*batch, steps)", entropy.device)
+    return reduce(-entropy, reduction, steps)

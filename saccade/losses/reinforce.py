@@ -1,0 +1,64 @@
+"""Learning where to look from what came of it."""
+
+import torch
+from torch import Tensor
+
+from saccade.distributions import Distribution
+from saccade.losses.base import full
+
+
+def reinforce_loss(
+    selection: Distribution,
+    log_likelihood: Tensor,
+    baseline: Tensor | float | None = None,
+    *,
+    reward_weight: float = 1.0,
+    entropy_weight: float = 0.0,
+    decay: float = 0.9,
+    step_mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""A loss whose gradient is the score-function estimate for hard attention, and the next baseline.
+
+    .. math:: -\frac{\partial \ell}{\partial \theta} = \frac{\partial \log p(y \mid s)}{\partial \theta}
+        + \lambda_r (\log p(y \mid s) - b) \frac{\partial \log p(s \mid a)}{\partial \theta}
+        + \lambda_e \frac{\partial H(s)}{\partial \theta}, \qquad
+        b \leftarrow 0.9\, b + 0.1 \log p(y \mid s)
+
+    s is `selection.draw`, which the `Sample` aggregation has read. With \lambda_r = 1 and \lambda_e = 0 the mean of
+    the estimate is the gradient of the bound \sum_s p(s) \log p(y \mid s) <= \log p(y); the paper's code has 0.1 and
+    0.002. A step that read the expectation in place of a pick has fractions in s: its gradient comes with
+    log p(y | s), and it adds no score-function term.
+
+    Shapes:
+        a selection over (*batch, steps, keys), log_likelihood (*batch,) of each sentence given its draws, baseline a
+        number, step_mask (*batch, steps), True = valid -> the loss, a mean over the batch of the sums over valid steps,
+        and the next baseline, a number without gradient.
+
+    Reference:
+        Xu et al. (2015), arXiv:1502.03044, section 4.1.
+
+    Args:
+        selection: what was read by; in training its draws are samples.
+        log_likelihood: log p(y | s), with its graph.
+        baseline: the one returned by the call before; None for the first batch, whose own mean is taken.
+        reward_weight: lambda_r.
+        entropy_weight: lambda_e.
+        decay: how much of the old baseline stays.
+    """
+    draw = selection.draw
+    if log_likelihood.shape != draw.shape[:-2]:
+        raise ValueError(
+            f"log_likelihood must have one number for each sentence, {tuple(draw.shape[:-2])} as the selection's "
+            f"batch, got {tuple(log_likelihood.shape)}."
+        )
+    steps = full(step_mask, draw.shape[:-1], "step_mask", "(*batch, steps)", draw.device)
+    reward = log_likelihood.detach()
+    mean_reward = reward.mean()
+    old = mean_reward if baseline is None else torch.as_tensor(baseline).detach().to(reward)
+    picked = ((draw == 0) | (draw == 1)).all(-1) & steps
+    # The log-probability of a row that is no pick is -inf; it is left out, with its gradient.
+    log_prob = torch.where(picked, selection.log_prob(draw.detach()), 0.0).sum(-1)
+    gain = log_likelihood + reward_weight * (reward - old) * log_prob
+    if entropy_weight:
+        gain = gain + entropy_weight * torch.where(steps, selection.entropy(), 0.0).sum(-1)
+    return -gain.mean(), decay * old + (1.0 - decay) * mean_reward
