@@ -31,8 +31,9 @@ class DotProduct(NamedTuple):
 class Score(nn.Module):
     """How well a query matches a key: (*batch, queries, keys), neither masked nor normalised.
 
-    A new score writes `compare`, and `prepare` if part of the work depends on the keys alone. A score that
-    remembers earlier steps is `stateful` and also writes `begin` and `advance`; it compares one query at a time.
+    A new score writes `compare`, or `as_dot_product` if it is an inner product, and `prepare` if part of the work
+    depends on the keys alone. A score that remembers earlier steps is `stateful` and also writes `begin` and
+    `advance`; it compares one query at a time.
     """
 
     stateful: bool = False
@@ -65,7 +66,10 @@ class Score(nn.Module):
 
     def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
         """Scores of query (*batch, queries, query_dim) against prepared keys; `state` only for stateful scores."""
-        raise NotImplementedError
+        dot = self.as_dot_product(query, prepared)
+        if dot is None:
+            raise NotImplementedError(f"{type(self).__name__} must write compare or as_dot_product.")
+        return dot.scores()
 
     def begin(self, query: Tensor, prepared: Prepared, mask: Tensor | None = None) -> Any:
         """The state before the first step; mask (*batch, keys). The default score has none."""
@@ -104,4 +108,13 @@ def check_features(tensor: Tensor, expected: int | None, argument: str, owner: o
             f"{argument} of shape {tuple(tensor.shape)} has {tensor.shape[-1]} features, but "
             f"{type(owner).__name__} was built with {parameter}={expected}: build it with "
             f"{parameter}={tensor.shape[-1]}, or pass {argument} with {expected} features."
+        )
+
+
+def check_same_features(query: Tensor, keys: Tensor, owner: object) -> None:
+    """Refuses queries and keys of different sizes, for scores that compare them feature by feature."""
+    if query.shape[-1] != keys.shape[-1]:
+        raise ValueError(
+            f"{type(owner).__name__} needs queries and keys of one size, got query {tuple(query.shape)} and keys "
+            f"{tuple(keys.shape)}: project one of them, or use BilinearScore."
         )

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from saccade.scores.base import DotProduct, Prepared, Score, scores
+from saccade.scores.base import DotProduct, Prepared, Score, check_same_features, scores
 
 
 @scores.register("dot")
@@ -20,15 +20,8 @@ class DotScore(Score):
     """
 
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
-        if query.shape[-1] != prepared.shape[-1]:
-            raise ValueError(
-                f"{type(self).__name__} needs queries and keys of one size, got query {tuple(query.shape)} and keys "
-                f"{tuple(prepared.shape)}: project one of them, or use BilinearScore."
-            )
+        check_same_features(query, prepared, self)
         return DotProduct(query, prepared, self.scale(query))
 
     def scale(self, query: Tensor) -> float:
         return 1.0
-
-    def compare(self, query: Tensor, prepared: Prepared, state: object = None) -> Tensor:
-        return self.as_dot_product(query, prepared).scores()

@@ -5,6 +5,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from saccade.scores.base import DotProduct, Prepared, Score, scores
+from saccade.scores.position_bias import PositionBias
 
 
 @scores.register("sum")
@@ -63,8 +64,11 @@ class SumScore(Score):
             if dot is not None and found is None:
                 found = dot
             else:
-                scores = member.compare(query, part)
+                # Unexpanded, a bias of positions is not copied for every batch row when a mask is laid over it.
+                scores = member.bias(query, part) if isinstance(member, PositionBias) else member.compare(query, part)
                 bias = scores if bias is None else bias + scores
-        if found is None or found.bias is not None:
+        if found is None:
             return None
+        if found.bias is not None:
+            bias = found.bias if bias is None else found.bias + bias
         return found._replace(bias=bias)

@@ -1,0 +1,29 @@
+"""History: what attention remembers between steps, as features of each key."""
+
+from saccade.history.base import HistoryFeature, features
+from saccade.history.convolved_weights import ConvolvedWeights
+from saccade.history.coverage import Coverage
+from saccade.history.coverage_embedding import CoverageEmbedding
+from saccade.history.linguistic_coverage import LinguisticCoverage
+from saccade.history.local_fertility import LocalFertility
+from saccade.history.markov import Markov
+from saccade.history.neural_coverage import NeuralCoverage
+from saccade.history.positions import Positions
+
+create = features.create
+names = features.names
+
+__all__ = [
+    "ConvolvedWeights",
+    "Coverage",
+    "CoverageEmbedding",
+    "HistoryFeature",
+    "LinguisticCoverage",
+    "LocalFertility",
+    "Markov",
+    "NeuralCoverage",
+    "Positions",
+    "create",
+    "features",
+    "names",
+]

@@ -1,0 +1,46 @@
+"""Kernel score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from saccade.scores.base import DotProduct, Prepared, Score, check_same_features, scores
+
+if TYPE_CHECKING:
+    from saccade.selections.base import Selection
+
+
+def positive_features(x: Tensor) -> Tensor:
+    """elu(x) + 1, written so that it stays above zero for very negative x."""
+    return torch.where(x > 0, x + 1.0, x.clamp(max=0.0).exp())
+
+
+@scores.register("kernel")
+class KernelScore(Score):
+    r"""Compares positive features of query and key: the kernel of linear attention.
+
+    .. math:: s_{ij} = \phi(q_i)^\top \phi(k_j), \qquad \phi(x) = \mathrm{elu}(x) + 1
+
+    Scores are positive and are meant to be divided by their sum, not exponentiated: `Attention` does so by default.
+
+    Shapes:
+        query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys), positive.
+
+    Reference:
+        Katharopoulos et al. (2020), arXiv:2006.16236, section 3.2.
+    """
+
+    def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
+        return positive_features(keys)
+
+    def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
+        check_same_features(query, prepared, self)
+        return DotProduct(positive_features(query), prepared, 1.0)
+
+    def default_selection(self) -> Selection:
+        from saccade.selections.relu_normalized import ReLUNormalized
+
+        return ReLUNormalized()

@@ -1,0 +1,32 @@
+"""Scores that look at positions."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.scores.base import Prepared, Score
+
+
+class PositionalScore(Score):
+    """A score that depends on where query and key stand.
+
+    Keys stand at 0, 1, 2, ...; the last query stands where the last key does, so that one query read against a
+    growing memory is the newest position, and as many queries as keys stand at the same places as these. Beside a
+    stateful score queries come one at a time: then the state is the position of the next one, (*batch, 1, 1).
+    """
+
+    pairwise: bool = False
+
+    def begin(self, query: Tensor, prepared: Prepared, mask: Tensor | None = None) -> Tensor:
+        first = prepared.shape[-2] - query.shape[-2]
+        return torch.full((*query.shape[:-2], 1, 1), first, dtype=torch.long, device=query.device)
+
+    def advance(self, state: Any, weights: Tensor, query: Tensor, prepared: Prepared) -> Any:
+        return state + query.shape[-2]
+
+    def query_positions(self, query: Tensor, prepared: Prepared, state: Any) -> Tensor:
+        """(queries, 1), or (*batch, queries, 1) if there is a state."""
+        queries, keys = query.shape[-2], prepared.shape[-2]
+        step = torch.arange(queries, device=query.device).unsqueeze(-1)
+        return step + (keys - queries if state is None else state)

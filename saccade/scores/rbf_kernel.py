@@ -1,0 +1,38 @@
+"""Gaussian kernel score."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from saccade.scores.base import Prepared, scores
+from saccade.scores.negative_distance import NegativeDistanceScore
+
+if TYPE_CHECKING:
+    from saccade.selections.base import Selection
+
+
+@scores.register("rbf_kernel")
+class RBFKernelScore(NegativeDistanceScore):
+    r"""A Gaussian bump around each query.
+
+    .. math:: s_{ij} = \exp\left(-\frac{|q_i - k_j|^2}{2 \sigma^2}\right)
+
+    Scores are positive and are meant to be divided by their sum, not exponentiated: `Attention` does so by default.
+    Far from all keys every score rounds to zero; `NegativeDistanceScore` with softmax gives the same weights there too.
+
+    Shapes:
+        query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys) between 0 and 1.
+
+    Reference:
+        Nadaraya (1964), Watson (1964); sigma is `bandwidth`.
+    """
+
+    def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
+        return super().compare(query, prepared).exp()
+
+    def default_selection(self) -> Selection:
+        from saccade.selections.relu_normalized import ReLUNormalized
+
+        return ReLUNormalized()
