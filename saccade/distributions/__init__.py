@@ -3,5 +3,26 @@
 from saccade.distributions.base import Distribution
 from saccade.distributions.bernoulli import Bernoulli
 from saccade.distributions.categorical import Categorical
+from saccade.distributions.chain import Chain, Segmentation
+from saccade.distributions.chunked import Chunked
+from saccade.distributions.continuous import Continuous
+from saccade.distributions.densities import Density, Gaussian, TruncatedParabola
+from saccade.distributions.drawn import Drawn
+from saccade.distributions.structured import Structured
+from saccade.distributions.tree import Tree
 
-__all__ = ["Bernoulli", "Categorical", "Distribution"]
+__all__ = [
+    "Bernoulli",
+    "Categorical",
+    "Chain",
+    "Chunked",
+    "Continuous",
+    "Density",
+    "Distribution",
+    "Drawn",
+    "Gaussian",
+    "Segmentation",
+    "Structured",
+    "Tree",
+    "TruncatedParabola",
+]

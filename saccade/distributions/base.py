@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Self
 
 import torch
@@ -55,10 +54,14 @@ class Distribution:
         """What an expectation multiplies the values by: the marginals, unless values are read through a basis."""
         return self.marginals
 
-    @cached_property
+    @property
     def draw(self) -> Tensor:
         """The z that this reading took: a sample in training, the mode otherwise; the same at every look."""
-        return self.sample() if self.training else self.mode
+        kept = self.__dict__  # members are frozen; functools.cached_property takes a lock, which cannot be compiled
+        if "_draw" not in kept:
+            kept["_draw"] = self.sample() if self.training else self.mode
+        drawn: Tensor = kept["_draw"]
+        return drawn
 
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
@@ -71,8 +74,8 @@ class Distribution:
             values = [getattr(part, field.name) for part in parts]
             fields[field.name] = torch.cat(values, dim=-2) if isinstance(values[0], Tensor) else values[0]
         joined = type(first)(**fields)
-        if "draw" in vars(first):
-            vars(joined)["draw"] = torch.cat([part.draw for part in parts], dim=-2)
+        if "_draw" in first.__dict__:
+            joined.__dict__["_draw"] = torch.cat([part.draw for part in parts], dim=-2)
         return joined
 
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from saccade.distributions.base import Distribution, plogp
+from saccade.distributions.base import Distribution
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,10 +15,13 @@ class Bernoulli(Distribution):
 
     Args:
         probs: (*batch, queries, keys), zero on masked keys.
+        logits: finite scores of which `probs` are the sigmoid on keys that are not masked, if they are;
+            log-probabilities are more exact from these.
         training: whether `draw` samples.
     """
 
     probs: Tensor
+    logits: Tensor | None = None
     training: bool = False
 
     @property
@@ -30,12 +34,26 @@ class Bernoulli(Distribution):
 
     def sample(self, n: int | None = None) -> Tensor:
         with torch.no_grad():
-            return torch.bernoulli(self.probs.expand(n or 1, *self.probs.shape) if n is not None else self.probs)
+            return torch.bernoulli(self.probs if n is None else self.probs.expand(n, *self.probs.shape))
+
+    @property
+    def _log_probs(self) -> tuple[Tensor, Tensor]:
+        """log P(z_j = 1) and log P(z_j = 0), each 0 where it cannot be."""
+        may = self.probs > 0
+        if self.logits is not None:
+            picked, left = F.logsigmoid(self.logits), F.logsigmoid(-self.logits)
+            return torch.where(may, picked, 0.0), torch.where(may, left, 0.0)
+        may_not = self.probs < 1
+        return torch.where(may, self.probs, 1.0).log(), torch.where(may_not, 1.0 - self.probs, 1.0).log()
 
     def log_prob(self, z: Tensor) -> Tensor:
-        chosen = torch.where(z > 0, self.probs, 1.0 - self.probs)
-        logs = torch.where(chosen > 0, torch.where(chosen > 0, chosen, 1.0).log(), -torch.inf)
-        return torch.where(((z == 0) | (z == 1)).all(-1), logs.sum(-1), -torch.inf)
+        picked, left = self._log_probs
+        impossible = (z > 0) & (self.probs <= 0)
+        if self.logits is None:
+            impossible = impossible | ((z == 0) & (self.probs >= 1))
+        well_formed = ((z == 0) | (z == 1)).all(-1)
+        return torch.where(well_formed & ~impossible.any(-1), torch.where(z > 0, picked, left).sum(-1), -torch.inf)
 
     def entropy(self) -> Tensor:
-        return -(plogp(self.probs) + plogp(1.0 - self.probs)).sum(-1)
+        picked, left = self._log_probs
+        return -(self.probs * picked + (1.0 - self.probs) * left).sum(-1)

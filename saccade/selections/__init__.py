@@ -1,16 +1,62 @@
 """Selections: what distribution over positions follows from the scores?"""
 
 from saccade.selections.base import Selection, selections
+from saccade.selections.continuous_softmax import ContinuousSoftmax
+from saccade.selections.continuous_sparsemax import ContinuousSparsemax
+from saccade.selections.entmax import Entmax, entmax
+from saccade.selections.entmax15 import Entmax15, entmax15
+from saccade.selections.fusedmax import Fusedmax, fusedmax
+from saccade.selections.gumbel_softmax import GumbelSoftmax
+from saccade.selections.hard import Hard
+from saccade.selections.linear_chain import LinearChain
+from saccade.selections.local_m import LocalM
+from saccade.selections.local_p import LocalP
+from saccade.selections.mocha import MoChA
+from saccade.selections.monotonic import Monotonic
+from saccade.selections.non_projective_tree import NonProjectiveTree
+from saccade.selections.normalized_sigmoid import NormalizedSigmoid
+from saccade.selections.ntm_addressing import NTMAddressing
+from saccade.selections.projective_tree import ProjectiveTree
+from saccade.selections.relu_normalized import ReLUNormalized
+from saccade.selections.sigmoid import Sigmoid
 from saccade.selections.softmax import Softmax, softmax
+from saccade.selections.sparsemax import Sparsemax, sparsemax
+from saccade.selections.top_k import TopK
+from saccade.selections.windowed import Windowed
 
 create = selections.create
 names = selections.names
 
 __all__ = [
+    "ContinuousSoftmax",
+    "ContinuousSparsemax",
+    "Entmax",
+    "Entmax15",
+    "Fusedmax",
+    "GumbelSoftmax",
+    "Hard",
+    "LinearChain",
+    "LocalM",
+    "LocalP",
+    "MoChA",
+    "Monotonic",
+    "NTMAddressing",
+    "NonProjectiveTree",
+    "NormalizedSigmoid",
+    "ProjectiveTree",
+    "ReLUNormalized",
     "Selection",
+    "Sigmoid",
     "Softmax",
+    "Sparsemax",
+    "TopK",
+    "Windowed",
     "create",
+    "entmax",
+    "entmax15",
+    "fusedmax",
     "names",
     "selections",
     "softmax",
+    "sparsemax",
 ]

@@ -43,5 +43,6 @@ class Softmax(Selection):
         return not isinstance(self.temperature, nn.Parameter) and self.temperature == 1.0
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        logits = scores if self.plain else scores / self.temperature
+        # What stands under the mask may be anything: it must not reach the gradient of the temperature.
+        logits = scores if self.plain else scores.masked_fill(~mask, 0.0) / self.temperature
         return Categorical(softmax(logits, mask=mask), logits=logits, training=self.training)

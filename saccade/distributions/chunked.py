@@ -1,0 +1,18 @@
+"""One position of a chunk that ends somewhere."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from saccade.distributions.categorical import Categorical
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chunked(Categorical):
+    """A categorical over the positions of a chunk, together with where the chunk may end.
+
+    Args:
+        ends: (*batch, queries, keys): the probability that the chunk ends at a position.
+    """
+
+    ends: Tensor

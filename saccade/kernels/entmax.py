@@ -1,0 +1,134 @@
+"""Alpha-entmax of the last axis for any alpha from 1 on, with the gradient of alpha."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+STEPS = 40
+"""Enough for float64 and any alpha; on the CPU the search ends when it stands still, usually after 6."""
+
+
+def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+    r"""The weights, for scores (*batch, keys) in float32 or float64, alpha (*batch, 1) and mask (*batch, keys).
+
+    .. math:: p_j = [1 + \beta (s_j - \lambda)]_+^{1 / \beta}, \qquad \beta = \alpha - 1, \quad \sum_j p_j = 1
+
+    In this form nothing is singular at alpha = 1, where it is the softmax and lambda the log-sum-exp.
+    """
+    if scores.shape[-1] == 0:
+        return scores.clone()
+    weights: Tensor = _Entmax.apply(scores, alpha, mask)
+    return weights
+
+
+class _Entmax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+        weights = solve(scores, alpha - 1.0, mask)
+        ctx.save_for_backward(weights, alpha)
+        return weights
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        # Written in operations that can be differentiated again, through the weights.
+        weights, alpha = ctx.saved_tensors
+        grad_scores = scores_gradient(grads[0], weights, alpha - 1.0) if ctx.needs_input_grad[0] else None
+        grad_alpha = alpha_gradient(grads[0], weights, alpha - 1.0) if ctx.needs_input_grad[1] else None
+        return grad_scores, grad_alpha, None
+
+
+def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
+    """Finds lambda by Newton's method within a bracket.
+
+    Newton's method on the norm ((sum p)^beta - 1) / beta: that is convex in lambda up to alpha = 2, so that from the
+    left it never passes the root, and nearly linear, so that it is soon there. Beyond alpha = 2 every second step
+    halves the bracket.
+    """
+    lowest = torch.finfo(scores.dtype).min / 4
+    kept = scores if mask is None else torch.where(mask, scores, lowest)
+    top = kept.amax(-1, keepdim=True)
+    x = kept - top
+    if mask is not None:
+        x = torch.where(mask, x, lowest)
+    positive = torch.where(beta > 0, beta, 1.0)
+    left = torch.zeros_like(top)
+    right = torch.where(beta > 0, -torch.expm1(-beta * _log(x.shape[-1], x)) / positive, _log(x.shape[-1], x))
+    offset = left
+    for step in range(STEPS):
+        weights, slopes = _weights(x, offset, beta, positive)
+        total, slope = weights.sum(-1, keepdim=True), slopes.sum(-1, keepdim=True)
+        log_total = total.log()
+        scaled = torch.where(beta > 0, -torch.expm1(-beta * log_total) / positive, log_total)
+        left, right = torch.where(total >= 1, offset, left), torch.where(total >= 1, right, offset)
+        newton = offset + scaled * total / slope
+        inside = (newton >= left) & (newton <= right)
+        if step % 2:
+            inside = inside & (beta <= 1)
+        following = torch.where(inside, newton, (left + right) / 2)
+        if _stands_still(following, offset):
+            break
+        offset = following
+    weights = _weights(x, offset, beta, positive)[0]
+    weights = weights / weights.sum(-1, keepdim=True)
+    return weights if mask is None else torch.where(mask, weights, 0.0)
+
+
+def scores_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
+    """s (g - sum s g / sum s), with s = p^(1 - beta) on the support."""
+    support = weights > 0
+    slopes = torch.where(support, ((1.0 - beta) * torch.where(support, weights, 1.0).log()).exp(), 0.0)
+    total = slopes.sum(-1, keepdim=True)
+    return slopes * (grad - (slopes * grad).sum(-1, keepdim=True) / torch.where(total > 0, total, 1.0))
+
+
+def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
+    r"""The gradient of alpha, without the cancelling 1 / beta^2 of the usual form.
+
+    .. math:: \frac{\partial p_j}{\partial \alpha} = \frac{p_j}{1 + \beta \langle \phi \rangle}
+        (\langle \psi \rangle - \psi_j + \phi_j \langle l \rangle - l_j \langle \phi \rangle)
+
+    with l = log p, phi = (exp(-beta l) - 1) / beta, psi = (phi + l) / beta, and means < > under p.
+    """
+    support = weights > 0
+    log = torch.where(support, torch.where(support, weights, 1.0).log(), 0.0)
+    first, second = _exponential_quotients(-beta * log)
+    phi, psi = -log * first, log * log * second
+
+    def mean(of: Tensor) -> Tensor:
+        return (weights * of).sum(-1, keepdim=True)
+
+    bracket = mean(psi) - psi + phi * mean(log) - log * mean(phi)
+    return (grad * weights * bracket).sum(-1, keepdim=True) / (1.0 + beta * mean(phi))
+
+
+def _weights(x: Tensor, offset: Tensor, beta: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
+    """The weights at this offset, and minus their derivatives."""
+    distance = x - offset
+    base = 1.0 + beta * distance
+    alive = base > 0
+    base = torch.where(alive, base, 1.0)
+    log = torch.where(beta > 0, torch.where(alive, beta * distance, 0.0).log1p() / positive, distance)
+    weights = torch.where(alive, log.exp(), 0.0)
+    return weights, weights / base
+
+
+def _exponential_quotients(x: Tensor) -> tuple[Tensor, Tensor]:
+    """(e^x - 1) / x and (e^x - 1 - x) / x^2, from their series where x is small."""
+    small = x.abs() < 0.03
+    away = torch.where(small, 1.0, x)
+    near = torch.where(small, x, 0.0)
+    series = 1 / 2 + near * (1 / 6 + near * (1 / 24 + near * (1 / 120 + near * (1 / 720 + near * (1 / 5040)))))
+    first = torch.where(small, 1.0 + near * series, torch.expm1(away) / away)
+    return first, torch.where(small, series, (torch.expm1(away) - away) / (away * away))
+
+
+def _log(count: int, like: Tensor) -> Tensor:
+    return torch.tensor(float(count), dtype=like.dtype, device=like.device).log()
+
+
+def _stands_still(following: Tensor, offset: Tensor) -> bool:
+    """Whether no row moves any more; looked at on the CPU alone, where looking costs nothing."""
+    if torch.compiler.is_compiling() or offset.device.type != "cpu":
+        return False
+    return bool(((following - offset).abs() <= 4 * torch.finfo(offset.dtype).eps * offset.abs().clamp(min=1e-3)).all())

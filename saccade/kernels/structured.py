@@ -1,0 +1,119 @@
+"""Marginals of structures and their derivatives, by C kernels.
+
+Each function gives None where the kernels cannot do it: no compiler, another device, or potentials so far apart that
+they need logarithms throughout. All tensors are float64; leading axes are batch axes.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.kernels import native
+
+Marginals = tuple[Tensor, Tensor]
+
+
+def chain_marginals(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Log-partition (*batch,), marginals of states and of transitions, in the shapes of the potentials."""
+    if not native.usable(unary, transitions):
+        return None
+    call = _chain(unary, transitions, mask)
+    log_partition, states, edges = unary.new_empty(unary.shape[:-2]), _like(unary), _like(transitions)
+    done = call("chain_marginals", [], [log_partition, states, edges])
+    return (log_partition, states, edges) if done else None
+
+
+def chain_derivative(
+    unary: Tensor, transitions: Tensor, mask: Tensor | None, direction: Tensor, turn: Tensor
+) -> Marginals | None:
+    """What the marginals change by when unary and transitions change by `direction` and `turn`."""
+    if not native.usable(unary, transitions):
+        return None
+    call = _chain(unary, transitions, mask)
+    states, edges = _like(unary), _like(transitions)
+    done = call("chain_derivative", [direction.contiguous(), turn.contiguous()], [states, edges])
+    return (states, edges) if done else None
+
+
+def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
+    """The call of a chain kernel. Transitions have all batch axes, but those that are shared are not copied."""
+    length, states = unary.shape[-2:]
+    shared = transitions.shape[-3] == 1
+    one_row = transitions[(0,) * (transitions.dim() - 3)] if 0 not in transitions.shape else transitions
+    batch = zip(transitions.stride()[:-3], transitions.shape[:-3], strict=True)
+    same_rows = all(stride == 0 or size == 1 for stride, size in batch)
+    given = (one_row if same_rows else transitions).contiguous()
+    row_stride = 0 if same_rows else transitions.shape[-3] * states * states
+    rows = math.prod(unary.shape[:-2])
+
+    def call(name: str, directions: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
+        return _run(
+            name,
+            [unary.contiguous(), given, _bytes(mask, unary.shape[:-1]), *directions, *results],
+            [length, states, row_stride, 0 if shared else states * states],
+            rows,
+            rows * length * (states + 4) * (states + 4),
+        )
+
+    return call
+
+
+def tree_marginals(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> Marginals | None:
+    """Log-partition (*batch,) and marginals of arcs (*batch, n, n)."""
+    if not native.usable(arcs):
+        return None
+    log_partition, marginals = arcs.new_empty(arcs.shape[:-2]), _like(arcs)
+    done = _tree("marginals", arcs, present, projective, single_root, [], [log_partition, marginals])
+    return (log_partition, marginals) if done else None
+
+
+def tree_derivative(
+    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, direction: Tensor
+) -> Tensor | None:
+    """What the marginals change by when the arcs change by `direction`."""
+    if not native.usable(arcs):
+        return None
+    marginals = _like(arcs)
+    done = _tree("derivative", arcs, present, projective, single_root, [direction.contiguous()], [marginals])
+    return marginals if done else None
+
+
+def _tree(
+    what: str,
+    arcs: Tensor,
+    present: Tensor | None,
+    projective: bool,
+    single_root: bool,
+    directions: Sequence[Tensor],
+    results: Sequence[Tensor],
+) -> bool:
+    size, rows = arcs.shape[-1], math.prod(arcs.shape[:-2])
+    return _run(
+        f"projective_{what}" if projective else f"non_projective_{what}",
+        [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *directions, *results],
+        [size, int(single_root)],
+        rows,
+        rows * size**3,
+    )
+
+
+def _like(tensor: Tensor) -> Tensor:
+    """An empty tensor of that shape, whatever the strides."""
+    return torch.empty(tensor.shape, dtype=torch.float64)
+
+
+def _bytes(mask: Tensor | None, shape: Sequence[int]) -> Tensor | None:
+    return None if mask is None else mask.expand(shape).contiguous()
+
+
+def _run(name: str, tensors: Sequence[Tensor | None], numbers: Sequence[int], rows: int, operations: float) -> bool:
+    if rows == 0:
+        return True
+    kernel = native.function(name, torch.float64)
+    failures = native.run(kernel, *tensors, *numbers, items=rows, operations=operations)
+    if min(failures) < 0:
+        raise MemoryError(f"no memory for {name}.")
+    return max(failures) == 0

@@ -1,0 +1,71 @@
+"""Hard attention, trained by a score-function estimator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from saccade.distributions import Categorical, Distribution, Drawn
+from saccade.selections.base import Selection, selections
+from saccade.selections.softmax import softmax
+
+if TYPE_CHECKING:
+    from saccade.aggregations.base import Aggregation
+
+
+@selections.register("hard")
+class Hard(Selection):
+    r"""Draws one position from the softmax.
+
+    .. math:: p_j = \frac{\exp(s_j / \tau)}{\sum_l \exp(s_l / \tau)}, \qquad z \sim \operatorname{Cat}(p)
+
+    In training the draw is replaced by its expectation p with probability `expectation_rate`, one coin for the
+    queries of a batch row that are read together: this lowers the variance of the estimator and lets gradients
+    through. In evaluation the most probable position is taken, or the expectation with
+    `evaluate_with="expectation"`. A draw passes no gradient on: `saccade.losses.reinforce_loss` scores it.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a `Drawn` categorical over keys.
+
+    Reference:
+        Xu et al. (2015), arXiv:1502.03044, section 4.1.
+    """
+
+    stochastic = True
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 1.0,
+        expectation_rate: float = 0.5,
+        evaluate_with: Literal["mode", "expectation"] = "mode",
+    ) -> None:
+        super().__init__()
+        if not temperature > 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}.")
+        if not 0.0 <= expectation_rate <= 1.0:
+            raise ValueError(f"expectation_rate must be in [0, 1], got {expectation_rate}.")
+        if evaluate_with not in ("mode", "expectation"):
+            raise ValueError(f"evaluate_with must be 'mode' or 'expectation', got {evaluate_with!r}.")
+        self.temperature = temperature
+        self.expectation_rate = expectation_rate
+        self.evaluate_with = evaluate_with
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        logits = scores.masked_fill(~mask, 0.0) / self.temperature
+        plain = Categorical(softmax(logits, mask=mask), logits=logits, training=self.training)
+        return Drawn(plain.probs, logits=logits, training=self.training, drawn=self._draw(plain))
+
+    def _draw(self, distribution: Categorical) -> Tensor:
+        probs = distribution.probs
+        if not self.training:
+            return probs if self.evaluate_with == "expectation" else distribution.mode
+        coin = torch.rand(*probs.shape[:-2], 1, 1, device=probs.device)
+        return torch.where(coin < self.expectation_rate, probs, distribution.sample())
+
+    def default_aggregation(self) -> Aggregation | None:
+        from saccade.aggregations import Sample
+
+        return Sample()

@@ -1,0 +1,93 @@
+"""Monotonic attention."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.distributions import Categorical, Distribution
+from saccade.kernels.scan import linear_recurrence
+from saccade.selections.base import Selection, selections
+from saccade.selections.previous import last_weights, previous_weights, working_dtype
+
+
+@selections.register("monotonic")
+class Monotonic(Selection):
+    r"""Walks along the keys from where the last step stopped, and stops at each with some probability.
+
+    .. math:: p_{ij} = \sigma(s_{ij} + r + \epsilon), \qquad q_{ij} = (1 - p_{i,j-1})\, q_{i,j-1} + \alpha_{i-1,j},
+        \qquad \alpha_{ij} = p_{ij}\, q_{ij}
+
+    In training the weights are the expectation over all walks; in evaluation the walk is taken: from the last
+    position, the first key with p >= `threshold`. What is missing in a row's sum is the probability that the walk ran
+    off the end: nothing is read then, nor at any later step. Noise epsilon of standard deviation `noise`, in training
+    alone, pushes p towards 0 and 1. The walk begins at the first key.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a defective `Categorical` over keys.
+        The state is the previous weights (*batch, 1, keys).
+
+    Reference:
+        Raffel et al. (2017), arXiv:1704.00784, section 2; r is `offset`, for scores that have none of their own
+        (`MonotonicEnergyScore` has).
+
+    Args:
+        noise: standard deviation of the noise in training; 0 for none.
+        offset: added to the scores; negative values let the first walks reach further.
+        learn_offset: whether the offset is a parameter.
+        threshold: the probability from which evaluation stops at a key.
+        hard_at_eval: whether evaluation takes the walk; otherwise it computes the expectation, as training does.
+    """
+
+    stateful = True
+
+    def __init__(
+        self,
+        *,
+        noise: float = 1.0,
+        offset: float = 0.0,
+        learn_offset: bool = False,
+        threshold: float = 0.5,
+        hard_at_eval: bool = True,
+    ) -> None:
+        super().__init__()
+        if not noise >= 0:
+            raise ValueError(f"noise must be 0 or more, got {noise}.")
+        if not 0.0 < threshold < 1.0:
+            raise ValueError(f"threshold must be between 0 and 1, got {threshold}.")
+        self.noise = noise
+        self.offset = nn.Parameter(torch.tensor(float(offset))) if learn_offset else offset
+        self.threshold = threshold
+        self.hard_at_eval = hard_at_eval
+        self.stochastic = noise > 0 or hard_at_eval
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        stops = self.stops(scores, mask, state).to(scores.dtype)
+        return Categorical(stops, defective=True, training=self.training)
+
+    def stops(self, scores: Tensor, mask: Tensor, state: Tensor | None) -> Tensor:
+        """alpha (*batch, queries, keys): the probability that each query's walk stops at a key."""
+        if scores.numel() == 0:
+            return torch.zeros_like(scores)
+        stop, walk_on = self._choices(scores, mask)
+        decay = F.pad(walk_on, (1, 0))[..., :-1]
+        weights = previous_weights(state, scores, mask)
+        rows = []
+        for stop_here, decay_here in zip(stop.unbind(-2), decay.unbind(-2), strict=True):
+            weights = stop_here * linear_recurrence(decay_here, weights)
+            rows.append(weights)
+        return torch.stack(rows, dim=-2)
+
+    def _choices(self, scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """p and 1 - p for each query and key."""
+        logits = scores.masked_fill(~mask, 0.0).to(working_dtype(scores)) + self.offset
+        if self.training and self.noise > 0:
+            logits = logits + self.noise * torch.randn_like(logits)
+        if self.hard_at_eval and not self.training:
+            stop = (torch.sigmoid(logits) >= self.threshold) & mask
+            return stop.to(logits.dtype), (~stop).to(logits.dtype)
+        return torch.sigmoid(logits).masked_fill(~mask, 0.0), torch.sigmoid(-logits).masked_fill(~mask, 1.0)
+
+    def advance(self, state: Any, distribution: Distribution) -> Any:
+        return last_weights(distribution.marginals, state)

@@ -1,0 +1,32 @@
+"""The weights of the step before, as the state of a selection."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def working_dtype(scores: Tensor) -> torch.dtype:
+    """Single precision at least: what is carried from step to step must not lose its digits on the way."""
+    return torch.promote_types(scores.dtype, torch.float32)
+
+
+def previous_weights(state: Tensor | None, scores: Tensor, mask: Tensor) -> Tensor:
+    """(*batch, keys): the last weights read, or all weight on the first attendable key if there are none yet.
+
+    A state from before keys were appended to the memory gives the new keys no weight.
+    """
+    batch, keys = scores.shape[:-2], scores.shape[-1]
+    if state is None:
+        attendable = mask[..., 0, :]
+        return (attendable & (attendable.cumsum(-1) == 1)).to(working_dtype(scores))
+    if state.shape[:-1] != (*batch, 1) or state.shape[-1] > keys:
+        raise ValueError(
+            f"state of shape {tuple(state.shape)} does not fit scores {tuple(scores.shape)}: pass the state of the "
+            f"reading before from the same memory, (*batch, 1, keys) with at most {keys} keys, or None at the start."
+        )
+    return F.pad(state.squeeze(-2).to(working_dtype(scores)), (0, keys - state.shape[-1]))
+
+
+def last_weights(weights: Tensor, state: Tensor | None) -> Tensor | None:
+    """(*batch, 1, keys): the state after `weights` (*batch, queries, keys); without queries, the state before."""
+    return weights[..., -1:, :] if weights.shape[-2] else state

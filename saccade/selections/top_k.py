@@ -1,0 +1,38 @@
+"""Top-k selection."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.distributions import Categorical, Distribution
+from saccade.selections.base import Selection, selections
+from saccade.selections.softmax import softmax
+
+
+@selections.register("top_k")
+class TopK(Selection):
+    r"""Softmax over the k best positions alone.
+
+    .. math:: p_j = \frac{\exp(s_j)}{\sum_{l \in K} \exp(s_l)} \quad \text{for } j \in K,
+        \qquad K = \text{the } k \text{ highest scores}
+
+    With fewer than k attendable keys it is the softmax.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.
+
+    Reference:
+        Chorowski et al. (2015), arXiv:1506.07503, section 2.3.
+    """
+
+    def __init__(self, *, k: int = 8) -> None:
+        super().__init__()
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, got {k}.")
+        self.k = k
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        best = scores.detach().masked_fill(~mask, -torch.inf).topk(min(self.k, scores.shape[-1]), dim=-1).indices
+        kept = mask & torch.zeros_like(mask).scatter(-1, best, True)
+        return Categorical(softmax(scores, mask=kept), logits=scores, training=self.training)

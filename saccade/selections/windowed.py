@@ -1,0 +1,65 @@
+"""Windowed, sharpened softmax."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.distributions import Categorical, Distribution
+from saccade.selections.base import Selection, selections
+from saccade.selections.positions import Positions
+from saccade.selections.previous import last_weights, previous_weights
+from saccade.selections.softmax import softmax
+
+
+@selections.register("windowed")
+class Windowed(Selection):
+    r"""Softmax over a window around the median of the previous weights, with an inverse temperature.
+
+    .. math:: p_{ij} = \frac{\exp(\beta s_{ij})}{\sum_{|l - m_i| \le w} \exp(\beta s_{il})}
+        \quad \text{for } |j - m_i| \le w, \qquad m_i = \operatorname{median}(p_{i-1})
+
+    w is `half_width`, beta `inverse_temperature`: above one it sharpens. Before the first step all weight is on the
+    first key, so the first window is w keys to its right. Positions count attendable keys only.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.
+        The state is the previous weights (*batch, 1, keys).
+
+    Reference:
+        Chorowski et al. (2015), arXiv:1506.07503, section 2.3.
+    """
+
+    stateful = True
+
+    def __init__(self, *, half_width: int = 10, inverse_temperature: float = 1.0) -> None:
+        super().__init__()
+        if half_width < 0:
+            raise ValueError(f"half_width must be 0 or more, got {half_width}.")
+        if not inverse_temperature > 0:
+            raise ValueError(f"inverse_temperature must be above 0, got {inverse_temperature}.")
+        self.half_width = half_width
+        self.inverse_temperature = inverse_temperature
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        logits = scores.masked_fill(~mask, 0.0) * self.inverse_temperature
+        if logits.numel() == 0:
+            return Categorical(torch.zeros_like(logits), logits=logits, training=self.training)
+        previous = previous_weights(state, scores, mask)
+        rows = []
+        for row, positions in zip(logits.unbind(-2), Positions.of(mask).rows(), strict=True):
+            previous = softmax(row, mask=self._window(positions, previous.detach()))
+            rows.append(previous)
+        return Categorical(torch.stack(rows, dim=-2), logits=logits, training=self.training)
+
+    def _window(self, positions: Positions, previous: Tensor) -> Tensor:
+        """bool (*batch, keys): the attendable keys around the median of `previous`."""
+        mass = previous.float().cumsum(-1)
+        median = (mass < 0.5 * mass[..., -1:]).sum(-1, keepdim=True)
+        centre = positions.rank.gather(-1, median)
+        # A median on a key that this query may not attend counts as the next attendable one, or else the last.
+        centre = torch.minimum(centre, positions.size - 1)
+        return positions.mask & ((positions.rank - centre).abs() <= self.half_width)
+
+    def advance(self, state: Any, distribution: Distribution) -> Any:
+        return last_weights(distribution.marginals, state)
