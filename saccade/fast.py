@@ -52,7 +52,7 @@ def _read_fused(attention: Attention, query: Tensor, memory: Memory, state: Stat
     dot = attention.score.as_dot_product(query, memory.prepared[0])
     if dot is None:
         return None
-    causal = dot.bias is None and memory.mask is not None and memory.mask.is_causal(query.shape[-2], len(memory))
+    causal = dot.bias is None and memory.mask is not None and memory.mask.is_causal(query.shape[-2], memory.num_keys)
     bias = None if causal else _resolve(query, memory)
     if dot.bias is not None:
         bias = dot.bias if bias is None else torch.where(bias, dot.bias, -torch.inf)
@@ -69,7 +69,7 @@ def _read_fused(attention: Attention, query: Tensor, memory: Memory, state: Stat
 
 
 def _resolve(query: Tensor, memory: Memory) -> Tensor | None:
-    return masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], len(memory), query.device)
+    return masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
 
 
 class _Plain(NamedTuple):
@@ -103,7 +103,7 @@ def check_blocks(attention: Attention, block_size: int) -> None:
 
 def _read_blocks(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Softmax over any score of pairs, in blocks of keys."""
-    if attention.block_size is None or len(memory) <= attention.block_size:
+    if attention.block_size is None or memory.num_keys <= attention.block_size:
         return None
     leaves, structure = pytree.tree_flatten(memory.prepared[0])
 
@@ -113,7 +113,7 @@ def _read_blocks(attention: Attention, query: Tensor, memory: Memory, state: Sta
     def mask(part: slice) -> Tensor | None:
         if memory.mask is None:
             return None
-        return memory.mask.block(query.shape[-2], len(memory), part, query.device)
+        return memory.mask.block(query.shape[-2], memory.num_keys, part, query.device)
 
     parameters = [parameter for parameter in attention.score.parameters() if parameter.requires_grad]
     context = online_softmax(compare, mask, query, memory.values, leaves, parameters, attention.block_size)
@@ -136,7 +136,7 @@ def _read_window(
     attention: Attention, selection: LocalSelection, query: Tensor, memory: Memory, state: State
 ) -> Reading | None:
     """A window of keys for each query: nothing is computed for the others."""
-    keys = len(memory)
+    keys = memory.num_keys
     if not attention.score.pairwise or keys <= 2 * selection.half_width + 1:
         return None
     if memory.mask is not None and memory.mask.depends_on_query:
@@ -160,11 +160,11 @@ def _attendable(memory: Memory, query: Tensor) -> tuple[Tensor, Tensor | None]:
     """Attendable keys (*batch,), and, unless those are the first ones, how many there are up to each (*batch, keys)."""
     batch = query.shape[:-2]
     if memory.mask is None:
-        return torch.full(batch, len(memory), device=query.device), None
+        return torch.full(batch, memory.num_keys, device=query.device), None
     prefix = memory.mask.prefix
     if prefix is not None:
-        return prefix.to(query.device).clamp(max=len(memory)).expand(batch), None
-    mask = masks.resolve(memory.mask, batch, 1, len(memory), query.device)
+        return prefix.to(query.device).clamp(max=memory.num_keys).expand(batch), None
+    mask = masks.resolve(memory.mask, batch, 1, memory.num_keys, query.device)
     assert mask is not None
-    ranks = mask.squeeze(-2).cumsum(-1).expand(*batch, len(memory)).contiguous()
+    ranks = mask.squeeze(-2).cumsum(-1).expand(*batch, memory.num_keys).contiguous()
     return ranks[..., -1], ranks

@@ -43,8 +43,8 @@ class Mask:
         """The mask after `by` attendable keys were appended to `keys` keys."""
         return self
 
-    def index(self, rows: Tensor) -> Mask:
-        """The mask of the chosen batch rows, for beam search."""
+    def index(self, rows: Tensor, dims: int) -> Mask:
+        """The mask of the chosen rows of the first batch dimension, where (*batch, queries, keys) has `dims`."""
         return self
 
     def across_heads(self, query_dims: int) -> Mask:
@@ -109,8 +109,9 @@ class _Lengths(Mask):
     def grow(self, keys: int, by: int) -> Mask:
         return _Given(self.tensor(1, keys)).grow(keys, by)
 
-    def index(self, rows: Tensor) -> Mask:
-        return _Lengths(self.lengths[rows])
+    def index(self, rows: Tensor, dims: int) -> Mask:
+        shared = self.lengths.dim() < dims - 2 or self.lengths.shape[0] == 1
+        return self if shared else _Lengths(self.lengths[rows])
 
     def across_heads(self, query_dims: int) -> Mask:
         return _Lengths(self.lengths.unsqueeze(-1))
@@ -138,8 +139,9 @@ class _Given(Mask):
         given = self.given.expand(*self.given.shape[:-1], keys) if self.given.shape[-1] == 1 else self.given
         return _Given(torch.cat([given, given.new_ones(*given.shape[:-1], by)], dim=-1))
 
-    def index(self, rows: Tensor) -> Mask:
-        return self if self.given.dim() < 3 or self.given.shape[0] == 1 else _Given(self.given[rows])
+    def index(self, rows: Tensor, dims: int) -> Mask:
+        shared = self.given.dim() < dims or self.given.shape[0] == 1
+        return self if shared else _Given(self.given[rows])
 
     def across_heads(self, query_dims: int) -> Mask:
         if self.given.dim() > query_dims:  # it has a heads dimension already
@@ -150,6 +152,8 @@ class _Given(Mask):
         if self.depends_on_query:
             return None
         given = self.tensor(1, keys, device)
+        if given.shape[-1] not in (1, keys):
+            raise _misfit(given, f"(*batch, queries, {keys})")
         return (given if given.dim() < 2 else given.squeeze(-2)).expand(*given.shape[:-2], keys)
 
 
@@ -160,11 +164,21 @@ class _Combined(Mask):
     right: Mask
 
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
-        left, right = self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device)
-        return self.combine(left, right)
+        return self._joined(
+            self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device)
+        )
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        return self.combine(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
+        return self._joined(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
+
+    def _joined(self, left: Tensor, right: Tensor) -> Tensor:
+        try:
+            return self.combine(left, right)
+        except RuntimeError:
+            shapes = f"{tuple(left.shape)} and {tuple(right.shape)}"
+            raise ValueError(
+                f"masks of shapes {shapes} do not combine: both must broadcast to (*batch, queries, keys)."
+            ) from None
 
     @property
     def depends_on_query(self) -> bool:
@@ -173,8 +187,8 @@ class _Combined(Mask):
     def grow(self, keys: int, by: int) -> Mask:
         return _Combined(self.combine, self.left.grow(keys, by), self.right.grow(keys, by))
 
-    def index(self, rows: Tensor) -> Mask:
-        return _Combined(self.combine, self.left.index(rows), self.right.index(rows))
+    def index(self, rows: Tensor, dims: int) -> Mask:
+        return _Combined(self.combine, self.left.index(rows, dims), self.right.index(rows, dims))
 
     def across_heads(self, query_dims: int) -> Mask:
         return _Combined(self.combine, self.left.across_heads(query_dims), self.right.across_heads(query_dims))
@@ -182,7 +196,7 @@ class _Combined(Mask):
     def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
         left, right = self.left.over_keys(keys, device), self.right.over_keys(keys, device)
         if left is not None and right is not None:
-            return self.combine(left, right)
+            return self._joined(left, right)
         if self.combine is torch.logical_and:  # the half that is known still rules keys out
             return left if right is None else right
         return None
@@ -202,8 +216,8 @@ class _Inverted(Mask):
     def grow(self, keys: int, by: int) -> Mask:
         raise ValueError("An inverted mask cannot grow with its memory: give the mask as a tensor, or without `~`.")
 
-    def index(self, rows: Tensor) -> Mask:
-        return _Inverted(self.inner.index(rows))
+    def index(self, rows: Tensor, dims: int) -> Mask:
+        return _Inverted(self.inner.index(rows, dims))
 
     def across_heads(self, query_dims: int) -> Mask:
         return _Inverted(self.inner.across_heads(query_dims))
@@ -244,7 +258,8 @@ def as_mask(mask: Tensor | Mask) -> Mask:
     """A predicate as it is, a bool tensor wrapped; anything else is refused with the fix."""
     if isinstance(mask, Mask):
         return mask
-    return _Given(check_mask(mask))
+    mask = check_mask(mask)
+    return _Given(mask if mask.dim() else mask.unsqueeze(0))
 
 
 def check_mask(mask: Tensor) -> Tensor:
@@ -269,11 +284,15 @@ def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, de
     full = (*batch, queries, keys)
     ours = (1,) * (len(full) - tensor.dim()) + tuple(tensor.shape)
     if len(ours) != len(full) or any(have not in (1, want) for have, want in zip(ours, full, strict=True)):
-        fix = "A mask over keys alone is written mask[:, None, :] or masks.from_lengths(lengths)."
-        raise ValueError(
-            f"mask of shape {tuple(tensor.shape)} does not broadcast to (*batch, queries, keys) = {full}. {fix}"
-        )
+        raise _misfit(tensor, str(full))
     return tensor
+
+
+def _misfit(tensor: Tensor, wanted: str) -> ValueError:
+    return ValueError(
+        f"mask of shape {tuple(tensor.shape)} does not broadcast to (*batch, queries, keys) = {wanted}. "
+        "A mask over keys alone is written mask[:, None, :] or masks.from_lengths(lengths)."
+    )
 
 
 def _distance(queries: int, keys: int, part: slice, offset: int | None, device: torch.device | str | None) -> Tensor:

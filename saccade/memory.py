@@ -37,9 +37,13 @@ class Memory:
     mask: Mask | None
     reader: Reader
 
-    def __len__(self) -> int:
-        """The number of keys."""
+    @property
+    def num_keys(self) -> int:
+        """The number of keys: `len(memory)`, but free to be a symbol in an exported program."""
         return self.values.shape[-2]
+
+    def __len__(self) -> int:
+        return self.num_keys
 
     def append(self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | None = None) -> Memory:
         """A memory with more keys at the end; this one stays as it is.
@@ -48,7 +52,7 @@ class Memory:
             keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
             mask: bool (*batch, 1, new), True = may be attended; all of them by default.
         """
-        old, new = len(self), keys.shape[-2]
+        old, new = self.num_keys, keys.shape[-2]
         added = self.reader.prepare(keys, values, mask=mask, start=old)
         grown = None if self.mask is None else self.mask.grow(old, new)
         if added.mask is not None:
@@ -63,6 +67,5 @@ class Memory:
     def index(self, rows: Tensor) -> Memory:
         """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
         prepared = pytree.tree_map(lambda tensor: tensor[rows], self.prepared)
-        return replace(
-            self, prepared=prepared, values=self.values[rows], mask=None if self.mask is None else self.mask.index(rows)
-        )
+        mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
+        return replace(self, prepared=prepared, values=self.values[rows], mask=mask)

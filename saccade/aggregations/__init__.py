@@ -11,6 +11,7 @@ from saccade.aggregations.log_sum_exp import LogSumExp
 from saccade.aggregations.max_pool import MaxPool
 from saccade.aggregations.renormalized_mean import RenormalizedMean
 from saccade.aggregations.sample import Sample
+from saccade.aggregations.soft_children import SoftChildren
 from saccade.aggregations.top_k_mean import TopKMean
 from saccade.aggregations.unnormalized_sum import UnnormalizedSum
 
@@ -29,6 +30,7 @@ __all__ = [
     "MaxPool",
     "RenormalizedMean",
     "Sample",
+    "SoftChildren",
     "TopKMean",
     "UnnormalizedSum",
     "aggregations",

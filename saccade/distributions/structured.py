@@ -1,0 +1,123 @@
+"""A whole structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from saccade.distributions.base import Distribution
+from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible
+
+
+@dataclass(frozen=True, eq=False)
+class Structured(Distribution):
+    """A structure drawn with a probability proportional to the exponential of its parts' potentials.
+
+    Marginals and samples are those of the first potentials' parts. Where one structure spans all queries (a tree),
+    `log_partition`, `log_prob`, `entropy` and `kl` have no axis of queries. Where no structure is possible, z is zero.
+
+    Args:
+        structure: the set of structures.
+        potentials: float64, `FORBIDDEN` for parts that may not be used (-inf is taken as that).
+        dtype: of what is given back.
+        training: whether `draw` samples.
+        joint: whether one structure spans all queries.
+    """
+
+    structure: Structure
+    potentials: Potentials
+    dtype: torch.dtype = torch.float64
+    training: bool = False
+    joint: bool = False
+
+    def __post_init__(self) -> None:
+        finite = tuple(t.to(torch.float64).clamp(min=FORBIDDEN) for t in self.potentials)
+        object.__setattr__(self, "potentials", finite)
+
+    @property
+    def inference(self) -> tuple[Tensor, Potentials]:
+        """Log-partition and marginals of all parts, computed once; a look without gradients is kept by itself."""
+        kept = self.__dict__
+        name = "_inference" if torch.is_grad_enabled() else "_inference_without_gradient"
+        if name not in kept:
+            kept[name] = self.structure.inference(self.potentials)
+        result: tuple[Tensor, Potentials] = kept[name]
+        return result
+
+    @property
+    def log_partition(self) -> Tensor:
+        """log Z: (*batch, queries), or (*batch,) of a joint structure; -inf where no structure is possible."""
+        total, _ = self.inference
+        return torch.where(possible(total), total, -torch.inf).to(self.dtype)
+
+    @property
+    def marginals(self) -> Tensor:
+        return self.indicator(self.inference[1])
+
+    @property
+    def mode(self) -> Tensor:
+        return self.indicator(self.structure.best(self.potentials))
+
+    def sample(self, n: int | None = None) -> Tensor:
+        with torch.no_grad():
+            z = self.indicator(self.structure.sample(self.potentials, 1 if n is None else n))
+        return z if n is not None else z.squeeze(0)
+
+    def indicator(self, parts: Potentials) -> Tensor:
+        """z, or its expectation, as (*batch, queries, keys)."""
+        return parts[0].to(self.dtype)
+
+    def parts(self, z: Tensor) -> Potentials:
+        """The parts of z (..., queries, keys)."""
+        return (z.to(torch.float64),)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        total, _ = self.inference
+        well_formed = ((z == 0) | (z == 1)).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
+        parts = self.parts(torch.where(z == 1, z, 0.0))
+        weight = self.structure.weight(self.potentials, parts)
+        is_structure = self.structure.contains(parts) & (weight > FORBIDDEN / 10)
+        nothing = ~possible(total) & (z == 0).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
+        log_prob = torch.where(possible(total), weight - total, 0.0)
+        valid = torch.where(possible(total), is_structure, nothing) & well_formed
+        return torch.where(valid, log_prob, -torch.inf).to(self.dtype)
+
+    def entropy(self) -> Tensor:
+        total, marginals = self.inference
+        expected = self.structure.weight(self.potentials, marginals)
+        return torch.where(possible(total), total - expected, 0.0).clamp(min=0.0).to(self.dtype)
+
+    def kl(self, other: Self) -> Tensor:
+        """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
+        ours, marginals = self.inference
+        theirs, _ = other.inference
+        expected = self.structure.weight(self.potentials, marginals)
+        expected_theirs = self.structure.weight(other.potentials, marginals)
+        divergence = expected - expected_theirs - ours + theirs
+        impossible = (expected_theirs < FORBIDDEN / 1e10) | ~possible(theirs)  # even at a marginal of 1e-10
+        divergence = torch.where(impossible, torch.inf, divergence.clamp(min=0.0))
+        return torch.where(possible(ours), divergence, 0.0).to(self.dtype)
+
+    @classmethod
+    def cat(cls, parts: Sequence[Self]) -> Self:
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        if first.joint:
+            raise ValueError(
+                "a structure that spans all queries cannot be read one query at a time: give it a score that is not "
+                "stateful."
+            )
+        joined = first.joined(parts)
+        if "_draw" in first.__dict__:
+            joined.__dict__["_draw"] = torch.cat([part.draw for part in parts], dim=-2)
+        return joined
+
+    def joined(self, parts: Sequence[Self]) -> Self:
+        """The distributions of consecutive queries as one."""
+        potentials = tuple(torch.cat(tensors, dim=-2) for tensors in zip(*(p.potentials for p in parts), strict=True))
+        return replace(self, potentials=potentials)

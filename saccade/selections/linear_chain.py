@@ -1,0 +1,65 @@
+"""Linear-chain selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.distributions import Distribution
+from saccade.distributions.chain import Segmentation
+from saccade.selections.base import Selection, selections
+
+if TYPE_CHECKING:
+    from saccade.aggregations.base import Aggregation
+
+
+@selections.register("linear_chain")
+class LinearChain(Selection):
+    r"""Picks segments: each key is in or out, and whether its neighbour is in matters.
+
+    .. math:: p(z) \propto \exp\Big(\sum_j s_j z_j + \sum_j b_{z_j, z_{j+1}}\Big), \qquad z_j \in \{0, 1\}
+
+    The weights are p(z_j = 1): any number of keys may be picked, so that the default aggregation divides by their sum
+    and gives it a mass of `mass` (the paper's \lambda). Masked keys are removed: their neighbours become neighbours.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a `Segmentation`, one for each query.
+
+    Reference:
+        Kim et al. (2017), arXiv:1702.00887, section 3.1 and 4.2; \theta_j(1) is the score, \theta_j(0) = 0.
+
+    Args:
+        mass: the weights' sum in the default aggregation.
+        transitions: b at the beginning, as ((b00, b01), (b10, b11)).
+        learn_transitions: whether b is a parameter.
+    """
+
+    def __init__(
+        self,
+        *,
+        mass: float = 2.0,
+        transitions: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0)),
+        learn_transitions: bool = True,
+    ) -> None:
+        super().__init__()
+        if not mass > 0:
+            raise ValueError(f"mass must be above 0, got {mass}.")
+        start = torch.as_tensor(transitions, dtype=torch.get_default_dtype())
+        if start.shape != (2, 2) or not bool(start.isfinite().all()):
+            raise ValueError(f"transitions must be finite ((b00, b01), (b10, b11)), got {transitions}.")
+        self.mass = mass
+        self.transitions = nn.Parameter(start, requires_grad=learn_transitions)
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        return Segmentation.of(scores, self.transitions, mask, training=self.training)
+
+    def penalty(self, strength: float = 0.005) -> Tensor:
+        """The squared norm of b times `strength`, to add to the loss."""
+        return strength * self.transitions.square().sum()
+
+    def default_aggregation(self) -> Aggregation:
+        from saccade.aggregations import RenormalizedMean
+
+        return RenormalizedMean(scale=self.mass)

@@ -1,0 +1,179 @@
+"""What a structure is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.kernels.modes import exporting
+from saccade.structures.semiring import Plus, log_plus, max_plus, sample_plus
+
+FORBIDDEN = -1e30
+"""The potential of a part that may not be used. Finite, so that no gradient is ever infinity times zero."""
+
+Potentials = tuple[Tensor, ...]
+"""One potential for each part of a structure, in one tensor or several; leading axes are batch axes."""
+
+
+class Structure:
+    r"""A set of structures, each made of parts; a structure's weight is the sum of its parts' potentials.
+
+    .. math:: p(z) = \frac{\exp \langle \theta, z \rangle}{Z(\theta)}, \qquad
+        \mathbb{E}[z] = \frac{\partial \log Z}{\partial \theta}
+
+    A new structure writes `log_partition` alone, as a differentiable programme over `plus`: marginals, mode, samples
+    and entropy follow. Potentials are float64, those of forbidden parts `FORBIDDEN`; where every structure is
+    forbidden, nothing is picked: all parts are zero.
+    """
+
+    event_dims: int = 1
+    """How many of the last axes of the first potentials one structure spans."""
+
+    def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
+        """(*batch,): the sum over all structures of the exponential of their weight, in logarithms.
+
+        Every sum over alternatives is `plus(alternatives, dim)`; what goes together is added. An alternative must not
+        be counted twice.
+        """
+        raise NotImplementedError
+
+    def inference(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """The log-partition, and P(part is used) for every part; both can be differentiated, twice and more.
+
+        The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero.
+        """
+        if self.has_kernel and potentials[0].device.type == "cpu" and not exporting():
+            if torch.compiler.is_compiling():
+                return self.operator(potentials)
+            total, *marginals = _Inference.apply(self, *potentials)
+            return total, tuple(marginals)
+        if exporting():
+            return self._exported(potentials)
+        differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in potentials)
+        return self._gradient(potentials, log_plus, keep=differentiable)
+
+    def _exported(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """Through torch.func, whose gradients torch.export can trace."""
+
+        def counted(given: Potentials) -> tuple[Tensor, Tensor]:
+            total = self.log_partition(given)
+            return torch.where(possible(total), total, 0.0).sum(), total
+
+        gradient, total = torch.func.grad(counted, has_aux=True)(potentials)
+        return total, gradient
+
+    has_kernel: bool = False
+    """Whether there is a faster way; then `kernel`, `kernel_derivative` and `operator` are written."""
+
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
+        """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
+        raise NotImplementedError
+
+    def kernel_derivative(self, potentials: Potentials, direction: Potentials) -> Potentials | None:
+        """What the marginals change by when the potentials change along `direction`."""
+        raise NotImplementedError
+
+    def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """`inference` as an operator that compiled code can call."""
+        raise NotImplementedError
+
+    def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """`inference` without a graph."""
+        with torch.no_grad():
+            return self.kernel(potentials) or self._gradient(potentials, log_plus)
+
+    def derivative(self, potentials: Potentials, direction: Potentials) -> Potentials:
+        """The Hessian of the log-partition times `direction`, without a graph."""
+        with torch.no_grad():
+            fast = self.kernel_derivative(potentials, direction)
+        return fast or self.differentiable_derivative(potentials, None, direction)
+
+    def differentiable_derivative(
+        self, potentials: Potentials, grad_total: Tensor | None, direction: Potentials
+    ) -> Potentials:
+        """The gradient through log-partition and marginals, with a graph where gradients are enabled."""
+        keep = torch.is_grad_enabled()
+        with torch.inference_mode(False), torch.enable_grad():
+            given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in potentials)
+            total, marginals = self._gradient(given, log_plus, keep=True)
+            outcome = torch.stack([(m * d).sum() for m, d in zip(marginals, direction, strict=True)]).sum()
+            if grad_total is not None:
+                outcome = outcome + torch.where(possible(total), total * grad_total, 0.0).sum()
+            if not outcome.requires_grad:
+                return tuple(torch.zeros_like(t) for t in given)
+            return torch.autograd.grad(outcome, given, create_graph=keep, materialize_grads=True)
+
+    def best(self, potentials: Potentials) -> Potentials:
+        """The parts of a structure of the largest weight, as zeros and ones."""
+        return self._gradient(potentials, max_plus)[1]
+
+    def sample(self, potentials: Potentials, n: int) -> Potentials:
+        """The parts of `n` exact samples, on a new first axis."""
+        return self._gradient(tuple(t.expand(n, *t.shape) for t in potentials), sample_plus)[1]
+
+    def weight(self, potentials: Potentials, parts: Potentials) -> Tensor:
+        """(*batch,): the weight of the structure with these parts."""
+        batch_dims = potentials[0].dim() - self.event_dims
+        totals = [
+            torch.where(part != 0, part * theta, 0.0).flatten(batch_dims - theta.dim()).sum(-1)
+            for part, theta in zip(parts, potentials, strict=True)
+        ]
+        return torch.stack(torch.broadcast_tensors(*totals)).sum(0)
+
+    def contains(self, parts: Potentials) -> Tensor:
+        """(*batch,) bool: whether these parts, zeros and ones, are a structure of the set."""
+        # No structure has more of these parts than all of them, and one that has all of them is it.
+        only = tuple(torch.where(part == 1, 1.0, FORBIDDEN).to(torch.float64) for part in parts)
+        batch_dims = parts[0].dim() - self.event_dims
+        wanted = torch.stack([(part == 1).flatten(batch_dims).sum(-1) for part in parts]).sum(0)
+        return self.log_partition(only, max_plus) == wanted
+
+    def _gradient(self, potentials: Potentials, plus: Plus, keep: bool = False) -> tuple[Tensor, Potentials]:
+        """The log-partition and its gradient, zero where there is no structure."""
+        with torch.inference_mode(False), torch.enable_grad():
+            given = potentials if keep else tuple(t.detach().clone() for t in potentials)
+            given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in given)
+            total = self.log_partition(given, plus)
+            counted = torch.where(possible(total), total, 0.0).sum()
+            if not counted.requires_grad:
+                return total, tuple(torch.zeros_like(t) for t in given)
+            gradient = torch.autograd.grad(counted, given, create_graph=keep, materialize_grads=True)
+        return (total, gradient) if keep else (total.detach(), tuple(t.detach() for t in gradient))
+
+
+def possible(log_partition: Tensor) -> Tensor:
+    """Whether there is any structure."""
+    return log_partition > FORBIDDEN / 10
+
+
+class _Inference(torch.autograd.Function):
+    """The marginals are a gradient; their own is a Hessian times a vector: how they change along a direction."""
+
+    @staticmethod
+    def forward(ctx: Any, structure: Structure, *potentials: Tensor) -> tuple[Tensor, ...]:
+        total, marginals = structure.evaluate(potentials)
+        ctx.structure = structure
+        ctx.save_for_backward(*potentials, *marginals)
+        return total, *marginals
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        potentials, marginals = saved[: len(saved) // 2], saved[len(saved) // 2 :]
+        if torch.is_grad_enabled():
+            return None, *ctx.structure.differentiable_derivative(potentials, grads[0], grads[1:])
+        return None, *chain_rule(ctx.structure, potentials, marginals, grads)
+
+
+def chain_rule(
+    structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor, ...]
+) -> Potentials:
+    """The gradient of the potentials, given those of log-partition and marginals."""
+    through = structure.derivative(potentials, grads[1:])
+    batch_dims = grads[0].dim()
+    return tuple(
+        change + grads[0].reshape(*grads[0].shape, *(1,) * (m.dim() - batch_dims)) * m
+        for change, m in zip(through, marginals, strict=True)
+    )
