@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 import saccade
-from saccade.registry import Registry, describe, nearest
+from saccade.registry import Registry, constructor_parameters, describe, nearest
 
 KINDS: dict[str, Registry[Any]] = {
     "scores": saccade.scores.scores,
@@ -203,7 +203,7 @@ def _as_json(kind: str, name: str, member: type) -> dict[str, Any]:
         {"name": p.name, "required": True}
         if p.default is p.empty
         else {"name": p.name, "required": False, "default": p.default if _is_plain(p.default) else repr(p.default)}
-        for p in inspect.signature(member).parameters.values()
+        for p in constructor_parameters(member).values()
     ]
     return {
         "kind": kind,

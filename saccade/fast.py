@@ -150,7 +150,9 @@ def _read_window(
     scores = attention.score.compare(query.unsqueeze(-2), prepared).squeeze(-2)
     weights = selection.weigh(scores, within, distance)
     dropped = F.dropout(weights, attention.dropout, attention.training)
-    context = (dropped.unsqueeze(-2) @ gather_keys(memory.values, index)).squeeze(-2)
+    same = memory.prepared[0] is memory.values  # as for inner products with keys that are the values
+    values = prepared if same else gather_keys(memory.values, index)
+    context = (dropped.unsqueeze(-2) @ values).squeeze(-2)
     after = State(None, selection.after(state.selection, query.shape[-2]))
     deferred = _Windowed(weights, index, keys, selection.defective, attention.training)
     return Reading(context, state=after, deferred=deferred)

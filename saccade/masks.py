@@ -164,9 +164,7 @@ class _Combined(Mask):
     right: Mask
 
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
-        return self._joined(
-            self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device)
-        )
+        return self._joined(self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device))
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         return self._joined(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
@@ -277,7 +275,7 @@ def check_mask(mask: Tensor) -> Tensor:
 
 
 def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> Tensor | None:
-    """The mask as a tensor, checked to broadcast to (*batch, queries, keys)."""
+    """The mask as a tensor of two dimensions or more, checked to broadcast to (*batch, queries, keys)."""
     if mask is None:
         return None
     tensor = mask.tensor(queries, keys, device)
@@ -285,7 +283,7 @@ def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, de
     ours = (1,) * (len(full) - tensor.dim()) + tuple(tensor.shape)
     if len(ours) != len(full) or any(have not in (1, want) for have, want in zip(ours, full, strict=True)):
         raise _misfit(tensor, str(full))
-    return tensor
+    return tensor if tensor.dim() >= 2 else tensor.unsqueeze(0)  # fused kernels ask for a queries axis
 
 
 def _misfit(tensor: Tensor, wanted: str) -> ValueError:

@@ -109,7 +109,7 @@ def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple
     grad_query, grad_keys, grad_vector = torch.zeros_like(query), torch.zeros_like(keys), torch.zeros_like(vector)
     for rows, part in _chunks(query, keys):
         tanh, weight = _tanh(query[rows, part], keys[rows]), grad[rows, part]
-        grad_vector += weight.reshape(-1) @ tanh.view(-1, hidden)
+        grad_vector += weight.reshape(-1) @ tanh.reshape(-1, hidden)
         slope = tanh.square_().neg_().add_(1.0).mul_(weight.unsqueeze(-1))
         grad_query[rows, part] = slope.sum(2).mul_(vector)
         grad_keys[rows] += slope.sum(1).mul_(vector)

@@ -12,6 +12,8 @@ from saccade.kernels.modes import exporting
 
 def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Sorts, and finds the largest support that the scores in it can share (Martins and Astudillo 2016)."""
+    if scores.shape[-1] == 0:
+        return scores.clone()
     x, keep = _shifted(scores, mask)
     ordered = x.sort(dim=-1, descending=True).values
     rank = _rank(ordered)
@@ -22,6 +24,8 @@ def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Sorts, and solves the quadratic equation of each possible support (Peters et al. 2019)."""
+    if scores.shape[-1] == 0:
+        return scores.clone()
     x, keep = _shifted(scores, mask)
     x = x / 2.0
     # Scores 2 below the largest have no weight; without them the sums below keep their digits.
@@ -110,6 +114,8 @@ def forward(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
         items=scores.numel() // size if size else 0,
         operations=3 * scores.numel(),
     )
+    if min(results) < 0:
+        raise MemoryError(f"no memory for {mapping} of rows of {size}.")
     if any(results):
         raise NotFiniteError("scores must be finite where the mask allows attention.")
     return weights
@@ -120,10 +126,10 @@ def backward(weights: Tensor, grad: Tensor, mapping: str) -> Tensor:
     if not native.usable(weights, grad):
         return MAPPINGS[mapping].gradient(weights, grad)
     size = weights.shape[-1]
-    out = torch.empty_like(weights)
+    out = weights.new_empty(weights.shape)
     native.run(
         native.function(mapping + "_backward", weights.dtype),
-        weights,
+        weights.contiguous(),
         grad.contiguous(),
         out,
         size,
@@ -140,8 +146,6 @@ def _all_true(mask: Tensor) -> bool:
 
 def _shifted(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Scores less the largest, and far below it where they are masked; the mask in full."""
-    if scores.shape[-1] == 0:
-        return scores, None
     if mask is None:
         return scores - scores.detach().amax(-1, keepdim=True), None
     keep = mask.expand(scores.shape)

@@ -26,7 +26,7 @@ def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -
     if not native.usable(scores):
         return total_variation_prox_reference(scores, keep, strength)
     out = scores.new_empty(scores.shape)
-    native.run(
+    results = native.run(
         native.function("total_variation_prox", scores.dtype),
         scores.contiguous(),
         keep,
@@ -36,12 +36,14 @@ def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -
         items=scores.shape[:-1].numel(),
         operations=30 * scores.numel(),
     )
+    if min(results) < 0:
+        raise MemoryError(f"no memory for rows of {scores.shape[-1]}.")
     return out
 
 
 def total_variation_prox_reference(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
     """The same by the taut string, row by row."""
-    rows = scores.detach().cpu().double().reshape(-1, scores.shape[-1])
+    rows = scores.detach().cpu().double().reshape(scores.shape[:-1].numel(), scores.shape[-1])
     keep = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask.cpu().reshape(rows.shape)
     out = torch.zeros_like(rows)
     for row, kept, result in zip(rows, keep, out, strict=True):

@@ -1,0 +1,61 @@
+# Needs Python 3.11 or newer and make; everything else goes into $(VENV).
+#   make test PYTHON=python3.12     another interpreter
+#   make test ARGS="-k sparsemax"   more arguments for pytest or the benchmarks
+#   make test WORKERS=0             all tests in one process
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PEERS := $(VENV)/.peers
+
+.DEFAULT_GOAL := help
+.PHONY: help install test test-slow bench docs lint format clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## Make the virtual environment
+
+# One pip call, so that the constraint on torch holds for everything that asks for torch.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Saccade needs Python 3.11 or newer: make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev,docs,peers]"
+	@touch $@
+
+# JoeyNMT asks for much that its attention module does not import.
+$(PEERS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt
+	@touch $@
+
+# The tensors of the tests are small: one thread is faster than two, and leaves a core to the other worker.
+test: lint ## Lint, check types, run the fast tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: $(INSTALLED) ## Run the slow tests
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+bench: $(PEERS) ## Time Saccade beside its peers, print the ratios
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(INSTALLED) ## Draw the figures and build the site into site/
+	$(BIN)/python docs/figures/selections.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+lint: $(INSTALLED) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
