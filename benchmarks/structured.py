@@ -29,9 +29,8 @@ def random(*shape: int, seed: int = 0) -> Tensor:
 
 
 def package(peer: str) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module(PEERS[peer])
+    warnings.filterwarnings("ignore", message=".*arg_constraints.*")  # torch-struct declares none
+    return importlib.import_module(PEERS[peer])
 
 
 def gradients(marginals: Tensor, weights: Tensor, *potentials: Tensor) -> tuple[Tensor, ...]:
@@ -51,7 +50,7 @@ def chain(peer: str, batch: int, length: int, states: int, spread: float = 1.0) 
         u, t = (x.clone().requires_grad_() for x in (unary, transitions))
         edges = t.T + u[:, 1:, :, None]  # its edges are [later, earlier]
         edges = torch.cat([edges[:, :1] + u[:, :1, None, :], edges[:, 1:]], dim=1)
-        pairs = theirs(edges, validate_args=False).marginals
+        pairs = theirs(edges).marginals
         return gradients(torch.cat([pairs[:, :1].sum(2), pairs.sum(3)], dim=1), weights, u, t)
 
     def supar() -> tuple[Tensor, ...]:
@@ -75,7 +74,7 @@ def tree(peer: str, batch: int, size: int, projective: bool) -> tuple[Run, Run]:
 
     def torch_struct() -> tuple[Tensor, ...]:
         a = arcs.clone().requires_grad_()
-        heads_first = theirs(a.transpose(1, 2), multiroot=False, validate_args=False).marginals
+        heads_first = theirs(a.transpose(1, 2), multiroot=False).marginals
         return gradients(heads_first.transpose(1, 2), weights, a)
 
     def supar() -> tuple[Tensor, ...]:

@@ -37,22 +37,24 @@ class Alignment(Structured):
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> Alignment:
         r"""Every step attends one source by itself: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
+        dtype = words.dtype
         words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
         prior = torch.where(sources, torch.log_softmax(scores, -1), FORBIDDEN)
-        return cls(Alignments(targets), (_unary(words, prior),), dtype=torch.float64)
+        return cls(Alignments(targets), (_unary(words, prior),), dtype=dtype)
 
     @classmethod
     def hard_monotonic(
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> Alignment:
         r"""The same without going back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
+        dtype = words.dtype
         words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
         # The weight of going from k to s at step t is scores_t(s) less the total of all that may follow k at step t.
         following = log_cumulative(scores.flip(-1)).flip(-1)
         leaving = _next_step(-following, targets)
         first = torch.zeros_like(following) if not following.numel() else _first_step(-following[..., :1])
         unary = _unary(words, torch.where(sources, scores, FORBIDDEN)) + leaving + first
-        return cls(MonotonicAlignments(targets), (unary,), dtype=torch.float64)
+        return cls(MonotonicAlignments(targets), (unary,), dtype=dtype)
 
     @classmethod
     def stepwise_monotonic(
@@ -67,6 +69,7 @@ class Alignment(Structured):
             raise ValueError(
                 f"moves must be (*batch, targets, sources, W), got {tuple(moves.shape)} for words {tuple(words.shape)}."
             )
+        dtype = words.dtype
         words, _, sources, targets = _prepare(words, words, source_mask, target_mask)
         size, width = moves.shape[-2:]
         target = torch.arange(size, device=moves.device).unsqueeze(-1) + torch.arange(width, device=moves.device)
@@ -75,7 +78,7 @@ class Alignment(Structured):
         allowed = torch.where(inside, moves.to(torch.float64), FORBIDDEN)
         steps = torch.where(inside, torch.log_softmax(allowed, -1), FORBIDDEN)
         unary = torch.where(sources, words, FORBIDDEN)
-        return cls(SteppedAlignments(targets), (unary, steps), dtype=torch.float64)
+        return cls(SteppedAlignments(targets), (unary, steps), dtype=dtype)
 
     @classmethod
     def segment_to_segment(
@@ -92,6 +95,7 @@ class Alignment(Structured):
         p(a_t = s | a_{t-1} = k) = \sigma(scores_{ts}) \prod_{k \le l < s} \sigma(-scores_{tl}). With `to_the_end` the
         last word must come from the last source.
         """
+        dtype = words.dtype
         words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask, mask_scores=False)
         # The weight of shifting from k to s is what all shifts before s weigh, less what all before k do.
         shifts = F.pad(torch.where(sources, F.logsigmoid(-scores), 0.0).cumsum(-1), (1, 0))[..., :-1]
@@ -100,7 +104,7 @@ class Alignment(Structured):
         last = None
         if to_the_end:
             last = (sources[..., 0, :].sum(-1) - 1).clamp(min=0) if scores.shape[-2] else None
-        return cls(MonotonicAlignments(targets, last), (unary,), dtype=torch.float64)
+        return cls(MonotonicAlignments(targets, last), (unary,), dtype=dtype)
 
     def log_prob(self, z: Tensor) -> Tensor:
         if not isinstance(self.structure, SteppedAlignments):

@@ -82,7 +82,7 @@ def check_finite(scores: Tensor, mask: Tensor) -> None:
     if torch.compiler.is_compiling() or scores.device.type != "cpu":
         return
     # The sum is finite if all scores are: one cheap look for the usual case.
-    if bool(torch.isfinite(scores.detach().sum(dtype=torch.float64))):
+    if bool(torch.isfinite(scores.detach().sum())):
         return
     wrong = ~torch.isfinite(scores.detach()) & mask
     if bool(wrong.any()):

@@ -15,14 +15,14 @@ from saccade.selections.softmax import softmax
 from saccade.selections.sparsemax import sparsemax
 
 
-def entmax(scores: Tensor, alpha: float | Tensor = 1.5, dim: int = -1, mask: Tensor | None = None) -> Tensor:
+def entmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, alpha: float | Tensor = 1.5) -> Tensor:
     """Alpha-entmax along `dim`; see `Entmax`.
 
     Args:
         scores: of any shape.
-        alpha: from 1 on; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
         dim: the axis that sums to one.
         mask: bool, broadcastable to the scores; entries where it is False get zero, rows without any other are zero.
+        alpha: from 1 on; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
     """
     if not isinstance(alpha, Tensor):
         if not 1 <= alpha < math.inf:
@@ -93,4 +93,4 @@ class Entmax(Selection):
         return 1.0 + F.softplus(self.raw_alpha) if self.fixed_alpha is None else self.fixed_alpha
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        return Categorical(entmax(scores, self.alpha, mask=mask), training=self.training)
+        return Categorical(entmax(scores, mask=mask, alpha=self.alpha), training=self.training)

@@ -273,6 +273,9 @@ AGGREGATIONS: dict[str, AggregationMember] = {
     ),
     "log_sum_exp": AggregationMember(lambda sizes: aggregations.create("log_sum_exp", sharpness=1.7)),
     "max_pool": AggregationMember(lambda sizes: aggregations.create("max_pool")),
+    "pairwise": AggregationMember(
+        lambda sizes: aggregations.create("pairwise", value_dim=sizes.value_dim, output_dim=29)
+    ),
     "renormalized_mean": AggregationMember(lambda sizes: aggregations.create("renormalized_mean", scale=2.0)),
     "sample": AggregationMember(lambda sizes: aggregations.create("sample"), differentiable=False),
     "soft_children": AggregationMember(lambda sizes: aggregations.create("soft_children"), self_attention=True),

@@ -140,7 +140,7 @@ def test_soft_children_are_the_sum_over_those_who_attend():
     reading = module(words, words, mask=mask)
     for b in range(2):
         for h in range(WORDS):
-            children = [reading.weights[b, d, h] * words[b, d] for d in range(WORDS) if d != h]
+            children = [reading.weights[b, d, h] * words[b, d] for d in range(LENGTHS[b]) if d != h]
             torch.testing.assert_close(reading.context[b, h], torch.stack(children).sum(0))
     with pytest.raises(ValueError, match="as many queries as keys"):
         module(words[:, :3], words)

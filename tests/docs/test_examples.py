@@ -6,7 +6,7 @@ from saccade import aggregations, losses, scores, selections
 from saccade.cli import main
 from tests.docs.code_blocks import ROOT, execute, python_blocks
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/index.md", "docs/choose.md")
+DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/index.md", "docs/choose.md", "docs/structures.md")
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from saccade.distributions import Alignment, Chain, SegmentSet, Segmentation, Subset, Tree
+from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
 from tests.oracles.structures import (
     Enumerated,
     chain_weight,
