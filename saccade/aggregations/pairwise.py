@@ -13,8 +13,8 @@ class Pairwise(Aggregation):
 
     .. math:: c_i = \sum_j \sum_{(a, b) \neq (0, 0)} p(z_j = a, z_{j+1} = b)\, W_{ab} [v_j; v_{j+1}]
 
-    It reads the cliques of a `LinearChain`; of selections that pick one key, or each key by itself, the same follows from
-    their weights. Masked keys must stand at the end, where they have no neighbours.
+    It reads the cliques of a `LinearChain`; of selections that pick one key, or each key by itself, the same follows
+    from their weights. Pairs with a masked key are left out.
 
     Shapes:
         weights (*batch, queries, keys - 1, 2, 2), values (*batch, keys, value_dim) -> context (*batch, queries,
@@ -44,8 +44,7 @@ class Pairwise(Aggregation):
         first, second = selection.marginals[..., :-1], selection.marginals[..., 1:]
         both = first * second if isinstance(selection, Bernoulli) else torch.zeros_like(first)
         neither = 1.0 - first - second + both
-        rows = torch.stack([torch.stack([neither, second - both], -1), torch.stack([first - both, both], -1)], -2)
-        return rows
+        return torch.stack([torch.stack([neither, second - both], -1), torch.stack([first - both, both], -1)], -2)
 
     def output_dim(self, value_dim: int) -> int:
         return self.context_dim
@@ -59,6 +58,9 @@ class Pairwise(Aggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
+        if mask is not None:
+            keys = mask.expand(*mask.shape[:-1], values.shape[-2])
+            weights = torch.where((keys[..., :-1] & keys[..., 1:])[..., None, None], weights, 0.0)
         pairs = self.pair_proj(torch.cat([values[..., :-1, :], values[..., 1:, :]], dim=-1))
         pairs = pairs.unflatten(-1, (3, self.context_dim)).flatten(-3, -2)  # (*batch, pairs * 3, context)
         return weights.flatten(-2)[..., 1:].flatten(-2) @ pairs

@@ -35,7 +35,9 @@ class Structured(Distribution):
     joint: bool = False
 
     def __post_init__(self) -> None:
-        finite = tuple(t.to(torch.float64).clamp(min=FORBIDDEN) for t in self.potentials)
+        wide = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in self.potentials)
+        # Bounded before it grows to float64: what the bound keeps for its gradient is then half as large.
+        finite = tuple(t.clamp(min=FORBIDDEN).to(torch.float64) for t in wide)
         object.__setattr__(self, "potentials", finite)
 
     @property

@@ -18,7 +18,9 @@ def random(*shape, seed=0):
 @pytest.mark.parametrize("chain", [True, False])
 def test_is_the_expectation_over_all_outcomes(chain):
     selection = LinearChain(transitions=((0.3, -0.7), (0.2, 1.1))) if chain else Sigmoid()
-    attention = Attention(score=DotScore(), selection=selection, aggregation=Pairwise(value_dim=3, output_dim=2)).double()
+    attention = Attention(
+        score=DotScore(), selection=selection, aggregation=Pairwise(value_dim=3, output_dim=2)
+    ).double()
     query, keys, values = random(1, 5), random(4, 5, seed=1), random(4, 3, seed=2)
     reading = attention(query, keys, values)
     maps = attention.aggregation.pair_proj.weight.view(3, 2, 6)

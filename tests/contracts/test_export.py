@@ -7,7 +7,7 @@ from .members import ASSEMBLIES, Assembly, Sizes
 from .test_compile import setup
 
 NOT_EXPORTABLE: dict[str, str] = {
-    "selection:linear_chain": "its marginals are a gradient, which torch.export cannot trace",
+    "selection:linear_chain": "its marginals are a gradient, which cannot be traced",
 }
 """Members that cannot be exported, and why."""
 

@@ -33,18 +33,68 @@ static int tree_eliminate(rooted m, rooted dm, double *d, double *dd, long n, in
         d[k] = sum;
         dd[k] = dsum;
         for (long i = 0; i < k; i++) {
-            double factor = m.a[i * n + k] / sum;
+            double factor = m.a[i * n + k] / sum, dfactor = dual ? (dm.a[i * n + k] - factor * dsum) / sum : 0;
+            double *to = m.a + i * n, *dto = dm.a + i * n; /* what falls on the diagonal is never looked at */
+            long j = 0;
             if (dual) {
-                double dfactor = (dm.a[i * n + k] - factor * dsum) / sum;
-                double *to = dm.a + i * n;
-                for (long j = 0; j < k; j++) to[j] += dfactor * row[j] + factor * drow[j];
+                for (; j + LANES <= k; j += LANES) {
+                    vec r = load(row + j);
+                    store(to + j, load(to + j) + factor * r);
+                    store(dto + j, load(dto + j) + dfactor * r + factor * load(drow + j));
+                }
+                for (; j < k; j++) {
+                    to[j] += factor * row[j];
+                    dto[j] += dfactor * row[j] + factor * drow[j];
+                }
                 dm.root[i] += dfactor * m.root[k] + factor * dm.root[k];
+            } else {
+                for (; j + LANES <= k; j += LANES) store(to + j, load(to + j) + factor * load(row + j));
+                for (; j < k; j++) to[j] += factor * row[j];
             }
-            add_scaled(m.a + i * n, row, factor, k); /* what falls on the diagonal is never looked at */
             m.root[i] += factor * m.root[k];
         }
     }
     return 0;
+}
+
+/* One look at `from` for two things: its dot product with `row`, which is returned, and b += into * from. */
+INLINE double dot_and_add(const double *from, const double *row, double *b, double into, long size) {
+    vec sums = splat(0);
+    long j = 0;
+    for (; j + LANES <= size; j += LANES) {
+        vec x = load(from + j);
+        sums += x * load(row + j);
+        store(b + j, load(b + j) + into * x);
+    }
+    double sum = total(sums);
+    for (; j < size; j++) {
+        sum += from[j] * row[j];
+        b[j] += into * from[j];
+    }
+    return sum;
+}
+
+/* The same, and what both change by. */
+INLINE double dot_and_add_dual(const double *from, const double *dfrom, const double *row, const double *drow,
+                               double *b, double *db, double into, double dinto, long size, double *change) {
+    vec sums = splat(0), changes = splat(0);
+    long j = 0;
+    for (; j + LANES <= size; j += LANES) {
+        vec x = load(from + j), dx = load(dfrom + j), r = load(row + j);
+        sums += x * r;
+        changes += dx * r + x * load(drow + j);
+        store(b + j, load(b + j) + into * x);
+        store(db + j, load(db + j) + into * dx + dinto * x);
+    }
+    double sum = total(sums);
+    *change = total(changes);
+    for (; j < size; j++) {
+        sum += from[j] * row[j];
+        *change += dfrom[j] * row[j] + from[j] * drow[j];
+        b[j] += into * from[j];
+        db[j] += into * dfrom[j] + dinto * from[j];
+    }
+    return sum;
 }
 
 /* g: the derivative of the log-partition by the entries of the matrix, zero on the diagonal; dg: its change. b, db (n)
@@ -65,16 +115,16 @@ static void tree_gradient(rooted m, rooted dm, const double *d, const double *dd
         if (dual) memset(db, 0, k * sizeof(double));
         for (long i = 0; i < k; i++) {
             const double *from = g.a + i * n, *dfrom = dg.a + i * n;
-            double into = m.a[i * n + k], sum = g.root[i] * root + dot(from, row, k);
-            add_scaled(b, from, into, k);
+            double into = m.a[i * n + k], sum = g.root[i] * root;
             broot += g.root[i] * into;
             if (dual) {
-                double dinto = dm.a[i * n + k];
-                double dsum = dg.root[i] * root + g.root[i] * droot + dot(dfrom, row, k) + dot(from, drow, k);
-                for (long j = 0; j < k; j++) db[j] += dfrom[j] * into + from[j] * dinto;
+                double dinto = dm.a[i * n + k], dsum;
+                sum += dot_and_add_dual(from, dfrom, row, drow, b, db, into, dinto, k, &dsum);
+                dsum += dg.root[i] * root + g.root[i] * droot;
                 dbroot += dg.root[i] * into + g.root[i] * dinto;
                 dg.a[i * n + k] = dsum * scale + sum * change;
-            }
+            } else
+                sum += dot_and_add(from, row, b, into, k);
             g.a[i * n + k] = sum * scale;
         }
         double passing = (dot(b, row, k) + broot * root) * scale; /* P(some word goes through k) */
