@@ -57,6 +57,8 @@ class MultiHead(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if not isinstance(attention, Attention):
+            raise TypeError(f"attention must be an Attention, got {attention!r}: Attention(score=...) makes one.")
         if num_heads < 1:
             raise ValueError(f"num_heads must be 1 or more, got {num_heads}.")
         if head_dim is None and query_dim % num_heads:
@@ -90,7 +92,7 @@ class MultiHead(nn.Module):
 
     def forward(
         self,
-        query: Tensor,
+        query: Tensor | None,
         keys: Tensor | None = None,
         values: Tensor | None = None,
         *,
@@ -98,7 +100,10 @@ class MultiHead(nn.Module):
         state: State | None = None,
     ) -> Reading:
         """Prepares and reads; `keys` default to the query (self-attention), `values` to the keys."""
-        return self.read(query, self.prepare(query if keys is None else keys, values, mask=mask), state=state)
+        keys = query if keys is None else keys
+        if keys is None:
+            raise ValueError("query and keys are both None: self-attention needs the query, pooling the keys.")
+        return self.read(query, self.prepare(keys, values, mask=mask), state=state)
 
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
@@ -116,10 +121,15 @@ class MultiHead(nn.Module):
         )
         return replace(memory, reader=self)
 
-    def read(self, query: Tensor, memory: Memory, *, state: State | None = None) -> Reading:
-        check_features(query, self.query_dim, "query", self, "query_dim")
-        heads = self._split(self.query_proj(query), self.num_heads)
-        reading = self.attention.read(heads, self._share_keys(memory), state=state)
+    def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
+        """As `Attention.read`: each head with its projection of the query; None for scores that need no query."""
+        if memory.reader is not self:
+            raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
+        heads = query
+        if query is not None:
+            check_features(query, self.query_dim, "query", self, "query_dim")
+            heads = self._split(self.query_proj(query), self.num_heads)
+        reading = self.attention.read(heads, replace(self._share_keys(memory), reader=self.attention), state=state)
         return reading.with_context(self.output_proj(reading.context.transpose(-3, -2).flatten(-2)))
 
     def _split(self, tensor: Tensor, heads: int) -> Tensor:
