@@ -14,7 +14,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation, Expectation, FeatureWise
 from saccade.fast import check_blocks, read_fast
 from saccade.masks import Mask
-from saccade.memory import Memory
+from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection, Softmax
@@ -105,6 +105,7 @@ class Attention(nn.Module):
 
         `start` is the position of the first key, for keys that will be appended to another memory.
         """
+        own_values = values is not None
         values = keys if values is None else values
         if keys.dim() < 2 or keys.shape[:-1] != values.shape[:-1]:
             raise ValueError(
@@ -128,17 +129,12 @@ class Attention(nn.Module):
             self.score.prepare(keys, mask=over_keys, start=start),
             self.selection.prepare(keys, mask=over_keys, start=start),
         )
-        return Memory(prepared, values, whole, self)
+        return Memory(prepared, values, whole, self, own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """Reads with one query or several at once; `state` is that of the reading before, None at the start."""
         query = self._check_query(query, memory)
-        if state is None:
-            state = State()
-        elif not isinstance(state, State):
-            raise TypeError(
-                f"state must be the `state` of a reading, or None at the start, got {type(state).__name__}."
-            )
+        state = self._check_state(state)
         if self.score.stateful:
             return self._read_step_by_step(query, memory, state)
         return read_fast(self, query, memory, state) or self.read_plain(query, memory, state)
@@ -180,9 +176,22 @@ class Attention(nn.Module):
         selection = type(readings[0].selection).cat([reading.selection for reading in readings])
         return Reading(context, selection, state)
 
+    def _check_state(self, state: State | None) -> State:
+        if state is None:
+            return State()
+        if not isinstance(state, State):
+            raise TypeError(
+                f"state must be the `state` of a reading, or None at the start, got {type(state).__name__}."
+            )
+        for part, kept in ((self.score, state.score), (self.selection, state.selection)):
+            if kept is not None and not part.stateful:
+                raise ValueError(
+                    f"state is of another attention: {type(part).__name__} remembers nothing between steps."
+                )
+        return state
+
     def _check_query(self, query: Tensor | None, memory: Memory) -> Tensor:
-        if memory.reader is not self:
-            raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
+        check_memory(memory, self)
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")

@@ -64,6 +64,11 @@ class Mask:
     __rand__ = __and__
     __ror__ = __or__
 
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a mask is neither true nor false: combine masks with `&`, `|` and `~`, not `and`, `or`, `not`."
+        )
+
     def __invert__(self) -> Mask:
         return _Inverted(self)
 

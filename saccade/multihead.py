@@ -7,7 +7,7 @@ from torch.utils import _pytree as pytree
 
 from saccade.attention import Attention
 from saccade.masks import Mask, as_mask
-from saccade.memory import Memory
+from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores.base import check_features
 
@@ -109,6 +109,7 @@ class MultiHead(nn.Module):
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
     ) -> Memory:
         """Projects keys and values for each head, once."""
+        own_values = values is not None
         values = keys if values is None else values
         check_features(keys, self.key_dim, "keys", self, "key_dim")
         check_features(values, self.value_dim, "values", self, "value_dim")
@@ -119,12 +120,11 @@ class MultiHead(nn.Module):
             mask=whole,
             start=start,
         )
-        return replace(memory, reader=self)
+        return replace(memory, reader=self, own_values=own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """As `Attention.read`: each head with its projection of the query; None for scores that need no query."""
-        if memory.reader is not self:
-            raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
+        check_memory(memory, self)
         heads = query
         if query is not None:
             check_features(query, self.query_dim, "query", self, "query_dim")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from saccade.distributions import Distribution
 
@@ -16,6 +17,11 @@ class State(NamedTuple):
 
     score: Any = None
     selection: Any = None
+
+    def index(self, rows: Tensor) -> State:  # type: ignore[override]
+        """The state of the chosen rows of the first batch dimension, as `Memory.index` for beam search."""
+        chosen: State = pytree.tree_map(lambda part: part[rows] if isinstance(part, Tensor) else part, self)
+        return chosen
 
 
 class Deferred(Protocol):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from saccade import Attention, MultiHead, State, masks
+from saccade.losses import coverage_loss
 from saccade.scores import AdditiveScore, BiaffineScore, CoverageScore, QueryFreeScore, ScaledDotScore
 from saccade.selections import LocalM, LocalP, Softmax
 
@@ -144,7 +145,7 @@ def test_wrong_parts_are_named():
         Attention(score=ScaledDotScore())(torch.randn(2, 3, 5), torch.randn(2, 7, 5), state=torch.zeros(2))
     with pytest.raises(TypeError, match="values must be floating point"):
         Attention(score=ScaledDotScore())(torch.randn(2, 3, 5), torch.randn(2, 7, 5), torch.ones(2, 7, 1).long())
-    first, second = additive(), additive()
+    first, second = additive(), Attention(score=ScaledDotScore())
     with pytest.raises(ValueError, match="another attention"):
         second.read(torch.randn(2, 3, 5), first.prepare(torch.randn(2, 7, 5)))
 
@@ -158,3 +159,61 @@ def test_history_begins_where_heads_share_keys():
     first = layer.read(query[:, :2], memory)
     rest = layer.read(query[:, 2:], memory, state=first.state)
     torch.testing.assert_close(torch.cat([first.context, rest.context], 1), at_once.context)
+
+
+def test_a_memory_of_another_kind_never_reaches_the_kernels():
+    attention = Attention(score=AdditiveScore(query_dim=5, key_dim=3, hidden_dim=20011))
+    foreign = Attention(score=ScaledDotScore()).prepare(torch.randn(2, 7, 1))
+    with pytest.raises(ValueError, match="another attention"):
+        attention.read(torch.randn(2, 3, 5), foreign)
+    with pytest.raises(TypeError, match="memory must be a Memory"):
+        attention.read(torch.randn(2, 3, 5), torch.randn(2, 7, 3))
+
+
+def test_a_state_of_another_attention_is_refused():
+    keys = torch.randn(2, 7, 5)
+    walk = Attention(score=ScaledDotScore(), selection=LocalM(half_width=1))(torch.randn(2, 3, 5), keys).state
+    covered = Attention(score=CoverageScore(query_dim=5, key_dim=5, hidden_dim=3))
+    state = covered(torch.randn(2, 3, 5), keys).state
+    for attention, foreign in ((covered, walk), (additive(), state), (additive(), walk)):
+        with pytest.raises(ValueError, match="state is of another attention"):
+            attention(torch.randn(2, 3, 5), keys, state=foreign)
+
+
+def test_beams_reorder_memory_and_state():
+    attention = Attention(score=CoverageScore(query_dim=5, key_dim=5, hidden_dim=3))
+    query, keys = torch.randn(3, 4, 5), torch.randn(3, 7, 5)
+    memory = attention.prepare(keys, mask=masks.from_lengths([7, 2, 5]))
+    first = attention.read(query[:, :2], memory)
+    rows = torch.tensor([2, 0, 0])
+    chosen = attention.read(query[rows, 2:], memory.index(rows), state=first.state.index(rows))
+    expected = attention.read(query[:, 2:], memory, state=first.state).context[rows]
+    torch.testing.assert_close(chosen.context, expected)
+
+
+def test_appended_values_are_given_as_they_were_before():
+    attention = Attention(score=ScaledDotScore())
+    keys, values = torch.randn(2, 3, 5), torch.randn(2, 3, 7)
+    with pytest.raises(ValueError, match="values must be given"):
+        attention.prepare(keys, values).append(keys)
+    with pytest.raises(ValueError, match="values must be given"):
+        attention.prepare(keys).append(keys, values)
+    with pytest.raises(ValueError, match="do not fit the memory"):
+        attention.prepare(keys, values).append(keys[:1], values[:1])
+    layer = MultiHead(attention=attention, num_heads=3, query_dim=15)
+    with pytest.raises(ValueError, match="values must be given"):
+        layer.prepare(torch.randn(2, 3, 15), torch.randn(2, 3, 15)).append(torch.randn(2, 1, 15))
+
+
+def test_masks_are_not_truth_values():
+    with pytest.raises(TypeError, match="combine masks with `&`"):
+        _ = masks.causal() and masks.window(3)
+    with pytest.raises(TypeError):
+        _ = ScaledDotScore() + 3
+
+
+def test_losses_take_the_masks_that_attention_takes():
+    weights = torch.rand(2, 3, 7)
+    lengths = masks.from_lengths([7, 4])
+    tensor = torch.arange(7) < torch.tensor([[7], [4]])
+    torch.testing.assert_close(coverage_loss(weights, key_mask=lengths), coverage_loss(weights, key_mask=tensor))
