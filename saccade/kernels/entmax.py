@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.kernels.modes import exporting
+from saccade.kernels.modes import plain_only, recording, visible
 
 STEPS = 64
 """Enough for float64 and any alpha; on the CPU the search ends when it is there, usually after 6."""
@@ -21,22 +21,37 @@ def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor
     """
     if scores.shape[-1] == 0:
         return scores.clone()
-    apply: Callable[..., Tensor] = (
-        compiled_entmax if torch.compiler.is_compiling() and not exporting() else _Entmax.apply
-    )
+    apply: Callable[..., Tensor] = compiled_entmax if recording() and not plain_only() else _Entmax.apply
     return apply(scores, alpha, mask)
 
 
 class _Entmax(torch.autograd.Function):
+    """In the form that torch.func can take: the search itself is not to be differentiated."""
+
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
-        weights = solve(scores, alpha - 1.0, mask)
-        ctx.save_for_backward(weights, alpha)
-        return weights
+    def forward(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+        return solve(scores, alpha - 1.0, mask)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(output, inputs[1])
+        ctx.save_for_forward(output, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         return _derive(ctx, grads[0])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        weights, alpha = ctx.saved_tensors
+        moved = torch.zeros_like(weights)
+        if tangents[0] is not None:  # the Jacobian of the scores is symmetric
+            moved = moved + scores_gradient(tangents[0], weights, alpha - 1.0)
+        if tangents[1] is not None:
+            moved = moved + tangents[1] * alpha_derivative(weights, alpha - 1.0)
+        return moved
 
 
 def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
@@ -92,7 +107,12 @@ def scores_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
 
 
 def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
-    r"""The gradient of alpha, without the cancelling 1 / beta^2 of the usual form.
+    """The gradient of alpha, one for each row."""
+    return (grad * alpha_derivative(weights, beta)).sum(-1, keepdim=True)
+
+
+def alpha_derivative(weights: Tensor, beta: Tensor) -> Tensor:
+    r"""What the weights change by with alpha, without the cancelling 1 / beta^2 of the usual form.
 
     .. math:: \frac{\partial p_j}{\partial \alpha} = \frac{p_j}{1 + \beta \langle \phi \rangle}
         (\langle \psi \rangle - \psi_j + \phi_j \langle l \rangle - l_j \langle \phi \rangle)
@@ -108,7 +128,7 @@ def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
         return (weights * of).sum(-1, keepdim=True)
 
     bracket = mean(psi) - psi + phi * mean(log) - log * mean(phi)
-    return (grad * weights * bracket).sum(-1, keepdim=True) / (1.0 + beta * mean(phi))
+    return weights * bracket / (1.0 + beta * mean(phi))
 
 
 def _weights(x: Tensor, offset: Tensor, beta: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
@@ -141,7 +161,7 @@ def _found(total: Tensor, step: Tensor, bracket: Tensor, beta: Tensor) -> bool:
 
     A short step says so up to alpha = 2 alone: beyond, the slope is infinite where a key enters the support.
     """
-    if exporting() or total.device.type != "cpu":
+    if not visible(total):
         return False
     eps = torch.finfo(total.dtype).eps
     short = (step.abs() <= eps) & (beta <= 1)

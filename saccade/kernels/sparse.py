@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
-from saccade.kernels.modes import exporting
+from saccade.kernels.modes import plain_only, recording
 
 
 def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -33,9 +33,12 @@ def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     rank = _rank(ordered)
     mean, mean_square = ordered.cumsum(-1) / rank, ordered.square().cumsum(-1) / rank
     spread = rank * (mean_square - mean.square())
-    taus = mean - ((1.0 - spread) / rank).clamp(min=0.0).sqrt()
-    size = (taus <= ordered).sum(-1, keepdim=True).clamp(min=1)
-    return _restrict((x - taus.gather(-1, size - 1)).clamp(min=0.0).square(), keep)
+    squared_radius = (1.0 - spread) / rank
+    fits = mean - squared_radius.detach().clamp(min=0.0).sqrt() <= ordered
+    last = fits.sum(-1, keepdim=True).clamp(min=1) - 1
+    # The root of this support's radius alone: a larger one's may be that of zero, whose gradient is infinite.
+    tau = mean.gather(-1, last) - squared_radius.gather(-1, last).sqrt()
+    return _restrict((x - tau).clamp(min=0.0).square(), keep)
 
 
 def sparsemax_gradient(weights: Tensor, grad: Tensor) -> Tensor:
@@ -75,10 +78,10 @@ def normalise(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
     Raises NotFiniteError if a score that may have weight is seen not to be finite.
     """
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    if exporting():
+    if plain_only():
         # Plain operators alone; the gradient of the sort is that of the mapping.
         return MAPPINGS[mapping].reference(exact, mask).to(scores.dtype)
-    apply: Callable[..., Tensor] = compiled_normalise if torch.compiler.is_compiling() else _Normalise.apply
+    apply: Callable[..., Tensor] = compiled_normalise if recording() else _Normalise.apply
     return apply(exact, mask, mapping).to(scores.dtype)
 
 

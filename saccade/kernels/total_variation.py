@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
+from saccade.kernels.modes import transforming
 
 
 def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
@@ -16,6 +17,10 @@ def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
     Masked elements are taken out of the row: neighbours are those that remain. What stands in their place in the
     result has no meaning and gets no gradient. Scores float32 or float64.
     """
+    if transforming():
+        # Constant but for the mean of the scores over each run, in operations that can be differentiated in any way.
+        fused = total_variation_prox(scores.detach(), mask, strength)
+        return fused + average_runs(scores - scores.detach(), fused, mask)
     return total_variation_prox(scores, mask, strength)
 
 
@@ -112,3 +117,15 @@ def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
 
 
 total_variation_prox.register_autograd(_derive, setup_context=_save)
+
+
+@total_variation_prox.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], scores: Tensor, mask: Tensor | None, strength: float
+) -> tuple[Tensor, int]:
+    """Rows are independent: one more batch axis, in front."""
+    scores = scores.expand(info.batch_size, *scores.shape) if in_dims[0] is None else scores.movedim(in_dims[0], 0)
+    if mask is not None and in_dims[1] is not None:
+        mask = mask.movedim(in_dims[1], 0)
+        mask = mask.reshape(mask.shape[0], *(1,) * (scores.dim() - mask.dim()), *mask.shape[1:])
+    return total_variation_prox(scores, mask, strength), 0

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.entmax import entmax_weights
+from saccade.kernels.modes import visible
 from saccade.selections.base import Selection, check_finite, full_mask, selections
 from saccade.selections.entmax15 import entmax15
 from saccade.selections.softmax import softmax
@@ -41,7 +42,7 @@ def entmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, alpha: 
 
 def _one_per_row(alpha: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Alpha in the shape of the scores with `dim` moved to the end, where its size is 1."""
-    if not torch.compiler.is_compiling() and alpha.device.type == "cpu" and bool((alpha < 1).any()):
+    if visible(alpha) and bool((alpha < 1).any()):
         raise ValueError(f"alpha must be 1 or more, got {alpha.min().item()}: 1 is softmax, 2 sparsemax.")
     shape = list(scores.shape)
     shape[dim] = 1

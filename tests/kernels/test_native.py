@@ -3,6 +3,9 @@
 import ctypes
 import os
 import shutil
+import threading
+import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -54,14 +57,20 @@ def test_a_cache_that_cannot_be_written_is_no_obstacle(cache):
 
 
 @pytest.mark.parametrize(
-    "environment", [{"SACCADE_NATIVE": "0"}, {"CC": "false"}, {"PATH": "", "CC": "cc"}], ids=lambda e: " ".join(e)
+    "environment",
+    [{"SACCADE_NATIVE": "0"}, {"CC": "false"}, {"PATH": "", "CC": "cc"}],
+    ids=lambda e: " ".join(e),
 )
+@pytest.mark.filterwarnings("ignore:Saccade's C kernels:RuntimeWarning")
 def test_without_a_compiler_everything_works(cache, monkeypatch, environment):
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     loaded = native._load
     monkeypatch.setattr(native, "_load", lambda: loaded.__wrapped__())  # as in a process that has not looked yet
-    assert native.library() is None
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert native.library() is None
+    assert [issubclass(w.category, RuntimeWarning) for w in said] == [True] * (environment == {"CC": "false"})
     inputs = torch.randn(2, 3, 7), torch.randn(2, 5, 7), torch.randn(7)
     torch.testing.assert_close(additive_scores(*inputs), additive_scores_reference(*inputs))
     torch.testing.assert_close(sparsemax(torch.tensor([1.0, 0.8, 0.1])), torch.tensor([0.6, 0.4, 0.0]))
@@ -106,3 +115,44 @@ def test_a_forked_process_has_threads_of_its_own(monkeypatch):
 def test_other_tensors_take_the_plain_path():
     assert not native.usable(torch.zeros(2, dtype=torch.float16))
     assert not native.usable(torch.zeros(2, device="meta"))
+    assert not native.usable(torch._neg_view(torch.zeros(2)))
+    assert not native.usable(torch.zeros(2).to_sparse())
+
+
+@needs_compiler
+def test_without_a_home_it_is_compiled_for_this_process(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(native.Path, "home", no_home)
+    assert native._cache() is None
+    assert isinstance(native._compile(command()), ctypes.CDLL)
+
+
+def test_an_interrupted_call_leaves_its_tensors_to_the_threads(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    go_on, done = threading.Event(), threading.Event()
+
+    def kernel(address, first, last):
+        if not first.value:
+            raise KeyboardInterrupt
+        go_on.wait(10)
+        done.set()
+
+    def interrupted():
+        tensor = torch.zeros(7)
+        with pytest.raises(KeyboardInterrupt):
+            native.run(kernel, tensor, items=2, operations=1e9)
+        return weakref.ref(tensor)
+
+    tensor = interrupted()
+    assert tensor() is not None
+    go_on.set()
+    assert done.wait(10)
+
+
+@needs_compiler
+def test_counts_are_not_cut_to_32_bits():
+    count = native.count("additive_backward_items", torch.float32, 2**33, 1, 5)
+    assert count == 2**33
