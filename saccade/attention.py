@@ -195,7 +195,7 @@ class Attention(nn.Module):
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")
-            prepared = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
+            prepared: Tensor = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
             return prepared.new_empty(*memory.values.shape[:-2], 1, 0)
         if query.dim() < 2:
             raise ValueError(

@@ -217,3 +217,9 @@ def test_losses_take_the_masks_that_attention_takes():
     lengths = masks.from_lengths([7, 4])
     tensor = torch.arange(7) < torch.tensor([[7], [4]])
     torch.testing.assert_close(coverage_loss(weights, key_mask=lengths), coverage_loss(weights, key_mask=tensor))
+
+
+def test_an_index_is_not_an_outcome():
+    selection = Softmax()(torch.randn(2, 3, 7))
+    with pytest.raises(ValueError, match="indicator over the 7 keys"):
+        selection.log_prob(torch.tensor(2))

@@ -61,6 +61,6 @@ class Pairwise(Aggregation):
         if mask is not None:
             keys = mask.expand(*mask.shape[:-1], values.shape[-2])
             weights = torch.where((keys[..., :-1] & keys[..., 1:])[..., None, None], weights, 0.0)
-        pairs = self.pair_proj(torch.cat([values[..., :-1, :], values[..., 1:, :]], dim=-1))
+        pairs: Tensor = self.pair_proj(torch.cat([values[..., :-1, :], values[..., 1:, :]], dim=-1))
         pairs = pairs.unflatten(-1, (3, self.context_dim)).flatten(-3, -2)  # (*batch, pairs * 3, context)
         return weights.flatten(-2)[..., 1:].flatten(-2) @ pairs

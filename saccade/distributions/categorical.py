@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.distributions.base import Distribution, one_hot, plogp
+from saccade.distributions.base import Distribution, check_indicator, one_hot, plogp
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +69,7 @@ class Categorical(Distribution):
         return torch.log_softmax(self.logits.masked_fill(~support, lowest), -1).masked_fill(~support, 0.0)
 
     def log_prob(self, z: Tensor) -> Tensor:
+        check_indicator(z, self.probs)
         count = z.sum(-1)
         nothing = self._nothing
         picked = (z * self.log_probs).sum(-1)

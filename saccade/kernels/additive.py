@@ -165,7 +165,8 @@ def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
 
 
 def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-    return compiled_backward(grad, *ctx.saved_tensors)
+    gradients: tuple[Tensor, ...] = compiled_backward(grad, *ctx.saved_tensors)
+    return gradients
 
 
 compiled_scores.register_autograd(_derive, setup_context=_save)

@@ -51,7 +51,8 @@ def function(name: str, dtype: torch.dtype) -> Callable[..., Any]:
     """A kernel by its name without the type's suffix; only where `usable`."""
     kernels = library()
     assert kernels is not None
-    return getattr(kernels, name + SUFFIX[dtype])
+    found: Callable[..., Any] = getattr(kernels, name + SUFFIX[dtype])
+    return found
 
 
 def count(name: str, dtype: torch.dtype, *sizes: int) -> int:

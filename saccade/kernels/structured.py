@@ -116,7 +116,7 @@ def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None
 
 def _like(tensor: Tensor) -> Tensor:
     """An empty tensor of that shape, whatever the strides."""
-    return torch.empty(tensor.shape, dtype=torch.float64)
+    return torch.empty(tensor.shape, dtype=torch.float64, device="cpu")
 
 
 def _bytes(mask: Tensor | None, shape: Sequence[int]) -> Tensor | None:
@@ -130,4 +130,4 @@ def _run(name: str, tensors: Sequence[Tensor | None], numbers: Sequence[int], ro
     failures = native.run(kernel, *tensors, *numbers, items=rows, operations=operations)
     if min(failures) < 0:
         raise MemoryError(f"no memory for {name}.")
-    return max(failures) == 0
+    return bool(max(failures) == 0)

@@ -19,9 +19,10 @@ def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
     """
     if transforming():
         # Constant but for the mean of the scores over each run, in operations that can be differentiated in any way.
-        fused = total_variation_prox(scores.detach(), mask, strength)
-        return fused + average_runs(scores - scores.detach(), fused, mask)
-    return total_variation_prox(scores, mask, strength)
+        runs: Tensor = total_variation_prox(scores.detach(), mask, strength)
+        return runs + average_runs(scores - scores.detach(), runs, mask)
+    fused: Tensor = total_variation_prox(scores, mask, strength)
+    return fused
 
 
 @torch.library.custom_op("saccade::total_variation_prox", mutates_args=())

@@ -22,8 +22,8 @@ class Chains(Structure):
         one; its batch axes and its positions may be 1, for transitions that are shared.
 
     Args:
-        mask: bool (*batch, N), the positions that there are; the others are removed, so that the neighbours of one
-            that is missing are neighbours. Into a position i with a gap before it lead the transitions of (i - 1, i).
+        mask: bool (*batch, N), the positions that there are. The others are removed, and what stood beside them are
+            neighbours; into a position i with a gap before it lead the transitions of (i - 1, i).
     """
 
     event_dims = 2

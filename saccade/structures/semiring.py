@@ -58,7 +58,8 @@ class _LogCumulative(torch.autograd.Function):
         # What later entries send back, in units of exp(total): both exponents are zero or less.
         decay = torch.nn.functional.pad((total[..., :-1] - total[..., 1:]).exp(), (0, 1))
         later = linear_recurrence(decay.flip(-1), grads[0].flip(-1)).flip(-1)
-        return (x - total).exp() * later
+        gradient: Tensor = (x - total).exp() * later
+        return gradient
 
 
 class _SamplePlus(torch.autograd.Function):
