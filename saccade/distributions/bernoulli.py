@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.distributions.base import Distribution
+from saccade.distributions.base import Distribution, check_indicator
 
 
 @dataclass(frozen=True, eq=False)
