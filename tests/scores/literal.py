@@ -31,5 +31,5 @@ def pair_by_pair(pair: Callable[[Tensor, Tensor], Tensor], query: Tensor, keys: 
     return torch.stack(rows)
 
 
-def close(ours: Tensor, theirs: Tensor) -> None:
+def assert_near(ours: Tensor, theirs: Tensor) -> None:
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-11)

@@ -4,7 +4,7 @@ import torch
 from saccade import Attention, masks
 from saccade.scores import ConvolutionalScore
 
-from .literal import BATCH, KEY_DIM, QUERIES, close, randomised
+from .literal import BATCH, KEY_DIM, QUERIES, assert_near, randomised
 
 CHANNELS, HIDDEN = 5, 3
 
@@ -50,7 +50,7 @@ def test_equations(widths):
     made = score(query, keys)
     for b in range(BATCH):
         for i in range(QUERIES):
-            close(made[b, i], literal_scores(score, query[b, i], keys[b]))
+            assert_near(made[b, i], literal_scores(score, query[b, i], keys[b]))
 
 
 def test_masked_keys_are_as_if_they_were_not_there():
@@ -61,14 +61,14 @@ def test_masked_keys_are_as_if_they_were_not_there():
     for b, length in enumerate(lengths):
         for i in range(QUERIES):
             expected = torch.softmax(literal_scores(score, query[b, i], keys[b, :length]), -1)
-            close(reading.weights[b, i, :length], expected)
+            assert_near(reading.weights[b, i, :length], expected)
             assert (reading.weights[b, i, length:] == 0).all()
 
 
 def test_keys_shorter_than_the_filters():
     score = make((5, 7, 3))
     query, keys = inputs(keys=1)
-    close(score(query, keys)[0, 0], literal_scores(score, query[0, 0], keys[0]))
+    assert_near(score(query, keys)[0, 0], literal_scores(score, query[0, 0], keys[0]))
 
 
 def test_features_of_zero_have_finite_gradients():
@@ -76,7 +76,7 @@ def test_features_of_zero_have_finite_gradients():
     query, keys = inputs()
     query = torch.zeros_like(query).requires_grad_()
     made = score(query, keys.requires_grad_())
-    close(made, score.conv_att.bias.expand_as(made))
+    assert_near(made, score.conv_att.bias.expand_as(made))
     made.sum().backward()
     assert query.grad.isfinite().all()
     assert all(parameter.grad.isfinite().all() for parameter in score.parameters())

@@ -6,17 +6,17 @@ from torch.nn import functional as F
 
 from saccade.scores import CosineScore, NTMContentScore
 
-from .literal import KEY_DIM, QUERY_DIM, close, pair_by_pair, random_inputs, randomised
+from .literal import KEY_DIM, QUERY_DIM, assert_near, pair_by_pair, random_inputs, randomised
 
 
 def test_cosine_is_that_of_torch():
     query, keys = random_inputs(same_dim=True)
-    close(CosineScore()(query, keys), F.cosine_similarity(query.unsqueeze(-2), keys.unsqueeze(-3), dim=-1))
+    assert_near(CosineScore()(query, keys), F.cosine_similarity(query.unsqueeze(-2), keys.unsqueeze(-3), dim=-1))
 
 
 def test_cosine_ignores_lengths():
     query, keys = random_inputs(same_dim=True)
-    close(CosineScore()(query * 1e4, keys * 1e-3), CosineScore()(query, keys))
+    assert_near(CosineScore()(query * 1e4, keys * 1e-3), CosineScore()(query, keys))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16], ids=str)
@@ -48,7 +48,7 @@ def test_ntm_content():
         strength = torch.log(1 + torch.exp(u @ q + b))
         return strength * (emitted @ k) / (emitted.norm() * k.norm())
 
-    close(score(query, keys), pair_by_pair(pair, query, keys))
+    assert_near(score(query, keys), pair_by_pair(pair, query, keys))
 
 
 def test_ntm_content_on_an_empty_memory_row():

@@ -8,13 +8,13 @@ from saccade import Attention
 from saccade.scores import KernelScore, NegativeDistanceScore, RBFKernelScore
 from saccade.selections import Softmax
 
-from .literal import close, pair_by_pair, random_inputs
+from .literal import assert_near, pair_by_pair, random_inputs
 
 
 def test_negative_distance():
     query, keys = random_inputs(same_dim=True)
     expected = pair_by_pair(lambda q, k: -((q - k) ** 2).sum() / (2 * 1.7**2), query, keys)
-    close(NegativeDistanceScore(bandwidth=1.7)(query, keys), expected)
+    assert_near(NegativeDistanceScore(bandwidth=1.7)(query, keys), expected)
 
 
 def test_negative_distance_keeps_its_digits_far_from_the_origin():
@@ -49,12 +49,12 @@ def test_gradients_of_negative_distance():
 def test_rbf_kernel():
     query, keys = random_inputs(same_dim=True)
     expected = pair_by_pair(lambda q, k: torch.exp(-((q - k) ** 2).sum() / (2 * 2.3**2)), query, keys)
-    close(RBFKernelScore(bandwidth=2.3)(query, keys), expected)
+    assert_near(RBFKernelScore(bandwidth=2.3)(query, keys), expected)
 
 
 def test_kernel():
     query, keys = random_inputs(same_dim=True)
-    close(KernelScore()(query, keys), pair_by_pair(lambda q, k: (F.elu(q) + 1) @ (F.elu(k) + 1), query, keys))
+    assert_near(KernelScore()(query, keys), pair_by_pair(lambda q, k: (F.elu(q) + 1) @ (F.elu(k) + 1), query, keys))
 
 
 def test_kernel_features_stay_positive():

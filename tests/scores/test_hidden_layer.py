@@ -15,7 +15,18 @@ from saccade.scores import (
     QueryFreeScore,
 )
 
-from .literal import BATCH, HIDDEN, KEY_DIM, KEYS, QUERIES, QUERY_DIM, close, pair_by_pair, random_inputs, randomised
+from .literal import (
+    BATCH,
+    HIDDEN,
+    KEY_DIM,
+    KEYS,
+    QUERIES,
+    QUERY_DIM,
+    assert_near,
+    pair_by_pair,
+    random_inputs,
+    randomised,
+)
 
 DIMS = {"query_dim": QUERY_DIM, "key_dim": KEY_DIM}
 
@@ -24,14 +35,14 @@ def test_additive():
     score = randomised(AdditiveScore(**DIMS, hidden_dim=HIDDEN, bias=True))
     query, keys = random_inputs()
     w, u, b, v = score.query_proj.weight, score.key_proj.weight, score.key_proj.bias, score.hidden_proj.weight[0]
-    close(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ q + u @ k + b), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ q + u @ k + b), query, keys))
 
 
 def test_concat():
     score = randomised(ConcatScore(**DIMS, hidden_dim=HIDDEN))
     query, keys = random_inputs()
     w, v = score.proj.weight, score.hidden_proj.weight[0]
-    close(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ torch.cat([q, k])), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ torch.cat([q, k])), query, keys))
 
 
 @pytest.mark.parametrize("num_layers", [1, 2, 3])
@@ -48,7 +59,7 @@ def test_mlp(num_layers, activation):
         return score.hidden_proj.weight[0] @ hidden
 
     assert len(score.hidden_layers) == num_layers - 1
-    close(score(query, keys), pair_by_pair(pair, query, keys))
+    assert_near(score(query, keys), pair_by_pair(pair, query, keys))
 
 
 def test_mlp_needs_a_layer():
@@ -67,7 +78,7 @@ def test_neural_tensor():
         forms = torch.stack([q @ score.weight[r] @ k for r in range(slices)])
         return w @ torch.tanh(forms + v @ torch.cat([q, k]) + b)
 
-    close(score(query, keys), pair_by_pair(pair, query, keys))
+    assert_near(score(query, keys), pair_by_pair(pair, query, keys))
 
 
 def test_neural_tensor_starts_with_slices_of_the_same_spread():
@@ -84,7 +95,7 @@ def test_feature_wise():
     made = score(query, keys)
     assert made.shape == (BATCH, channels, QUERIES, KEYS)
     for channel, v in enumerate(score.hidden_proj.weight):
-        close(made[:, channel], pair_by_pair(lambda q, k, v=v: v @ torch.tanh(w @ q + u @ k + b), query, keys))
+        assert_near(made[:, channel], pair_by_pair(lambda q, k, v=v: v @ torch.tanh(w @ q + u @ k + b), query, keys))
 
 
 def test_feature_wise_reads_each_channel_by_its_own_weights():
@@ -96,7 +107,9 @@ def test_feature_wise_reads_each_channel_by_its_own_weights():
     reading = Attention(score=score)(query, keys, values, mask=mask)
     for channel in range(channels):
         scores = score(query, keys)[:, channel].masked_fill(~mask, -torch.inf)
-        close(reading.context[..., channel], (torch.softmax(scores, -1) @ values[..., channel : channel + 1])[..., 0])
+        assert_near(
+            reading.context[..., channel], (torch.softmax(scores, -1) @ values[..., channel : channel + 1])[..., 0]
+        )
 
 
 def test_monotonic_energy():
@@ -108,7 +121,7 @@ def test_monotonic_energy():
     def pair(q, k):
         return score.gain * (unit @ torch.tanh(w @ q + u @ k + b)) + score.offset
 
-    close(score(query, keys), pair_by_pair(pair, query, keys))
+    assert_near(score(query, keys), pair_by_pair(pair, query, keys))
 
 
 def test_monotonic_energy_starts_as_in_the_paper():
@@ -127,7 +140,7 @@ def test_query_free():
     score = randomised(QueryFreeScore(key_dim=KEY_DIM, hidden_dim=HIDDEN))
     query, keys = random_inputs()
     w, b, v = score.key_proj.weight, score.key_proj.bias, score.hidden_proj.weight[0]
-    close(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ k + b), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ k + b), query, keys))
 
 
 def test_query_free_pools_without_a_query():
@@ -136,4 +149,4 @@ def test_query_free_pools_without_a_query():
     attention = Attention(score=score)
     pooled = attention(None, keys)
     assert pooled.context.shape == (BATCH, 1, KEY_DIM)
-    close(pooled.context.expand(-1, QUERIES, -1), attention(query, keys).context)
+    assert_near(pooled.context.expand(-1, QUERIES, -1), attention(query, keys).context)

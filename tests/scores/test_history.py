@@ -29,7 +29,7 @@ from saccade.scores import (
     Score,
 )
 
-from .literal import BATCH, HIDDEN, KEY_DIM, KEYS, QUERY_DIM, close, random_inputs, randomised
+from .literal import BATCH, HIDDEN, KEY_DIM, KEYS, QUERY_DIM, assert_near, random_inputs, randomised
 
 STEPS = 5
 DIMS = {"query_dim": QUERY_DIM, "key_dim": KEY_DIM, "hidden_dim": HIDDEN}
@@ -188,8 +188,8 @@ def test_equations(name):
     query, keys = random_inputs(queries=STEPS)
     reading = Attention(score=score)(query, keys)
     for b in range(BATCH):
-        close(reading.weights[b], SCORES[name][1](score, query[b], keys[b]))
-    close(reading.context, reading.weights @ keys)
+        assert_near(reading.weights[b], SCORES[name][1](score, query[b], keys[b]))
+    assert_near(reading.context, reading.weights @ keys)
 
 
 @every_score
@@ -199,7 +199,7 @@ def test_masked_keys_are_as_if_they_were_not_there(name):
     lengths = [4, KEYS]
     reading = Attention(score=score)(query, keys, mask=masks.from_lengths(lengths))
     for b, length in enumerate(lengths):
-        close(reading.weights[b, :, :length], SCORES[name][1](score, query[b], keys[b, :length]))
+        assert_near(reading.weights[b, :, :length], SCORES[name][1](score, query[b], keys[b, :length]))
         assert (reading.weights[b, :, length:] == 0).all()
 
 
@@ -211,12 +211,12 @@ def test_the_state_carries_over_to_the_next_reading(name):
     at_once = attention.read(query, memory)
     first = attention.read(query[:, :3], memory)
     second = attention.read(query[:, 3:], memory, state=first.state)
-    close(torch.cat([first.weights, second.weights], dim=1), at_once.weights)
-    close(torch.cat([first.context, second.context], dim=1), at_once.context)
+    assert_near(torch.cat([first.weights, second.weights], dim=1), at_once.weights)
+    assert_near(torch.cat([first.context, second.context], dim=1), at_once.context)
     ours, theirs = (pytree.tree_leaves(state) for state in (second.state, at_once.state))
     assert len(ours) == len(theirs) > 0
     for a, b in zip(ours, theirs, strict=True):
-        close(a, b)
+        assert_near(a, b)
 
 
 @every_score
@@ -258,7 +258,7 @@ def test_states_can_be_reordered_by_rows(name):
     state = state._replace(score=pytree.tree_map(lambda leaf: leaf[rows], state.score))
     picked = attention.read(query[rows, 3:], memory.index(rows), state=state)
     whole = attention.read(query, memory)
-    close(picked.weights, whole.weights[rows, 3:])
+    assert_near(picked.weights, whole.weights[rows, 3:])
 
 
 @every_score
@@ -282,7 +282,7 @@ def test_heads_are_a_batch_dimension(name):
     weights = attention(query, keys, mask=mask).weights
     for h in range(3):
         alone = attention(query[:, h], keys[:, h], mask=masks.from_lengths([4, KEYS])).weights
-        close(weights[:, h], alone)
+        assert_near(weights[:, h], alone)
 
 
 @pytest.mark.parametrize("flag", ["position", "markov", "fertility"])
@@ -317,7 +317,7 @@ def test_features_compose():
         for i in range(STEPS):
             alone = feature.advance(alone, reading.weights[:, i : i + 1], query[:, i : i + 1], kept)
         for a, b in zip(alone, state, strict=True):
-            close(a, b)
+            assert_near(a, b)
 
 
 def test_without_weight_on_its_features_it_is_additive():
@@ -329,7 +329,7 @@ def test_without_weight_on_its_features_it_is_additive():
     for proj in score.feature_projs:
         torch.nn.init.zeros_(proj.weight)
     query, keys = random_inputs(queries=STEPS)
-    close(Attention(score=score)(query, keys).context, Attention(score=plain)(query, keys).context)
+    assert_near(Attention(score=score)(query, keys).context, Attention(score=plain)(query, keys).context)
 
 
 def test_no_queries():
@@ -348,7 +348,7 @@ def test_a_memory_that_has_grown_needs_a_new_state():
     grown = memory.append(keys[:, 4:])
     with pytest.raises(ValueError, match="state was begun with 4 keys, the memory has 7"):
         attention.read(query, grown, state=state)
-    close(attention.read(query, grown).weights, attention(query, keys).weights)
+    assert_near(attention.read(query, grown).weights, attention(query, keys).weights)
 
 
 def test_wrong_arguments():
@@ -395,7 +395,7 @@ def test_rows_that_share_a_memory_have_states_of_their_own(name):
     shared = score.compare(query[:, 1:], prepared, state)
     assert shared.shape == (BATCH, 1, KEYS)
     own = score.prepare(keys[:1].expand_as(keys))
-    close(
+    assert_near(
         shared,
         score.compare(query[:, 1:], own, score.advance(score.begin(query[:, :1], own), weights, query[:, :1], own)),
     )

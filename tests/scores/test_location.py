@@ -4,7 +4,7 @@ import torch
 from saccade import Attention
 from saccade.scores import LocationScore
 
-from .literal import KEYS, QUERY_DIM, close, random_inputs, randomised
+from .literal import KEYS, QUERY_DIM, assert_near, random_inputs, randomised
 
 
 def test_location_looks_at_the_query_alone():
@@ -12,15 +12,15 @@ def test_location_looks_at_the_query_alone():
     query, keys = random_inputs()
     w = score.query_proj.weight
     expected = torch.stack([torch.stack([(w @ q)[:KEYS] for q in row]) for row in query])
-    close(score(query, keys), expected)
-    close(score(query, torch.randn_like(keys)), expected)
+    assert_near(score(query, keys), expected)
+    assert_near(score(query, torch.randn_like(keys)), expected)
 
 
 def test_weights_are_normalised_over_the_keys_there_are():
     score = randomised(LocationScore(query_dim=QUERY_DIM, max_keys=KEYS + 4))
     query, keys = random_inputs()
     weights = Attention(score=score)(query, keys).weights
-    close(weights.sum(-1), torch.ones(2, 3, dtype=torch.float64))
+    assert_near(weights.sum(-1), torch.ones(2, 3, dtype=torch.float64))
 
 
 def test_more_keys_than_it_was_built_for():

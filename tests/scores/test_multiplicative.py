@@ -14,7 +14,7 @@ from saccade.scores import (
     LowRankBilinearScore,
 )
 
-from .literal import HIDDEN, KEY_DIM, QUERY_DIM, close, pair_by_pair, random_inputs, randomised
+from .literal import HIDDEN, KEY_DIM, QUERY_DIM, assert_near, pair_by_pair, random_inputs, randomised
 
 DIMS = {"query_dim": QUERY_DIM, "key_dim": KEY_DIM}
 
@@ -24,21 +24,21 @@ def test_bilinear():
     query, keys = random_inputs()
     matrix = score.query_proj.weight.T
     assert matrix.shape == (QUERY_DIM, KEY_DIM)
-    close(score(query, keys), pair_by_pair(lambda q, k: q @ matrix @ k, query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: q @ matrix @ k, query, keys))
 
 
 def test_bilinear_with_the_identity_is_dot():
     score = BilinearScore(query_dim=KEY_DIM, key_dim=KEY_DIM).double()
     nn.init.eye_(score.query_proj.weight)
     query, keys = random_inputs(same_dim=True)
-    close(score(query, keys), DotScore()(query, keys))
+    assert_near(score(query, keys), DotScore()(query, keys))
 
 
 def test_biased_general():
     score = randomised(BiasedGeneralScore(**DIMS))
     query, keys = random_inputs()
     weight, bias = score.query_proj.weight, score.query_proj.bias
-    close(score(query, keys), pair_by_pair(lambda q, k: k @ (weight @ q + bias), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: k @ (weight @ q + bias), query, keys))
 
 
 @pytest.mark.parametrize("activation", [None, nn.ReLU(), nn.Sigmoid()], ids=["default", "relu", "sigmoid"])
@@ -47,14 +47,14 @@ def test_activated_general(activation):
     query, keys = random_inputs()
     matrix, bias = score.query_proj.weight.T, score.bias
     act = torch.tanh if activation is None else activation
-    close(score(query, keys), pair_by_pair(lambda q, k: act(q @ matrix @ k + bias), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: act(q @ matrix @ k + bias), query, keys))
 
 
 def test_low_rank_bilinear():
     score = randomised(LowRankBilinearScore(**DIMS, rank=3))
     query, keys = random_inputs()
     p, q_matrix = score.query_proj.weight, score.key_proj.weight
-    close(score(query, keys), pair_by_pair(lambda q, k: (p @ q) @ (q_matrix @ k), query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: (p @ q) @ (q_matrix @ k), query, keys))
     assert torch.linalg.matrix_rank(p.T @ q_matrix) == 3
 
 
@@ -63,7 +63,7 @@ def test_biaffine():
     query, keys = random_inputs()
     matrix, w = score.query_proj.weight.T, score.query_proj.bias
     u, b = score.query_bias.weight[0], score.query_bias.bias[0]
-    close(score(query, keys), pair_by_pair(lambda q, k: q @ matrix @ k + u @ q + w @ k + b, query, keys))
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: q @ matrix @ k + u @ q + w @ k + b, query, keys))
 
 
 @pytest.mark.parametrize("kind", [BilinearScore, BiasedGeneralScore, BiaffineScore])
@@ -75,8 +75,8 @@ def test_fused_reading_is_the_plain_one(kind):
     reading = Attention(score=score)(query, keys, mask=mask)
     scores = score(query, keys).masked_fill(~mask, -torch.inf)
     weights = torch.softmax(scores, -1).nan_to_num(0.0)
-    close(reading.context, weights @ keys)
-    close(reading.weights, weights)
+    assert_near(reading.context, weights @ keys)
+    assert_near(reading.weights, weights)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from saccade.scores import (
     SumScore,
 )
 
-from .literal import HIDDEN, KEY_DIM, close, random_inputs, randomised
+from .literal import HIDDEN, KEY_DIM, assert_near, random_inputs, randomised
 
 DIMS = {"query_dim": KEY_DIM, "key_dim": KEY_DIM}
 
@@ -29,7 +29,7 @@ def additive():
 def test_sums_are_sums():
     query, keys = random_inputs(same_dim=True)
     members = [ScaledDotScore(), additive(), randomised(QueryFreeScore(key_dim=KEY_DIM, hidden_dim=HIDDEN)), DotScore()]
-    close(SumScore(scores=members)(query, keys), sum(member(query, keys) for member in members))
+    assert_near(SumScore(scores=members)(query, keys), sum(member(query, keys) for member in members))
 
 
 def test_plus_makes_one_flat_sum():
@@ -74,15 +74,15 @@ def test_fused_reading_is_the_plain_one(total, mask):
     prepared = score.prepare(keys)
     dot = score.as_dot_product(query, prepared)
     assert dot is not None
-    close(dot.scores(), score.compare(query, prepared))
+    assert_near(dot.scores(), score.compare(query, prepared))
     reading = Attention(score=score)(query, keys, mask=mask)
     assert "not computed yet" in repr(reading)
     scores = score.compare(query, prepared)
     if mask is not None:
         scores = scores.masked_fill(~mask.tensor(3, 7), -torch.inf)
     weights = torch.softmax(scores, -1).nan_to_num(0.0)
-    close(reading.context, weights @ keys)
-    close(reading.weights, weights)
+    assert_near(reading.context, weights @ keys)
+    assert_near(reading.weights, weights)
 
 
 def test_without_an_inner_product_there_is_no_fused_reading():
@@ -110,9 +110,9 @@ def test_with_a_stateful_member_steps_are_taken_one_by_one():
     for i in range(3):
         one = query[:, i : i + 1]
         weights = torch.softmax(ScaledDotScore()(one, keys) + coverage.compare(one, prepared, state), -1)
-        close(reading.weights[:, i : i + 1], weights)
+        assert_near(reading.weights[:, i : i + 1], weights)
         state = coverage.advance(state, weights, one, prepared)
-    close(reading.state.score[1][0].coverage, state[0].coverage)
+    assert_near(reading.state.score[1][0].coverage, state[0].coverage)
 
 
 def test_wrong_members():
