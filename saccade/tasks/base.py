@@ -1,0 +1,112 @@
+"""What a task is: how examples become batches, batches a loss, and predictions figures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from saccade.registry import Registry
+
+Example = Mapping[str, Any]
+"""What a user's file holds of one case: a value for each of the task's columns."""
+
+Encoded = dict[str, Any]
+"""An example as numbers: lists of ints or floats, nested as deep as need be, so that Arrow can store it."""
+
+
+class Loss(NamedTuple):
+    """A loss summed over the items of a batch, so that batches of any size, on any process, add up exactly."""
+
+    total: Tensor
+    """The sum over all items; what is minimised is the sum over a global batch divided by its count."""
+
+    count: Tensor  # type: ignore[assignment] # tuples have a method of that name
+    """How many items there were: target tokens, documents, frames."""
+
+    parts: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
+    """Other sums over the same items, to be watched: the total without its penalties, items guessed right."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says about one input, and where it looked."""
+
+    text: str
+    """The answer as its user reads it: a translation, a label, a caption."""
+
+    score: float
+    """How sure the model is, higher = surer; the scale is the task's (a log-probability, normalised or not)."""
+
+    tokens: list[int] = field(default_factory=list)
+    """The ids that the answer was made of."""
+
+    source: list[str] = field(default_factory=list)
+    """A name for each thing that could be looked at: source pieces, image regions, frames."""
+
+    target: list[str] = field(default_factory=list)
+    """A name for each step of the answer, the end of the sentence included if it is a step."""
+
+    weights: Tensor | None = None
+    """(target, source): where each step looked; None without attention."""
+
+    nbest: list[Prediction] = field(default_factory=list)
+    """The best answers, this one first, if several were asked for."""
+
+
+class Task:
+    """How examples become batches, batches a loss, and predictions figures.
+
+    The constructor is the configuration; what is learnt from the data (vocabularies, means, label names) comes from
+    `fit` and goes to `save`. A new task writes `encode`, `collate`, `build`, `loss`, `predict` and `evaluate`, and
+    `fit`, `save` and `load` if it learns anything from the data before training.
+    """
+
+    columns: tuple[str, ...] = ()
+    """What every example must hold."""
+
+    metrics: ClassVar[Mapping[str, bool]] = {}
+    """The figures that `evaluate` gives, and whether higher is better."""
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        """Learns what encoding needs from the training data; by default nothing."""
+
+    def encode(self, example: Example) -> Encoded:
+        """An example as numbers. Input without the target columns is encoded too, without its targets."""
+        raise NotImplementedError
+
+    def size(self, encoded: Encoded) -> int:
+        """What an example costs in the token budget of a batch; by default the length of its longest value."""
+        return max((len(value) for value in encoded.values() if isinstance(value, Sequence)), default=1)
+
+    def collate(self, encoded: Sequence[Encoded]) -> dict[str, Tensor]:
+        """Padded tensors of several examples, batch first."""
+        raise NotImplementedError
+
+    def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
+        """A model with the sizes that follow from the data, such as vocabularies, added to the arguments."""
+        return model_class(**arguments)
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        """The summed loss of a batch."""
+        raise NotImplementedError
+
+    def predict(self, model: nn.Module, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
+        """One prediction for each input, in their order; options are those of the search."""
+        raise NotImplementedError
+
+    def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
+        """The figures named in `metrics`, of predictions on examples whose targets are known."""
+        raise NotImplementedError
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes what `fit` learnt into a folder that exists; by default there is nothing."""
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        """Reads what `save` wrote into a task constructed with the same arguments."""
+
+
+tasks: Registry[Task] = Registry("task")
