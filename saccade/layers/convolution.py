@@ -38,6 +38,8 @@ class ConvolutionBlock(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         real = mask.unsqueeze(-1)
         inputs = inputs * real
+        if not inputs.shape[1]:  # PyTorch's convolution refuses an empty sequence
+            return inputs
         convolved = self.convolution(inputs.transpose(1, 2)).transpose(1, 2)
         if self.activation == "glu":
             changed = F.glu(convolved, dim=-1)
