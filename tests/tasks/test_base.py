@@ -1,12 +1,12 @@
 import torch
 
 from saccade.tasks import Loss, Prediction, Task, tasks
-from tests.tasks.toy import RunningSums, SumModel, examples
+from tests.tasks.toy import NeighbourSums, SumModel, examples
 
 
 def test_losses_of_batches_of_any_size_add_up_to_the_loss_of_all():
     torch.manual_seed(0)
-    task, model = RunningSums(), SumModel()
+    task, model = NeighbourSums(), SumModel()
     encoded = [task.encode(example) for example in examples(17, seed=3)]
     whole = task.loss(model, task.collate(encoded))
     pieces = [task.loss(model, task.collate(encoded[i : i + 5])) for i in range(0, 17, 5)]
@@ -29,10 +29,10 @@ def test_build_hands_its_arguments_to_the_model():
 
 
 def test_what_a_task_has_learnt_is_saved_and_loaded(tmp_path):
-    task = RunningSums()
+    task = NeighbourSums()
     task.fit(examples(23, seed=1))
     task.save(tmp_path)
-    other = RunningSums()
+    other = NeighbourSums()
     other.load(tmp_path)
     assert other.longest == task.longest > 0
 

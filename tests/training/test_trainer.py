@@ -1,5 +1,7 @@
 import errno
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -321,3 +323,31 @@ def test_options_of_the_optimiser_are_used(tmp_path):
 def test_unused_parameters_are_left_alone(tmp_path):
     model, _ = train(tmp_path, max_steps=3, unused=True, weight_decay=0.5)
     assert torch.equal(model.unused, torch.ones(3))
+
+
+def test_the_missing_extra_is_named_and_nothing_heavy_is_imported_before(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(ModuleNotFoundError, match=r'accelerate.*pip install "saccade\[train\]"'):
+        train(tmp_path, max_steps=1)
+    code = "import sys, saccade.training.trainer; print([m for m in ('accelerate', 'rich') if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_a_configuration_is_checked_against_the_constructor():
+    jsonargparse = pytest.importorskip("jsonargparse")
+    parser = jsonargparse.ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(Trainer, "trainer")
+    config = {
+        "max_steps": 5,
+        "optimiser": {"class_path": "saccade.training.Adam", "init_args": {"betas": [0.9, 0.98]}},
+        "schedule": {"class_path": "saccade.training.Noam", "init_args": {"model_dim": 32}},
+        "trackers": ["tensorboard"],
+    }
+    trainer = parser.instantiate_classes(parser.parse_object({"trainer": config})).trainer
+    assert trainer.optimiser.betas == (0.9, 0.98)
+    assert trainer.schedule.factor(4000) == 32**-0.5 * 4000**-0.5
+    by_name = parser.instantiate_classes(parser.parse_args(["--trainer.max_steps=3", "--trainer.schedule=cosine"]))
+    assert isinstance(by_name.trainer.schedule, Cosine)
+    with pytest.raises(jsonargparse.ArgumentError, match="max_stpes"):
+        parser.parse_object({"trainer": {"max_stpes": 5}})
