@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from saccade.evaluation import Figure
 from saccade.registry import Registry
 
 Example = Mapping[str, Any]
@@ -61,14 +62,14 @@ class Task:
     """How examples become batches, batches a loss, and predictions figures.
 
     The constructor is the configuration; what is learnt from the data (vocabularies, means, label names) comes from
-    `fit` and goes to `save`. A new task writes `encode`, `collate`, `build`, `loss`, `predict` and `evaluate`, and
-    `fit`, `save` and `load` if it learns anything from the data before training.
+    `fit` and goes to `save`. A new task writes `encode`, `collate`, `loss`, `predict` and `score`, and `fit`, `sizes`,
+    `save` and `load` if it learns anything from the data before training.
     """
 
     columns: tuple[str, ...] = ()
     """What every example must hold."""
 
-    metrics: ClassVar[Mapping[str, bool]] = {}
+    metrics: Mapping[str, bool] = {}
     """The figures that `evaluate` gives, and whether higher is better."""
 
     def fit(self, examples: Iterable[Example]) -> None:
@@ -78,17 +79,28 @@ class Task:
         """An example as numbers. Input without the target columns is encoded too, without its targets."""
         raise NotImplementedError
 
-    def size(self, encoded: Encoded) -> int:
-        """What an example costs in the token budget of a batch; by default the length of its longest value."""
+    def size(self, encoded: Encoded) -> int | tuple[int, ...]:
+        """What an example costs in the token budget of a batch; by default the length of its longest value.
+
+        Several numbers are the sizes of parts that are padded apart, such as source and target.
+        """
         return max((len(value) for value in encoded.values() if isinstance(value, Sequence)), default=1)
 
     def collate(self, encoded: Sequence[Encoded]) -> dict[str, Tensor]:
         """Padded tensors of several examples, batch first."""
         raise NotImplementedError
 
+    def keeps(self, encoded: Encoded) -> bool:
+        """Whether an example is for training; one that is too long may not be."""
+        return True
+
+    def sizes(self) -> dict[str, Any]:
+        """The arguments of a model that follow from the data, such as vocabularies; stand-ins for them before `fit`."""
+        return {}
+
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
-        """A model with the sizes that follow from the data, such as vocabularies, added to the arguments."""
-        return model_class(**arguments)
+        """A model with the sizes that follow from the data added to the arguments."""
+        return model_class(**self.sizes(), **arguments)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         """The summed loss of a batch."""
@@ -100,6 +112,11 @@ class Task:
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The figures named in `metrics`, of predictions on examples whose targets are known."""
+        figures = self.score(self.predict(model, examples, **options), examples)
+        return {name: figure.value for name, figure in figures.items()}
+
+    def score(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> dict[str, Figure]:
+        """The figures of predictions that were made already, each with how exactly it was computed."""
         raise NotImplementedError
 
     def save(self, folder: str | os.PathLike[str]) -> None:
