@@ -13,6 +13,9 @@ from saccade.search.constraints import IMPOSSIBLE, Constraint, Past, Prefix, Rul
 from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
 from saccade.search.penalties import Penalties
 
+CROWDED = 0.25
+"""The share of the batch that must be done before it leaves: to close up costs a part of a step, to wait does too."""
+
 
 @torch.no_grad()
 def beam(
@@ -37,10 +40,10 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
 
-    A hypothesis that ends among the best `size` continuations is finished. A sentence is done, and leaves the batch,
-    when `size` hypotheses are finished, or no unfinished one can become better than the `nbest` finished ones.
-    Sentences do not influence each other. Scores are those of the model: what a constraint forbids is left out, and
-    the rest is not rescaled.
+    A hypothesis that ends among the best `size` continuations is finished. A sentence is done when `size` hypotheses
+    are finished, or no unfinished one can become better than the `nbest` finished ones; sentences that are done leave
+    the batch. They do not influence each other. Scores are those of the model: what a constraint forbids is left out,
+    and the rest is not rescaled.
 
     Args:
         model: what is searched in; in evaluation mode, if it has dropout.
@@ -147,9 +150,11 @@ def beam(
             finished=False,
         )
 
-        going = (~done).nonzero().squeeze(1)
-        if not len(going):
+        if done.all():
             return _checked(harvest.best(batch, nbest))
+        grown[done] = IMPOSSIBLE  # so that nothing comes of a sentence that is done and still in the batch
+        leaving = done.sum() >= CROWDED * active
+        going = (~done if leaving else torch.ones_like(done)).nonzero().squeeze(1)
         parents = rows.gather(1, order)[going].flatten()
         same = len(going) == active and grown.shape[1] == width
         state = (model.reorder if same else model.select)(given.state, parents)
