@@ -344,10 +344,10 @@ def test_a_configuration_is_checked_against_the_constructor():
         "schedule": {"class_path": "saccade.training.Noam", "init_args": {"model_dim": 32}},
         "trackers": ["tensorboard"],
     }
-    trainer = parser.instantiate_classes(parser.parse_object({"trainer": config})).trainer
+    trainer = parser.instantiate(parser.parse_object({"trainer": config})).trainer
     assert trainer.optimiser.betas == (0.9, 0.98)
     assert trainer.schedule.factor(4000) == 32**-0.5 * 4000**-0.5
-    by_name = parser.instantiate_classes(parser.parse_args(["--trainer.max_steps=3", "--trainer.schedule=cosine"]))
+    by_name = parser.instantiate(parser.parse_args(["--trainer.max_steps=3", "--trainer.schedule=cosine"]))
     assert isinstance(by_name.trainer.schedule, Cosine)
     with pytest.raises(jsonargparse.ArgumentError, match="max_stpes"):
         parser.parse_object({"trainer": {"max_stpes": 5}})
