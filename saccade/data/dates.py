@@ -16,16 +16,13 @@ from __future__ import annotations
 import datetime
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from saccade.data.date_forms import LOCALES, Form, Part, forms, is_clear, vary
-from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import Columns, as_columns, lookup
 from saccade.registry import nearest
 
-PREFIX = "dates:"
 SPLITS = ("train", "valid", "test")
 FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)
 RECENT = datetime.date(1970, 1, 1), datetime.date(2039, 12, 31)
@@ -114,20 +111,3 @@ def split_of(date: datetime.date) -> str:
     """Which split a date belongs to."""
     lot = hashlib.blake2s(date.isoformat().encode()).digest()[0] % 20
     return {0: "valid", 1: "test"}.get(lot, "train")
-
-
-def read_dates(
-    name: str, columns: Columns | Sequence[str], *, bad: Callable[[BadRow], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The examples of `dates:split:count:seed`; the last two may be left out (20000 and 0)."""
-    split, *numbers = name.removeprefix(PREFIX).split(":")
-    if split not in SPLITS:
-        raise DataError(f"{name!r} asks for a split that is not there.{nearest(split, SPLITS)}")
-    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise DataError(
-            f"Dates are asked for as 'dates:train:20000' or, with a seed, 'dates:train:20000:7'; got {name!r}."
-        )
-    count, seed = [int(number) for number in numbers] + [20000, 0][len(numbers) :]
-    columns = as_columns(columns, numbered=False)
-    for line, example in enumerate(generate(count, split=split, seed=seed), start=1):
-        yield line, lookup(example._asdict(), columns, name, line)

@@ -35,6 +35,7 @@ class Stored(Sequence[dict[str, Any]]):
             raise DataError(f"{path} is not a whole Arrow file ({error}): delete it, and it is made again.") from None
         self.fingerprint = (reader.schema.metadata or {}).get(FINGERPRINT, b"").decode()
         self._names = [name for name in reader.schema.names if name != SIZE]
+        self._cells = [{name: cells(batch.column(name)) for name in self._names} for batch in self._batches]
         self._starts = [0, *accumulate(batch.num_rows for batch in self._batches)]
 
     def __len__(self) -> int:
@@ -52,7 +53,7 @@ class Stored(Sequence[dict[str, Any]]):
             raise IndexError(f"There are {len(self)} examples in {self.path}, got index {index}.")
         number = bisect_right(self._starts, index) - 1
         row = index - self._starts[number]
-        return {name: self._batches[number].column(name)[row].as_py() for name in self._names}
+        return {name: cell(row) for name, cell in self._cells[number].items()}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self._batches:
@@ -115,6 +116,17 @@ def store(
     finally:
         part.unlink(missing_ok=True)
     return Stored(path)
+
+
+def cells(column: Any) -> Callable[[int], Any]:
+    """The function from a row to its value in a column; for flat lists of numbers many times faster than Arrow's."""
+    types = required("pyarrow").types
+    kind = column.type
+    flat = types.is_list(kind) and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
+    if not flat or column.null_count or column.values.null_count:
+        return lambda row: column[row].as_py()
+    offsets, values = column.offsets.to_numpy(), column.values.to_numpy()
+    return lambda row: values[offsets[row] : offsets[row + 1]].tolist()
 
 
 def narrow(kind: Any) -> Any:

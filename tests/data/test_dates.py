@@ -7,6 +7,7 @@ import pytest
 
 from saccade.data import date_forms, dates
 from saccade.data.dates import FIRST, LAST, LOCALES, generate, split_of
+from saccade.data.readers.generated import read_dates
 from saccade.data.tokenisers import CharTokeniser
 
 
@@ -122,15 +123,15 @@ def test_equal_arguments_equal_examples_and_quickly():
 
 
 def test_read_as_files_are():
-    read = list(dates.read_dates("dates:test:7:5", ("source", "target", "alignment"), bad=pytest.fail))
+    read = list(read_dates("dates:test:7:5", ("source", "target", "alignment"), bad=pytest.fail))
     assert [example for _, example in read] == [
         {"source": e.source, "target": e.target, "alignment": e.alignment} for e in generate(7, split="test", seed=5)
     ]
     for wrong, message in (("dates:tset", "Did you mean 'test'"), ("dates:train:many", "'dates:train:20000'")):
         with pytest.raises(ValueError, match=message):
-            next(dates.read_dates(wrong, ("source",), bad=pytest.fail))
+            next(read_dates(wrong, ("source",), bad=pytest.fail))
     with pytest.raises(ValueError, match=r"no column 'sources'\. Did you mean 'source'"):
-        next(dates.read_dates("dates:train", ("sources",), bad=pytest.fail))
+        next(read_dates("dates:train", ("sources",), bad=pytest.fail))
 
 
 def test_mistakes_are_named(monkeypatch):

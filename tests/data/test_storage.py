@@ -17,6 +17,8 @@ def examples(count, seed=0):
             "features": [[draw.randrange(5) / 4, 1.0]] * draw.randrange(1, 3),
             "text": "日本" * draw.randrange(3),
             "label": draw.randrange(3),
+            "times": [draw.randrange(9) / 8 for _ in range(draw.randrange(4))],
+            "gaps": draw.choice([None, [1, None], []]),
         }
 
 

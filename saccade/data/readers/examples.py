@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from saccade.data import dates
 from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers.columns import Columns
 from saccade.data.readers.delimited import csv_rows, read_delimited, tsv_rows
+from saccade.data.readers.generated import DATES, read_dates
 from saccade.data.readers.hub import PREFIX, read_dataset
 from saccade.data.readers.jsonl import read_jsonl
 from saccade.data.readers.lines import suffix
@@ -109,8 +109,8 @@ def reader(source: tuple[str, ...], header: bool | None) -> Callable[..., Locate
     """The function that reads one source."""
     if source[0].startswith(PREFIX):
         return partial(read_dataset, source[0])
-    if source[0].startswith(dates.PREFIX):
-        return partial(dates.read_dates, source[0])
+    if source[0].startswith(DATES):
+        return partial(read_dates, source[0])
     paths = [Path(name) for name in source]
     kind = suffix(paths[0])
     if kind in (".tsv", ".csv"):
@@ -134,7 +134,7 @@ def groups(files: Files) -> list[tuple[str, ...]]:
         names = [",".join(names)]
     found = []
     for name in names:
-        special = name.startswith((PREFIX, dates.PREFIX))
+        special = name.startswith((PREFIX, DATES))
         source = (name,) if special or Path(name).exists() else tuple(part.strip() for part in name.split(","))
         for part in source if not special else ():
             check_file(part)
@@ -146,7 +146,7 @@ def groups(files: Files) -> list[tuple[str, ...]]:
 
 def is_plain(name: str) -> bool:
     """Whether it is a text file that needs another one."""
-    special = name.startswith((PREFIX, dates.PREFIX))
+    special = name.startswith((PREFIX, DATES))
     return not special and "," not in name and suffix(name) not in TABLES
 
 
