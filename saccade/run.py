@@ -27,7 +27,7 @@ from saccade.artifacts import load_weights, remove_folder, sync_folder, write_fi
 from saccade.card import Provenance, model_card
 from saccade.configuration import ConfigError, Plan, override, read_config, write_config
 from saccade.configuration.parts import spell_out
-from saccade.data.corpus import Corpus
+from saccade.data.corpus import Corpus, hold_out
 from saccade.data.storage import store
 from saccade.evaluation import Figure, LengthBin
 from saccade.tasks import Encoded, Example, Prediction, Task
@@ -155,8 +155,8 @@ def train(
     plan = Plan(override(raw, overrides or {}))
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
-    if resume is None and any((folder / "checkpoints").glob("step-*")):
-        raise FileExistsError(f"{folder} holds another training: resume it, or choose another output.")
+    validating = bool(plan.data.valid or held.get("valid") or plan.data.held_out)
+    plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     return _train(plan, held, folder, resume is not None)
 
 
@@ -164,6 +164,9 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     task = plan.task
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
     examples = {name: read_data(source, plan.data, task) for name, source in sources.items() if source is not None}
+    if "valid" not in examples and plan.data.held_out:
+        examples["train"], examples["valid"] = hold_out(examples["train"], plan.data.held_out)
+        sources["valid"] = f"{plan.data.held_out:.0%} of the training examples, held out"
     main = int(os.environ.get("RANK", "0")) == 0  # of the processes that torchrun starts, one writes
     if resume and (folder / "task").is_dir():
         task.load(folder / "task")
@@ -176,8 +179,8 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     encoded, sizes, provenance = _encode(plan, examples["train"], folder)
     seed_everything(plan.trainer.seed)
     model = plan.build()
-    valid = list(examples["valid"]) if "valid" in examples else None
-    provenance = provenance._replace(sources={n: _described(s) for n, s in sources.items()}, valid=len(valid or ()))
+    valid = list(examples.get("valid", ()))
+    provenance = provenance._replace(sources={n: _described(s) for n, s in sources.items()}, valid=len(valid))
     result = plan.trainer.fit(
         task=task, model=model, train=encoded, sizes=sizes, valid=valid, output=folder, resume=resume
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import shutil
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from saccade.configuration import Plan, override, read_config
 from saccade.configuration.files import find_config
-from saccade.configuration.schema import make_parser
+from saccade.configuration.schema import hint_of, readable
 
 
 def train_model(
@@ -66,10 +69,34 @@ def copy_config(name: str, file: str) -> None:
 
 
 def explain_config(config: str, overrides: dict[str, Any]) -> str:
-    """Every argument that a configuration may set, with its type and default."""
+    """Every argument that a configuration may set: its type, what it is for, and its value here."""
     plan = Plan(override(read_config(config), overrides))
-    supplied = {"model": plan.task.sizes()}
-    kinds = {"task": type(plan.task), "model": plan.model.kind, "data": type(plan.data), "trainer": type(plan.trainer)}
-    return "\n".join(
-        make_parser(kind, section, supplied.get(section, ())).format_help() for section, kind in kinds.items()
-    )
+    lines = []
+    for section, part in plan.parts.items():
+        lines += [f"{section}: {_paragraphs(part.kind)[0]}", ""]
+        helps = argument_helps(part.kind)
+        for name, value in part.plain.items():
+            lines.append(f"  --{section}.{name}  ({readable(hint_of(part.kind, name))})")
+            lines += textwrap.wrap(helps.get(name, ""), 112, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            lines.append(f"      here: {json.dumps(value, ensure_ascii=False)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def argument_helps(kind: type) -> dict[str, str]:
+    """What the `Args:` of a class's docstring say about each argument."""
+    listed = next((text for text in _paragraphs(kind) if text.startswith("Args:")), "").splitlines()[1:]
+    helps: dict[str, str] = {}
+    names: list[str] = []
+    for line in listed:
+        if line.startswith("    ") and not line.startswith("     ") and ": " in line:
+            heading, _, text = line.strip().partition(": ")
+            names = [name.strip() for name in heading.split(",")]
+            helps |= dict.fromkeys(names, text)
+        else:
+            helps |= {name: f"{helps[name]} {line.strip()}" for name in names}
+    return helps
+
+
+def _paragraphs(kind: type) -> list[str]:
+    return (inspect.getdoc(kind) or kind.__name__).split("\n\n")

@@ -37,8 +37,12 @@ class Plan:
         self.data: Corpus = parts["data"].make()
         self.trainer: Trainer = parts["trainer"].make()
         self.model = self._part("model", config.get("model"), supplied=self.task.sizes())
+        self.parts = {name: parts.get(name, self.model) for name in BASES}
+        if self.trainer.metric not in ("loss", *self.task.metrics):
+            choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
+            raise ConfigError(f"trainer.metric: the task has no figure {self.trainer.metric!r}.{choices}")
         self.outline()
-        self.plain = {name: self._plain(name, {**parts, "model": self.model}[name]) for name in BASES}
+        self.plain = {name: self._plain(name, part) for name, part in self.parts.items()}
 
     def outline(self) -> nn.Module:
         """The model without weights, in sizes that stand for those which follow from the data."""

@@ -13,6 +13,8 @@ from saccade.configuration.parts import find_class, name_of, spell_out
 from saccade.data.extra import required
 from saccade.registry import constructor_parameters, nearest
 
+KEY = "part"
+
 
 class Part:
     """A class with checked arguments, from which instances are made.
@@ -27,17 +29,21 @@ class Part:
     def __init__(self, kind: type, given: Mapping[str, Any], where: str, *, supplied: Collection[str] = ()) -> None:
         self.kind, self.where = kind, where
         check_names(kind, given, where, supplied)
-        arguments = {name: _nested(value, _hint(kind, name), f"{where}.{name}") for name, value in given.items()}
-        self._parser = make_parser(kind, where, supplied)
+        arguments = {name: _nested(kind, name, value, f"{where}.{name}") for name, value in given.items()}
+        self._parser = make_parser(kind, supplied)
         try:
-            self._checked = self._parser.parse_object({where: arguments} if arguments else {})
+            self._checked = self._parser.parse_object({KEY: arguments} if arguments else {})
         except Exception as error:
             raise _explained(error, kind, where, given) from None
 
     @property
     def plain(self) -> dict[str, Any]:
         """All arguments, the defaults included and the class not, as a configuration writes them."""
-        return _plain(self._checked.as_dict().get(self.where, {}))
+        return _plain(self._checked.as_dict().get(KEY, {}))
+
+    def spelled(self) -> dict[str, Any]:
+        """All arguments as jsonargparse writes them."""
+        return dict(self._checked.as_dict().get(KEY, {}))
 
     def arguments(self) -> dict[str, Any]:
         """All arguments, with new instances of the classes among them."""
@@ -45,7 +51,7 @@ class Part:
             made = self._parser.instantiate(self._checked)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{self.where}: {error}") from None
-        return dict(vars(made.get(self.where) or types.SimpleNamespace()))
+        return dict(vars(made.get(KEY) or types.SimpleNamespace()))
 
     def make(self, **supplied: Any) -> Any:
         """An instance."""
@@ -56,12 +62,10 @@ class Part:
             raise ConfigError(f"{self.where}: {error}") from None
 
 
-def make_parser(kind: type, where: str, supplied: Collection[str] = ()) -> Any:
-    """A jsonargparse parser of a constructor's arguments; its help is that of the docstring."""
-    parser = required("jsonargparse").ArgumentParser(
-        prog="saccade train", usage=None, exit_on_error=False, add_help=False
-    )
-    parser.add_class_arguments(kind, where, instantiate=False, fail_untyped=False, skip=set(supplied))
+def make_parser(kind: type, supplied: Collection[str] = ()) -> Any:
+    """A jsonargparse parser of a constructor's arguments."""
+    parser = required("jsonargparse").ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_class_arguments(kind, KEY, instantiate=False, fail_untyped=False, skip=set(supplied))
     return parser
 
 
@@ -73,35 +77,39 @@ def check_names(kind: type, given: Mapping[str, Any], where: str, supplied: Coll
             raise ConfigError(f"{where}.{name} follows from the data and cannot be set.")
         if name not in parameters:
             choices = nearest(str(name), parameters) if parameters else " It takes no arguments."
-            raise ConfigError(f"{where} ({name_of(kind)}) has no argument {name!r}.{choices}")
+            raise ConfigError(f"{where} ({_known(kind)}) has no argument {name!r}.{choices}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in given]
     if missing:
-        raise ConfigError(f"{where} ({name_of(kind)}) needs {', '.join(missing)}.")
+        raise ConfigError(f"{where} ({_known(kind)}) needs {', '.join(missing)}.")
 
 
-def _nested(value: Any, hint: Any, where: str) -> Any:
-    """`entmax` or `{class: entmax, alpha: 1.3}` as jsonargparse writes it, with the class found."""
-    kinds = _members(hint)
+def _known(kind: type) -> str:
+    name = name_of(kind)
+    return kind.__name__ if "." in name else name
+
+
+def _nested(owner: type, argument: str, value: Any, where: str) -> Any:
+    """`entmax` or `{class: entmax, alpha: 1.3}` as jsonargparse writes it, with the class found and tried."""
+    kinds = _members(hint_of(owner, argument))
     base = next((kind for kind in kinds if isinstance(kind, type) and kind.__module__ != "builtins"), None)
     if base is None:
         return value
     value = spell_out(value)
     if isinstance(value, base):
-        example = f"partial({type(value).__name__}, ...)"
-        raise ConfigError(
-            f"{where}: an instance cannot be saved with the run. Give its class and arguments: {example}."
-        )
+        fix = f"Give its class and arguments: partial({type(value).__name__}, ...)."
+        raise ConfigError(f"{where}: an instance cannot be saved with the run. {fix}")
     if isinstance(value, str) and (str not in kinds or "." in value) and value not in _choices(kinds):
         value = {"class": value}
-    if not isinstance(value, Mapping) or "class_path" in value:
-        return value  # a short name, which the constructor knows itself; or null
-    if "class" not in value:
+    if not isinstance(value, Mapping):
+        return value  # a short name, which the constructor knows itself, or null
+    usual = constructor_parameters(owner)[argument].default
+    name = value.get("class", usual if isinstance(usual, str) else None)
+    if name is None:
         raise ConfigError(f"{where}: say which class, as in `class: short_name` or `class: your.own.Class`.")
-    kind = find_class(value["class"], base, where)
-    given = {name: inner for name, inner in value.items() if name != "class"}
-    check_names(kind, given, where)
-    arguments = {name: _nested(inner, _hint(kind, name), f"{where}.{name}") for name, inner in given.items()}
-    return {"class_path": f"{kind.__module__}.{kind.__qualname__}", "init_args": arguments}
+    kind = find_class(name, base, where)
+    part = Part(kind, {name: inner for name, inner in value.items() if name != "class"}, where)
+    part.make()
+    return {"class_path": f"{kind.__module__}.{kind.__qualname__}", "init_args": part.spelled()}
 
 
 def _choices(kinds: Collection[Any]) -> set[Any]:
@@ -120,7 +128,8 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _hint(kind: type, name: str) -> Any:
+def hint_of(kind: type, name: str) -> Any:
+    """The annotation of a constructor's argument."""
     for parent in kind.__mro__:  # an inherited constructor has the annotations of its own module
         if "__init__" in vars(parent):
             try:
@@ -141,22 +150,17 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 def _explained(error: Exception, kind: type, where: str, given: Mapping[str, Any]) -> ConfigError:
     """One line of jsonargparse's many: the key, what it should be, and what it is."""
-    found = re.search(r'key "([\w.]+)"', str(error))
-    key = found[1] if found else where
-    name = key.removeprefix(f"{where}.").partition(".")[0]
-    if name not in given:
+    found = re.search(rf'key "{KEY}\.(\w+)', str(error))
+    if found is None or found[1] not in given:
         return ConfigError(f"{where}: {' '.join(str(error).split())}")
-    value = given[name]
-    if isinstance(value, Mapping):  # the fault is somewhere inside
-        inner = [line.strip(" -") for line in str(error).splitlines() if "Expected" in line or "accepted" in line]
-        return ConfigError(f"{key}: {inner[0] if inner else ' '.join(str(error).split())}")
-    return ConfigError(f"{key} must be {_readable(_hint(kind, name))}, got {value!r}.")
+    return ConfigError(f"{where}.{found[1]} must be {readable(hint_of(kind, found[1]))}, got {given[found[1]]!r}.")
 
 
-def _readable(hint: Any) -> str:
+def readable(hint: Any) -> str:
+    """An annotation as a user reads it: "a whole number or null"."""
     members = _members(hint)
     if len(members) > 1:
-        return " or ".join(_readable(member) for member in members)
+        return " or ".join(readable(member) for member in members)
     if hint is type(None):
         return "null"
     if typing.get_origin(hint) is typing.Literal:

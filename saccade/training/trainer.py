@@ -144,13 +144,14 @@ class Trainer:
             output: the run folder.
             resume: go on from the last checkpoint in the run folder, if there is one.
         """
-        self._check(task, valid, Path(output), resume)
+        self.check(task, output, validating=bool(valid), resume=resume)
         return Loop(self, task=task, model=model, train=train, valid=valid, sizes=sizes, output=Path(output)).run(
             resume
         )
 
-    def _check(self, task: Task, valid: Sequence[Example] | None, output: Path, resume: bool) -> None:
-        if not valid:
+    def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
+        """Raises if these arguments do not go with the task, the folder, or having no validation data."""
+        if not validating:
             watching = [
                 name
                 for name, used in (
@@ -170,7 +171,7 @@ class Trainer:
                 )
             if self.validate_examples == 0:
                 raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
-        if not resume and any((output / "checkpoints").glob("step-*")):
+        if not resume and any((Path(output) / "checkpoints").glob("step-*")):
             raise FileExistsError(f"{output} holds the checkpoints of a training: resume it, or choose another folder.")
 
 
