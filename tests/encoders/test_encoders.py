@@ -24,9 +24,7 @@ ENCODERS = {
     "reversed": lambda: RecurrentEncoder(
         embedding=embedding(3), input_dim=3, hidden_dim=7, cell="paper_gru", reversed=True
     ),
-    "transformer": lambda: Transformer(
-        source_vocab=13, target_vocab=11, dim=6, num_heads=2, encoder_layers=2
-    ).encoder,
+    "transformer": lambda: Transformer(source_vocab=13, target_vocab=11, dim=6, num_heads=2, encoder_layers=2).encoder,
 }
 
 
