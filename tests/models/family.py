@@ -61,5 +61,5 @@ FAMILY = {
     "transformer_sparsemax": lambda: Transformer(**TINY, selection="sparsemax"),
     "transformer_entmax15": lambda: Transformer(**TINY, selection=selections.Entmax15()),
     "transformer_local_m": lambda: Transformer(**TINY, selection=selections.LocalM(half_width=2)),
-    "transformer_cross_monotonic": lambda: Transformer(**TINY, cross_selection="windowed"),
+    "transformer_cross_windowed": lambda: Transformer(**TINY, cross_selection="windowed"),
 }
