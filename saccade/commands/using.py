@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from saccade.evaluation import Figure
-from saccade.interpretation import align, pharaoh
+from saccade.interpretation import align, draw_attention, pharaoh
 from saccade.run import Evaluation, load
 from saccade.tasks import Prediction
+
+PICTURES = 6
+"""How many predictions --plot draws."""
 
 CHUNK = 1024
 """How many lines are read before the first is answered: sentences of like length are translated together."""
@@ -24,6 +27,8 @@ def predict(
     scores: bool = False,
     alignments: bool = False,
     jsonl: bool = False,
+    draw: bool = False,
+    plot: str | None = None,
     sample: bool = False,
     temperature: float | None = None,
     length_penalty: float | None = None,
@@ -45,6 +50,8 @@ def predict(
         scores: add the score, a normalised log-probability.
         alignments: add which source piece each target piece looked at most, as 0-0 1-2, counted from 0.
         jsonl: write a JSON object a line, with pieces, scores, alignments and weights.
+        draw: draw what each prediction looked at: a line for each target piece, a column for each source piece.
+        plot: write a picture of what the first predictions looked at, as .png, .svg or .pdf.
         sample: draw from the model instead of searching.
         temperature: of the draws; below 1 they are more alike.
         length_penalty: the exponent of the length that a score is divided by.
@@ -56,13 +63,18 @@ def predict(
     options: dict[str, Any] = {"beam": beam, "nbest": nbest, "sample": sample, "batch_size": batch_size}
     given = {"temperature": temperature, "length_penalty": length_penalty, "max_length": max_length, "seed": seed}
     options |= {name: value for name, value in given.items() if value is not None}
+    if jsonl and draw:
+        raise ValueError("--jsonl and --draw do not go together.")
     number = 0
+    pictures: list[Prediction] = []
     for lines in _chunks():
-        for prediction in model.predict(lines, **options):
+        for line, prediction in zip(lines, model.predict(lines, **options), strict=True):
             number += 1
             hypotheses = prediction.nbest or [prediction]
+            if len(pictures) < PICTURES and prediction.weights is not None:
+                pictures.append(prediction)
             if jsonl:
-                print(json_module.dumps(_as_json(lines[(number - 1) % CHUNK], hypotheses), ensure_ascii=False))
+                print(json_module.dumps(_as_json(line, hypotheses), ensure_ascii=False))
                 continue
             for hypothesis in hypotheses:
                 columns = [str(number)] if nbest > 1 else []
@@ -70,7 +82,13 @@ def predict(
                 columns += [f"{hypothesis.score:.4f}"] if scores else []
                 columns += [pharaoh(_alignment(hypothesis))] if alignments else []
                 print("\t".join(columns))
+                if draw and hypothesis.weights is not None:
+                    print(f"\n{draw_attention(hypothesis.weights, hypothesis.source, hypothesis.target)}\n")
         sys.stdout.flush()
+    if plot is not None:
+        from saccade.interpretation.plots import plot_attention
+
+        plot_attention([(p.weights, p.source, p.target) for p in pictures if p.weights is not None], plot)
 
 
 def evaluate(

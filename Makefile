@@ -1,0 +1,67 @@
+# Needs Python 3.11 or newer and make; everything else goes into $(VENV).
+#   make test PYTHON=python3.12     another interpreter
+#   make test ARGS="-k sparsemax"   more arguments for pytest or the benchmarks
+
+PYTHON ?= python3
+VENV ?= .venv
+ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PEERS := $(VENV)/.peers
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow bench docs lint format clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(INSTALLED) ## Make the virtual environment
+
+# One pip call, so that the constraint on torch holds for everything that asks for torch.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Saccade needs Python 3.11 or newer: make PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev,docs,peers]"
+	@touch $@
+
+# It needs no data and no network: the dates are generated.
+demo: $(INSTALLED) ## Train on dates, translate three, show what the model looked at (3 minutes)
+	rm -rf runs/demo
+	$(BIN)/saccade train dates/rnnsearch --output runs/demo
+	$(BIN)/saccade evaluate runs/demo --data dates:test:1000
+	@printf '%s\n' "Sonntag, 15. November 2026" "le 3 avril 1998" "en-us 7/4/76" | \
+	$(BIN)/saccade predict runs/demo --draw --plot runs/demo/attention.png
+
+# JoeyNMT asks for much that its attention module does not import.
+$(PEERS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt
+	@touch $@
+
+# Each of the two workers computes with one thread: that is faster on two cores than one worker with two.
+test: lint ## Lint, check types, run the fast tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+
+test-slow: $(INSTALLED) ## Run the slow tests
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+bench: $(PEERS) ## Time Saccade beside its peers, print the ratios
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(INSTALLED) ## Draw the figures and build the site into site/
+	$(BIN)/python docs/figures/selections.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "Open site/index.html"
+
+lint: $(INSTALLED) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove the environment and everything built
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
