@@ -115,7 +115,7 @@ def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tu
             rest.append(argument)
             continue
         value = next(remaining, None) if match[2] is None else match[2]
-        if value is None:
+        if value is None or (match[2] is None and value.startswith("--")):
             parser.error(f"{argument} needs a value.")
         overrides[match[1].replace("-", "_")] = value
     return rest, overrides

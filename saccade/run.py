@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -220,7 +221,7 @@ def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded],
         sizes = found.sizes()
         counts["skipped"] = examples.skipped.count
         if examples.skipped.count:
-            print(examples.skipped.report())
+            print(examples.skipped.report(), file=sys.stderr)
     if not len(found):
         raise ValueError("There is nothing to train on: no example is short enough for the task's max_length.")
     return found, sizes, Provenance(train=len(found), long=counts["long"], skipped=counts["skipped"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
@@ -50,30 +51,14 @@ class Corpus:
         return Examples(files, columns, header=self.header, bad_rows=self.bad_rows)
 
 
-class Share:
-    """The examples that are held out for validation, or the others; the same ones each time.
+class Rest:
+    """A stream of examples without those that are held out; read again each time."""
 
-    A hash of the example decides, so that equal examples stay together and no validation example was trained on.
-
-    Args:
-        examples: all of them; read again each time.
-        held_out: the share that is held out, of which the first thousand are.
-        validating: whether this is that share, or the rest.
-    """
-
-    def __init__(self, examples: Any, held_out: float, *, validating: bool) -> None:
-        self.examples, self.held_out, self.validating = examples, held_out, validating
+    def __init__(self, examples: Any, held: set[int]) -> None:
+        self.examples, self.held = examples, held
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        held: set[bytes] = set()
-        for example in self.examples:
-            mark = _mark(example)
-            chosen = mark in held
-            if not chosen and len(held) < MOST_HELD_OUT and int.from_bytes(mark) < self.held_out * 2**64:
-                held.add(mark)
-                chosen = True
-            if chosen == self.validating:
-                yield example
+        return (example for example in self.examples if _mark(example) not in self.held)
 
     @property
     def skipped(self) -> Any:
@@ -82,15 +67,33 @@ class Share:
 
     def fingerprint(self) -> str:
         """Changes whenever the examples do."""
-        return f"{self.examples.fingerprint()} without {self.held_out}"
+        return f"{self.examples.fingerprint()} without {len(self.held)}"
 
 
 def hold_out(examples: Any, share: float) -> tuple[Any, list[Mapping[str, Any]]]:
-    """The examples without those that are held out (a list stays a list, a stream a stream), and these."""
-    rest = Share(examples, share, validating=False)
-    return list(rest) if isinstance(examples, list) else rest, list(Share(examples, share, validating=True))
+    """The examples without those that are held out (a list stays a list, a stream a stream), and these.
+
+    The smallest hashes are held out: the same ones each time, whatever the order, and equal examples together, so that
+    none that validates was trained on. At least one is, unless there is but one.
+    """
+    count = 0
+    smallest: list[int] = []  # a heap of negated hashes: its first is the greatest that is kept
+    known: set[int] = set()
+    for example in examples:
+        count += 1
+        mark = _mark(example)
+        if mark in known or (len(smallest) == MOST_HELD_OUT and mark > -smallest[0]):
+            continue
+        known.add(mark)
+        heapq.heappush(smallest, -mark)
+        if len(smallest) > MOST_HELD_OUT:
+            known.discard(-heapq.heappop(smallest))
+    wanted = max(1, round(share * count)) if share and len(known) > 1 else 0
+    held = set(sorted(known)[: min(wanted, len(known) - 1)])
+    rest = Rest(examples, held)
+    return list(rest) if isinstance(examples, list) else rest, [e for e in examples if _mark(e) in held]
 
 
-def _mark(example: Mapping[str, Any]) -> bytes:
+def _mark(example: Mapping[str, Any]) -> int:
     text = json.dumps(example, sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())

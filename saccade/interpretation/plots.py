@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from saccade.interpretation.text import visible
+
 
 def plot_attention(
     drawings: Sequence[tuple[Tensor, Sequence[str], Sequence[str]]], path: str | os.PathLike[str]
@@ -24,8 +26,9 @@ def plot_attention(
     figure, axes = _subplots(widths, (0.24 * sum(widths) + 0.9 * len(widths), 0.24 * height + 1.2))
     for axis, (weights, source, target) in zip(axes, drawings, strict=True):
         axis.imshow(weights.float().numpy(), cmap="Greys", vmin=0.0, vmax=1.0, aspect="equal")
-        axis.set_xticks(range(len(source)), source, rotation=90 if max(map(len, source)) > 1 else 0)
-        axis.set_yticks(range(len(target)), target)
+        names = [visible(piece) for piece in source]
+        axis.set_xticks(range(len(source)), names, rotation=90 if max(map(len, names)) > 1 else 0)
+        axis.set_yticks(range(len(target)), [visible(piece) for piece in target])
         axis.xaxis.tick_top()
         axis.tick_params(length=0)
     _save(figure, path)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 SHADES = " ░▒▓█"
+END = "</s>"
 
 
 def draw_attention(weights: Tensor, source: Sequence[str], target: Sequence[str], *, width: int | None = None) -> str:
@@ -25,8 +26,8 @@ def draw_attention(weights: Tensor, source: Sequence[str], target: Sequence[str]
         raise ValueError(
             f"weights must be (target, source) = ({len(target)}, {len(source)}), got {tuple(weights.shape)}."
         )
-    names = [_visible(piece) for piece in source]
-    labels = [_visible(piece) for piece in target]
+    names = [visible(piece) for piece in source]
+    labels = [visible(piece) for piece in target]
     margin = max(map(_cells, labels), default=0)
     cell = max((_cells(character) for name in names for character in name), default=1)
     room = max(((width or shutil.get_terminal_size().columns) - margin - 1) // cell, 1)
@@ -46,8 +47,10 @@ def draw_attention(weights: Tensor, source: Sequence[str], target: Sequence[str]
     return "\n\n".join(blocks)
 
 
-def _visible(piece: str) -> str:
-    """Spaces and control characters shown; marks that would join their neighbour left out."""
+def visible(piece: str) -> str:
+    """Spaces shown, the end as one sign; marks that would join their neighbour left out."""
+    if piece == END:
+        return "∎"
     shown = "".join("␣" if c.isspace() else c for c in unicodedata.normalize("NFC", piece))
     return "".join(c for c in shown if not unicodedata.combining(c) and unicodedata.category(c)[0] != "C") or "·"
 

@@ -8,7 +8,7 @@ from saccade.interpretation import align, draw_attention, pharaoh
 
 def test_characters_stand_above_their_columns() -> None:
     weights = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.5, 0.24]])
-    assert draw_attention(weights, ["a", " ", "b"], ["x", "</s>"], width=80) == "     a␣b\n   x █\n</s>  ▒░"
+    assert draw_attention(weights, ["a", " ", "b"], ["x", "</s>"], width=80) == "  a␣b\nx █\n∎  ▒░"
 
 
 def test_words_are_written_downwards() -> None:
