@@ -28,10 +28,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 # It needs no data and no network: the dates are generated.
 demo: $(INSTALLED) ## Train on dates, translate three, show what the model looked at (3 minutes)
 	rm -rf runs/demo
-	$(BIN)/saccade train dates/rnnsearch --output runs/demo
-	$(BIN)/saccade evaluate runs/demo --data dates:test:1000
+	$(BIN)/python -m saccade train dates/rnnsearch --output runs/demo
+	$(BIN)/python -m saccade evaluate runs/demo --data dates:test:1000
 	@printf '%s\n' "Sonntag, 15. November 2026" "le 3 avril 1998" "en-us 7/4/76" | \
-	$(BIN)/saccade predict runs/demo --draw --plot runs/demo/attention.png
+	$(BIN)/python -m saccade predict runs/demo --draw --plot runs/demo/attention.png
 
 # JoeyNMT asks for much that its attention module does not import.
 $(PEERS): $(INSTALLED)
