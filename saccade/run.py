@@ -168,7 +168,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     if "valid" not in examples and plan.data.held_out:
         examples["train"], examples["valid"] = hold_out(examples["train"], plan.data.held_out)
         sources["valid"] = f"{plan.data.held_out:.0%} of the training examples, held out"
-    main = int(os.environ.get("RANK", "0")) == 0  # of the processes that torchrun starts, one writes
+    main = is_main()
     if resume and (folder / "task").is_dir():
         task.load(folder / "task")
     else:
@@ -188,6 +188,11 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     if main:
         write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
     return Run(folder, plan, model, result)
+
+
+def is_main() -> bool:
+    """Of the processes that torchrun starts, one writes."""
+    return int(os.environ.get("RANK", "0")) == 0
 
 
 def read_data(data: Examples, corpus: Corpus, task: Task) -> Any:

@@ -2,7 +2,9 @@
 
 import json
 import random
+import re
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -146,6 +148,16 @@ def test_held_out_examples_are_not_trained_on() -> None:
     assert hold_out(examples, 0.0) == (examples, [])
     assert [len(part) for part in hold_out(examples[:2], 0.01)] == [1, 1]
     assert [len(part) for part in hold_out(examples[:1], 0.01)] == [1, 0]
+
+
+def test_the_readme_trains(tmp_path, monkeypatch) -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    (block,) = re.findall(r"^```py\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert names["prediction"].source == ["a", "b", "c", "</s>"]
+    assert "exact_match" in names["figures"]
 
 
 def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:

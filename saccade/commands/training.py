@@ -31,10 +31,11 @@ def train_model(
         output: the folder to make, for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to go on with.
     """
-    from saccade.run import train
+    from saccade.run import is_main, train
 
     run = train(config, output=output, resume=resume, overrides=overrides)
-    print(f"{run.folder} is ready: saccade predict {run.folder} < source.txt > target.txt")
+    if is_main():
+        print(f"{run.folder} is ready: saccade predict {run.folder} < source.txt > target.txt")
 
 
 def validate_config(config: str, **overrides: str) -> None:
