@@ -1,10 +1,12 @@
 # Needs Python 3.11 or newer and make; everything else goes into $(VENV).
 #   make test PYTHON=python3.12     another interpreter
 #   make test ARGS="-k sparsemax"   more arguments for pytest or the benchmarks
+#   make test WORKERS=0             all tests in one process
 
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+WORKERS ?= 2
 
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -38,9 +40,9 @@ $(PEERS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt
 	@touch $@
 
-# Each of the two workers computes with one thread: that is faster on two cores than one worker with two.
+# The tensors of the tests are small: one thread is faster than two, and leaves a core to the other worker.
 test: lint ## Lint, check types, run the fast tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not slow" $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(INSTALLED) ## Run the slow tests
 	$(BIN)/python -m pytest -m slow $(ARGS)

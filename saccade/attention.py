@@ -14,7 +14,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation, Expectation, FeatureWise
 from saccade.fast import check_blocks, read_fast
 from saccade.masks import Mask
-from saccade.memory import Memory
+from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection, Softmax
@@ -105,6 +105,7 @@ class Attention(nn.Module):
 
         `start` is the position of the first key, for keys that will be appended to another memory.
         """
+        own_values = values is not None
         values = keys if values is None else values
         if keys.dim() < 2 or keys.shape[:-1] != values.shape[:-1]:
             raise ValueError(
@@ -113,18 +114,27 @@ class Attention(nn.Module):
             )
         if start and not self.score.appendable:
             raise ValueError(f"{type(self.score).__name__} mixes neighbouring keys: prepare all keys at once.")
+        if not values.is_floating_point() and not self.aggregation.reads_ids:
+            raise TypeError(
+                f"values must be floating point for {type(self.aggregation).__name__}, got {values.dtype}: embed them "
+                "first, or read token ids with the Copy aggregation."
+            )
         whole = None if mask is None else masks.as_mask(mask)
-        over_keys = None if whole is None else whole.over_keys(keys.shape[-2], keys.device)
+        over_keys = _over_keys(whole, keys)
+        if over_keys is not None:  # whatever stands in padding, NaN too, must not reach a product
+            same = values is keys
+            keys = keys.masked_fill(~over_keys.unsqueeze(-1), 0)
+            values = keys if same else values.masked_fill(~over_keys.unsqueeze(-1), 0)
         prepared = (
             self.score.prepare(keys, mask=over_keys, start=start),
             self.selection.prepare(keys, mask=over_keys, start=start),
         )
-        return Memory(prepared, values, whole, self)
+        return Memory(prepared, values, whole, self, own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """Reads with one query or several at once; `state` is that of the reading before, None at the start."""
         query = self._check_query(query, memory)
-        state = state or State()
+        state = self._check_state(state)
         if self.score.stateful:
             return self._read_step_by_step(query, memory, state)
         return read_fast(self, query, memory, state) or self.read_plain(query, memory, state)
@@ -150,8 +160,7 @@ class Attention(nn.Module):
         prepared = memory.prepared[0]
         mask = self._mask(query, memory)
         if state.score is None:
-            over_keys = None if memory.mask is None else memory.mask.over_keys(memory.num_keys, query.device)
-            state = state._replace(score=self.score.begin(query, prepared, over_keys))
+            state = state._replace(score=self.score.begin(query, prepared, _over_keys(memory.mask, memory.values)))
         readings = []
         for i in range(query.shape[-2]):
             one = query[..., i : i + 1, :]
@@ -167,11 +176,26 @@ class Attention(nn.Module):
         selection = type(readings[0].selection).cat([reading.selection for reading in readings])
         return Reading(context, selection, state)
 
+    def _check_state(self, state: State | None) -> State:
+        if state is None:
+            return State()
+        if not isinstance(state, State):
+            raise TypeError(
+                f"state must be the `state` of a reading, or None at the start, got {type(state).__name__}."
+            )
+        for part, kept in ((self.score, state.score), (self.selection, state.selection)):
+            if kept is not None and not part.stateful:
+                raise ValueError(
+                    f"state is of another attention: {type(part).__name__} remembers nothing between steps."
+                )
+        return state
+
     def _check_query(self, query: Tensor | None, memory: Memory) -> Tensor:
+        check_memory(memory, self)
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")
-            prepared = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
+            prepared: Tensor = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
             return prepared.new_empty(*memory.values.shape[:-2], 1, 0)
         if query.dim() < 2:
             raise ValueError(
@@ -184,3 +208,17 @@ class Attention(nn.Module):
                 f"dimensions, got {tuple(query.shape[:-2])} and {tuple(memory.values.shape[:-2])}."
             )
         return query
+
+
+def _over_keys(mask: Mask | None, keys: Tensor) -> Tensor | None:
+    """(*batch, keys): False for keys that no query may attend; None if none are known.
+
+    Heads that share keys may differ in what they mask: then every key is some head's.
+    """
+    over_keys = None if mask is None else mask.over_keys(keys.shape[-2], keys.device)
+    if over_keys is None:
+        return None
+    batch = keys.shape[:-1]
+    ours = (1,) * (len(batch) - over_keys.dim()) + tuple(over_keys.shape)
+    fits = len(ours) == len(batch) and all(have in (1, want) for have, want in zip(ours, batch, strict=True))
+    return over_keys if fits else None

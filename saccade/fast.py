@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 
 def read_fast(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """The reading of a stateless score by the first path that applies."""
+    reading = _read_by_path(attention, query, memory, state)
+    if reading is None or torch.compiler.is_compiling() or query.device.type != "cpu":
+        return reading
+    # Scores that are not finite are refused by `read_plain`, which has them.
+    return reading if bool(torch.isfinite(reading.context.detach().sum())) else None
+
+
+def _read_by_path(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
     if type(attention.aggregation) is not Expectation or attention.score.feature_wise:
         return None
     if isinstance(attention.selection, LocalSelection):
         return _read_window(attention, attention.selection, query, memory, state)
     if isinstance(attention.selection, Softmax) and attention.selection.plain:
-        return _read_fused(attention, query, memory, state) or _read_blocks(attention, query, memory, state)
+        return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
     return None
 
 
@@ -103,8 +111,12 @@ def check_blocks(attention: Attention, block_size: int) -> None:
 
 def _read_blocks(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Softmax over any score of pairs, in blocks of keys."""
-    if attention.block_size is None or memory.num_keys <= attention.block_size:
+    if attention.block_size is None or memory.num_keys <= attention.block_size or torch.compiler.is_compiling():
         return None
+    one = attention.score.as_dot_product(query[..., :1, :], memory.prepared[0])
+    if one is not None and one.bias is None:  # the fused kernels have blocks of their own
+        return None
+    masks.check(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
     leaves, structure = pytree.tree_flatten(memory.prepared[0])
 
     def compare(query: Tensor, keys: Sequence[Tensor]) -> Tensor:
@@ -141,6 +153,7 @@ def _read_window(
         return None
     if memory.mask is not None and memory.mask.depends_on_query:
         return None
+    masks.check(memory.mask, query.shape[:-2], query.shape[-2], keys, query.device)
     counts, ranks = _attendable(memory, query)
     positions, within, distance = selection.window(query, counts.unsqueeze(-1), state.selection)
     if ranks is not None:
@@ -150,7 +163,9 @@ def _read_window(
     scores = attention.score.compare(query.unsqueeze(-2), prepared).squeeze(-2)
     weights = selection.weigh(scores, within, distance)
     dropped = F.dropout(weights, attention.dropout, attention.training)
-    context = (dropped.unsqueeze(-2) @ gather_keys(memory.values, index)).squeeze(-2)
+    same = memory.prepared[0] is memory.values  # as for inner products with keys that are the values
+    values = prepared if same else gather_keys(memory.values, index)
+    context = (dropped.unsqueeze(-2) @ values).squeeze(-2)
     after = State(None, selection.after(state.selection, query.shape[-2]))
     deferred = _Windowed(weights, index, keys, selection.defective, attention.training)
     return Reading(context, state=after, deferred=deferred)

@@ -64,6 +64,11 @@ class Mask:
     __rand__ = __and__
     __ror__ = __or__
 
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a mask is neither true nor false: combine masks with `&`, `|` and `~`, not `and`, `or`, `not`."
+        )
+
     def __invert__(self) -> Mask:
         return _Inverted(self)
 
@@ -125,6 +130,8 @@ class _Given(Mask):
     given: Tensor
 
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
+        if self.given.shape[-1] not in (1, keys):
+            raise _misfit(self.given, f"(*batch, queries, {keys})")
         given = self.given if self.given.shape[-1] == 1 else self.given[..., part]
         return given if device is None else given.to(device)
 
@@ -164,9 +171,7 @@ class _Combined(Mask):
     right: Mask
 
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
-        return self._joined(
-            self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device)
-        )
+        return self._joined(self.left.block(queries, keys, part, device), self.right.block(queries, keys, part, device))
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         return self._joined(self.left.tensor(queries, keys, device), self.right.tensor(queries, keys, device))
@@ -249,7 +254,8 @@ def from_lengths(lengths: Tensor | Sequence[int]) -> Mask:
     lengths = torch.as_tensor(lengths)
     if lengths.dtype == torch.bool or lengths.is_floating_point():
         raise TypeError(f"lengths must hold whole numbers, got {lengths.dtype}; use lengths.long().")
-    if bool((lengths < 0).any()):
+    # Only on the CPU and outside compiled code: elsewhere the look would stop the device or break the graph.
+    if not torch.compiler.is_compiling() and lengths.device.type == "cpu" and bool((lengths < 0).any()):
         raise ValueError(f"lengths must be 0 or more, got {int(lengths.min())}.")
     return _Lengths(lengths)
 
@@ -277,15 +283,26 @@ def check_mask(mask: Tensor) -> Tensor:
 
 
 def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> Tensor | None:
-    """The mask as a tensor, checked to broadcast to (*batch, queries, keys)."""
+    """The mask as a tensor of two dimensions or more, checked to broadcast to (*batch, queries, keys)."""
     if mask is None:
         return None
     tensor = mask.tensor(queries, keys, device)
-    full = (*batch, queries, keys)
-    ours = (1,) * (len(full) - tensor.dim()) + tuple(tensor.shape)
-    if len(ours) != len(full) or any(have not in (1, want) for have, want in zip(ours, full, strict=True)):
-        raise _misfit(tensor, str(full))
-    return tensor
+    _check_fit(tensor, (*batch, queries, keys))
+    return tensor if tensor.dim() >= 2 else tensor.unsqueeze(0)  # fused kernels ask for a queries axis
+
+
+def check(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> None:
+    """Refuses a mask that does not broadcast to (*batch, queries, keys), without making all of it."""
+    if mask is not None:
+        first = slice(0, min(keys, 1))
+        block = mask.block(queries, keys, first, device)
+        _check_fit(block, (*batch, queries, first.stop), shown=(*batch, queries, keys))
+
+
+def _check_fit(tensor: Tensor, wanted: tuple[int, ...], shown: tuple[int, ...] | None = None) -> None:
+    ours = (1,) * (len(wanted) - tensor.dim()) + tuple(tensor.shape)
+    if len(ours) != len(wanted) or any(have not in (1, want) for have, want in zip(ours, wanted, strict=True)):
+        raise _misfit(tensor, str(shown or wanted))
 
 
 def _misfit(tensor: Tensor, wanted: str) -> ValueError:

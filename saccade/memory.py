@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from saccade import masks
@@ -30,12 +30,14 @@ class Memory:
         values: (*batch, keys, value_dim).
         mask: which keys may be attended, if not all.
         reader: the attention that wrote it.
+        own_values: whether the values were given, rather than being the keys.
     """
 
     prepared: Any
     values: Tensor
     mask: Mask | None
     reader: Reader
+    own_values: bool = False
 
     @property
     def num_keys(self) -> int:
@@ -52,8 +54,19 @@ class Memory:
             keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
             mask: bool (*batch, 1, new), True = may be attended; all of them by default.
         """
+        if self.own_values != (values is not None):
+            raise ValueError(
+                "values must be given for appended keys just as they were when the memory was written: here they "
+                f"{'were' if self.own_values else 'were not'}."
+            )
         old, new = self.num_keys, keys.shape[-2]
         added = self.reader.prepare(keys, values, mask=mask, start=old)
+        have, got = self.values.shape, added.values.shape
+        if have[:-2] != got[:-2] or have[-1] != got[-1]:
+            raise ValueError(
+                f"appended keys {tuple(keys.shape)} do not fit the memory: its values are {tuple(have)}, the new ones "
+                f"{tuple(got)}; all but the number of keys must agree."
+            )
         grown = None if self.mask is None else self.mask.grow(old, new)
         if added.mask is not None:
             late = added.mask.tensor(1, new)
@@ -62,10 +75,25 @@ class Memory:
             late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
             grown = masks.as_mask(late) if grown is None else grown & late
         prepared = pytree.tree_map(lambda a, b: torch.cat([a, b], dim=-2), self.prepared, added.prepared)
-        return Memory(prepared, torch.cat([self.values, added.values], dim=-2), grown, self.reader)
+        values = torch.cat([self.values, added.values], dim=-2)
+        return replace(self, prepared=prepared, values=values, mask=grown)
 
     def index(self, rows: Tensor) -> Memory:
         """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
         prepared = pytree.tree_map(lambda tensor: tensor[rows], self.prepared)
         mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
         return replace(self, prepared=prepared, values=self.values[rows], mask=mask)
+
+
+def check_memory(memory: Memory, reader: Reader) -> None:
+    """Refuses what is not a memory, or one written by another kind of attention; a copy of the reader may read it."""
+    if not isinstance(memory, Memory):
+        raise TypeError(f"memory must be a Memory, got {type(memory).__name__}: attention.prepare(keys) writes one.")
+    if memory.reader is not reader and _anatomy(memory.reader) != _anatomy(reader):
+        raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
+
+
+def _anatomy(reader: Reader) -> list[object]:
+    if not isinstance(reader, nn.Module):
+        return [type(reader)]
+    return [*map(type, reader.modules()), *(parameter.shape for parameter in reader.parameters())]

@@ -7,7 +7,7 @@ from torch.utils import _pytree as pytree
 
 from saccade.attention import Attention
 from saccade.masks import Mask, as_mask
-from saccade.memory import Memory
+from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores.base import check_features
 
@@ -57,6 +57,8 @@ class MultiHead(nn.Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        if not isinstance(attention, Attention):
+            raise TypeError(f"attention must be an Attention, got {attention!r}: Attention(score=...) makes one.")
         if num_heads < 1:
             raise ValueError(f"num_heads must be 1 or more, got {num_heads}.")
         if head_dim is None and query_dim % num_heads:
@@ -90,7 +92,7 @@ class MultiHead(nn.Module):
 
     def forward(
         self,
-        query: Tensor,
+        query: Tensor | None,
         keys: Tensor | None = None,
         values: Tensor | None = None,
         *,
@@ -98,12 +100,16 @@ class MultiHead(nn.Module):
         state: State | None = None,
     ) -> Reading:
         """Prepares and reads; `keys` default to the query (self-attention), `values` to the keys."""
-        return self.read(query, self.prepare(query if keys is None else keys, values, mask=mask), state=state)
+        keys = query if keys is None else keys
+        if keys is None:
+            raise ValueError("query and keys are both None: self-attention needs the query, pooling the keys.")
+        return self.read(query, self.prepare(keys, values, mask=mask), state=state)
 
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
     ) -> Memory:
         """Projects keys and values for each head, once."""
+        own_values = values is not None
         values = keys if values is None else values
         check_features(keys, self.key_dim, "keys", self, "key_dim")
         check_features(values, self.value_dim, "values", self, "value_dim")
@@ -114,12 +120,16 @@ class MultiHead(nn.Module):
             mask=whole,
             start=start,
         )
-        return replace(memory, reader=self)
+        return replace(memory, reader=self, own_values=own_values)
 
-    def read(self, query: Tensor, memory: Memory, *, state: State | None = None) -> Reading:
-        check_features(query, self.query_dim, "query", self, "query_dim")
-        heads = self._split(self.query_proj(query), self.num_heads)
-        reading = self.attention.read(heads, self._share_keys(memory), state=state)
+    def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
+        """As `Attention.read`: each head with its projection of the query; None for scores that need no query."""
+        check_memory(memory, self)
+        heads = query
+        if query is not None:
+            check_features(query, self.query_dim, "query", self, "query_dim")
+            heads = self._split(self.query_proj(query), self.num_heads)
+        reading = self.attention.read(heads, replace(self._share_keys(memory), reader=self.attention), state=state)
         return reading.with_context(self.output_proj(reading.context.transpose(-3, -2).flatten(-2)))
 
     def _split(self, tensor: Tensor, heads: int) -> Tensor:

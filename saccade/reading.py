@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from saccade.distributions import Distribution
 
@@ -15,6 +17,11 @@ class State(NamedTuple):
 
     score: Any = None
     selection: Any = None
+
+    def index(self, rows: Tensor) -> State:  # type: ignore[override]
+        """The state of the chosen rows of the first batch dimension, as `Memory.index` for beam search."""
+        chosen: State = pytree.tree_map(lambda part: part[rows] if isinstance(part, Tensor) else part, self)
+        return chosen
 
 
 class Deferred(Protocol):
@@ -42,12 +49,15 @@ class Reading:
         self.state = State() if state is None else state
         self._selection = selection
         self._deferred = deferred
+        self._grad_enabled = torch.is_grad_enabled()
 
     @property
     def selection(self) -> Distribution:
         if self._selection is None:
             assert self._deferred is not None
-            self._selection = self._deferred.compute()
+            # As at the time of reading: a look under no_grad must not cost later ones their gradient.
+            with torch.set_grad_enabled(self._grad_enabled):
+                self._selection = self._deferred.compute()
         return self._selection
 
     @property
@@ -57,7 +67,9 @@ class Reading:
 
     def with_context(self, context: Tensor) -> Reading:
         """The same reading with another context, as projecting it needs."""
-        return Reading(context, self._selection, self.state, deferred=self._deferred)
+        reading = Reading(context, self._selection, self.state, deferred=self._deferred)
+        reading._grad_enabled = self._grad_enabled
+        return reading
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.context, self.selection, self.state))

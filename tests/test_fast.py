@@ -107,7 +107,7 @@ def test_blocks_survive_scores_far_apart():
     [{"block_size": 0}, {"block_size": 8, "dropout": 0.1}, {"block_size": 8, "selection": Sparsemax()}],
 )
 def test_blocks_are_refused_where_they_cannot_be(arguments):
-    with pytest.raises(ValueError, match="block_size="):
+    with pytest.raises(ValueError, match="block_size"):
         Attention(score=NegativeDistanceScore(), **arguments)
 
 

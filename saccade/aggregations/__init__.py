@@ -9,6 +9,7 @@ from saccade.aggregations.feature_wise import FeatureWise
 from saccade.aggregations.gated import Gated
 from saccade.aggregations.log_sum_exp import LogSumExp
 from saccade.aggregations.max_pool import MaxPool
+from saccade.aggregations.pairwise import Pairwise
 from saccade.aggregations.renormalized_mean import RenormalizedMean
 from saccade.aggregations.sample import Sample
 from saccade.aggregations.soft_children import SoftChildren
@@ -28,6 +29,7 @@ __all__ = [
     "Gated",
     "LogSumExp",
     "MaxPool",
+    "Pairwise",
     "RenormalizedMean",
     "Sample",
     "SoftChildren",

@@ -20,6 +20,9 @@ class Aggregation(nn.Module):
     joins_queries: bool = False
     """Whether there is one context for all queries together: (*batch, 1, output_dim)."""
 
+    reads_ids: bool = False
+    """Whether the values are token ids."""
+
     def weights(self, selection: Distribution) -> Tensor:
         """What is read from the selection; attention dropout falls on this."""
         return selection.coefficients

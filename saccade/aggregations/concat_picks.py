@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.aggregations.base import MarginalAggregation, aggregations
-from saccade.aggregations.top_k_mean import heaviest
+from saccade.kernels.top_k import largest
 
 
 @aggregations.register("concat_picks")
@@ -24,7 +24,7 @@ class ConcatPicks(MarginalAggregation):
         weighted: whether each value is multiplied by its weight.
     """
 
-    def __init__(self, *, k: int, weighted: bool = True) -> None:
+    def __init__(self, *, k: int = 4, weighted: bool = True) -> None:
         super().__init__()
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
@@ -43,7 +43,7 @@ class ConcatPicks(MarginalAggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        index = heaviest(weights, self.k)
+        index = largest(weights, self.k)
         factors = weights.gather(-1, index)
         if not self.weighted:
             factors = (factors > 0).to(weights.dtype)

@@ -28,6 +28,8 @@ class Copy(MarginalAggregation):
         extra_ids: the most words outside it that one example may have.
     """
 
+    reads_ids: bool = True
+
     def __init__(self, *, vocab_size: int, extra_ids: int = 0) -> None:
         super().__init__()
         if vocab_size < 1 or extra_ids < 0:

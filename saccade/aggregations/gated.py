@@ -57,8 +57,8 @@ class Gated(Aggregation):
         if query is None or query.shape[-1] != self.query_dim:
             given = "none was given" if query is None else f"its shape is {tuple(query.shape)}"
             raise ValueError(f"Gated needs a query with query_dim={self.query_dim} features, but {given}.")
-        context = self.aggregation(weights, values, query=query, scores=scores, mask=mask)
-        gates = self.gate_proj(query)
+        context: Tensor = self.aggregation(weights, values, query=query, scores=scores, mask=mask)
+        gates: Tensor = self.gate_proj(query)
         if gates.shape[-1] not in (1, context.shape[-1]):
             raise ValueError(
                 f"The vector gate has {gates.shape[-1]} features and the context {context.shape[-1]}: build Gated "

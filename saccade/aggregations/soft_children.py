@@ -11,7 +11,8 @@ class SoftChildren(MarginalAggregation):
 
     .. math:: c_h = \sum_{d \neq h} p(z_{dh} = 1)\, v_d
 
-    It reads self-attention the other way round; a word that attends to itself (a root) is not its own child.
+    It reads self-attention the other way round; a word that attends to itself (a root) is not its own child, and one
+    that nobody may attend is not there, so it is nobody's child either.
 
     Shapes:
         weights (*batch, n, n), values (*batch, n, value_dim) -> context (*batch, n, value_dim).
@@ -33,5 +34,8 @@ class SoftChildren(MarginalAggregation):
             raise ValueError(
                 f"soft children need self-attention, as many queries as keys, got weights {tuple(weights.shape)}."
             )
+        if mask is not None:
+            present = mask.expand(weights.shape).any(-2)
+            weights = weights.masked_fill(~present.unsqueeze(-1), 0.0)
         roots = weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
         return weights.transpose(-1, -2) @ values - roots * values

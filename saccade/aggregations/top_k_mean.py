@@ -5,6 +5,7 @@ from torch import Tensor
 
 from saccade.aggregations.base import MarginalAggregation, aggregations
 from saccade.aggregations.renormalized_mean import renormalize
+from saccade.kernels.top_k import among_largest
 
 
 @aggregations.register("top_k_mean")
@@ -24,7 +25,7 @@ class TopKMean(MarginalAggregation):
         weighted: whether the mean is weighted.
     """
 
-    def __init__(self, *, k: int, weighted: bool = True) -> None:
+    def __init__(self, *, k: int = 8, weighted: bool = True) -> None:
         super().__init__()
         if k < 1:
             raise ValueError(f"k must be 1 or more, got {k}.")
@@ -40,11 +41,5 @@ class TopKMean(MarginalAggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        picked = torch.zeros_like(weights).scatter(-1, heaviest(weights, self.k), 1.0)
         kept = weights if self.weighted else (weights > 0).to(weights.dtype)
-        return renormalize(picked * kept) @ values
-
-
-def heaviest(weights: Tensor, k: int) -> Tensor:
-    """(..., min(k, keys)): where the largest weights of each row are, in falling order; ties go to the earlier key."""
-    return weights.detach().sort(dim=-1, descending=True, stable=True).indices[..., :k]
+        return renormalize(torch.where(among_largest(weights, self.k), kept, 0.0)) @ values

@@ -1,5 +1,6 @@
 """Distributions over positions: marginals, mode, samples, log-probability and entropy of what attention selects."""
 
+from saccade.distributions.alignment import Alignment
 from saccade.distributions.base import Distribution
 from saccade.distributions.bernoulli import Bernoulli
 from saccade.distributions.categorical import Categorical
@@ -8,10 +9,13 @@ from saccade.distributions.chunked import Chunked
 from saccade.distributions.continuous import Continuous
 from saccade.distributions.densities import Density, Gaussian, TruncatedParabola
 from saccade.distributions.drawn import Drawn
+from saccade.distributions.segments import SegmentSet
 from saccade.distributions.structured import Structured
+from saccade.distributions.subset import Subset
 from saccade.distributions.tree import Tree
 
 __all__ = [
+    "Alignment",
     "Bernoulli",
     "Categorical",
     "Chain",
@@ -21,8 +25,10 @@ __all__ = [
     "Distribution",
     "Drawn",
     "Gaussian",
+    "SegmentSet",
     "Segmentation",
     "Structured",
+    "Subset",
     "Tree",
     "TruncatedParabola",
 ]

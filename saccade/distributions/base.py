@@ -79,6 +79,15 @@ class Distribution:
         return joined
 
 
+def check_indicator(z: Tensor, probs: Tensor) -> None:
+    """Refuses a z that is no indicator over the keys, such as an index."""
+    if z.dim() < 1 or z.shape[-1] != probs.shape[-1]:
+        raise ValueError(
+            f"z must be an indicator over the {probs.shape[-1]} keys, got shape {tuple(z.shape)}: an index j becomes "
+            f"torch.nn.functional.one_hot(j, {probs.shape[-1]})."
+        )
+
+
 def one_hot(index: Tensor, size: int, like: Tensor) -> Tensor:
     """Indicator rows (*index, size) in the dtype of `like`."""
     return torch.zeros(*index.shape, size, dtype=like.dtype, device=like.device).scatter(-1, index.unsqueeze(-1), 1.0)

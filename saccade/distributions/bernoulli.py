@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.distributions.base import Distribution
+from saccade.distributions.base import Distribution, check_indicator
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,7 @@ class Bernoulli(Distribution):
         return torch.where(may, self.probs, 1.0).log(), torch.where(may_not, 1.0 - self.probs, 1.0).log()
 
     def log_prob(self, z: Tensor) -> Tensor:
+        check_indicator(z, self.probs)
         picked, left = self._log_probs
         impossible = (z > 0) & (self.probs <= 0)
         if self.logits is None:

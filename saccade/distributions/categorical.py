@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from saccade.distributions.base import Distribution, one_hot, plogp
+from saccade.distributions.base import Distribution, check_indicator, one_hot, plogp
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,12 +18,14 @@ class Categorical(Distribution):
         defective: whether rows may sum to less than one; what is missing is the probability that nothing is picked
             (monotonic attention that runs off the end, a Gaussian window that is not renormalised).
         training: whether `draw` samples.
+        exact: `probs` before they were rounded to half precision, if the next step goes on from them.
     """
 
     probs: Tensor
     logits: Tensor | None = None
     defective: bool = False
     training: bool = False
+    exact: Tensor | None = None
 
     @property
     def marginals(self) -> Tensor:
@@ -48,8 +50,12 @@ class Categorical(Distribution):
         with torch.no_grad():
             outcomes = torch.cat([self.probs, self._nothing.unsqueeze(-1)], dim=-1).float()
             rows = outcomes.reshape(-1, outcomes.shape[-1])
-            draws = torch.multinomial(rows, n or 1, replacement=True) if rows.shape[0] else rows.new_zeros(0, n or 1)
-            index = draws.long().T.reshape(n or 1, *self.probs.shape[:-1])
+            count = 1 if n is None else n
+            if count and rows.shape[0]:
+                draws = torch.multinomial(rows, count, replacement=True)
+            else:
+                draws = rows.new_zeros(rows.shape[0], count, dtype=torch.long)
+            index = draws.T.reshape(count, *self.probs.shape[:-1])
             z = one_hot(index, outcomes.shape[-1], self.probs)[..., :-1]
         return z if n is not None else z.squeeze(0)
 
@@ -63,6 +69,7 @@ class Categorical(Distribution):
         return torch.log_softmax(self.logits.masked_fill(~support, lowest), -1).masked_fill(~support, 0.0)
 
     def log_prob(self, z: Tensor) -> Tensor:
+        check_indicator(z, self.probs)
         count = z.sum(-1)
         nothing = self._nothing
         picked = (z * self.log_probs).sum(-1)

@@ -24,9 +24,7 @@ class Chain(Structured):
     joint: bool = True
 
     @classmethod
-    def of(
-        cls, unary: Tensor, transitions: Tensor, *, mask: Tensor | None = None, training: bool = False
-    ) -> Chain:
+    def of(cls, unary: Tensor, transitions: Tensor, *, mask: Tensor | None = None, training: bool = False) -> Chain:
         """The chain with these potentials.
 
         Args:

@@ -35,7 +35,9 @@ class Structured(Distribution):
     joint: bool = False
 
     def __post_init__(self) -> None:
-        finite = tuple(t.to(torch.float64).clamp(min=FORBIDDEN) for t in self.potentials)
+        wide = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in self.potentials)
+        # Bounded before it grows to float64: what the bound keeps for its gradient is then half as large.
+        finite = tuple(t.clamp(min=FORBIDDEN).to(torch.float64) for t in wide)
         object.__setattr__(self, "potentials", finite)
 
     @property
@@ -51,8 +53,13 @@ class Structured(Distribution):
     @property
     def log_partition(self) -> Tensor:
         """log Z: (*batch, queries), or (*batch,) of a joint structure; -inf where no structure is possible."""
-        total, _ = self.inference
+        total = self._log_partition
         return torch.where(possible(total), total, -torch.inf).to(self.dtype)
+
+    @property
+    def _log_partition(self) -> Tensor:
+        """Without the marginals, where these would be more work."""
+        return self.inference[0] if self.structure.has_kernel else self.structure.log_partition(self.potentials)
 
     @property
     def marginals(self) -> Tensor:
@@ -76,7 +83,7 @@ class Structured(Distribution):
         return (z.to(torch.float64),)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        total, _ = self.inference
+        total = self._log_partition
         well_formed = ((z == 0) | (z == 1)).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
         parts = self.parts(torch.where(z == 1, z, 0.0))
         weight = self.structure.weight(self.potentials, parts)

@@ -47,7 +47,7 @@ class Tree(Structured):
                 f"scores of a tree must be (*batch, n, n), each word against each, got {tuple(scores.shape)}: a tree "
                 "needs self-attention, as many queries as keys."
             )
-        present, arcs = None, scores.to(torch.float64)
+        present, arcs = None, scores
         if mask is not None:
             mask = mask.expand(scores.shape)
             present = mask.any(-2) & mask.any(-1)

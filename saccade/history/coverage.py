@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from saccade.history.base import HistoryFeature, features
+from saccade.history.base import HistoryFeature, features, summing_dtype
 
 
 class CoverageState(NamedTuple):
-    """coverage (*batch, keys, 1)."""
+    """coverage (*batch, keys, feature_dim)."""
 
     coverage: Tensor
 
@@ -29,10 +29,10 @@ class Coverage(HistoryFeature):
     feature_dim: int = 1
 
     def begin(self, query: Tensor, prepared: Tensor, mask: Tensor | None = None) -> CoverageState:
-        return CoverageState(prepared.new_zeros(*prepared.shape[:-1], 1))
+        return CoverageState(prepared.new_zeros(*prepared.shape[:-1], 1, dtype=summing_dtype(prepared)))
 
     def features(self, state: CoverageState, query: Tensor, prepared: Tensor) -> Tensor:
-        return state.coverage
+        return state.coverage.to(prepared.dtype)
 
     def advance(self, state: CoverageState, weights: Tensor, query: Tensor, prepared: Tensor) -> CoverageState:
         return CoverageState(state.coverage + weights.transpose(-1, -2))

@@ -84,7 +84,8 @@ class CoverageEmbedding(HistoryFeature):
     def features(self, state: CoverageEmbeddingState, query: Tensor, prepared: Tensor) -> Tensor:
         query = query[..., :1, :]
         if self.gru is None:
-            return state.embedding - state.weights * self.query_proj(query)
+            taken: Tensor = state.weights * self.query_proj(query)
+            return state.embedding - taken
         updated = self.gru(self.weight_proj(state.weights) + self.query_proj(query), state.embedding)
         return torch.where(state.step > 0, updated, state.embedding)  # before the first step there was no output
 

@@ -34,7 +34,8 @@ class LinguisticCoverage(Coverage):
 
     def prepare(self, keys: Tensor) -> Tensor:
         """The fertility of each key, (*batch, keys, 1)."""
-        return (self.max_fertility * self.fertility_proj(keys).sigmoid()).clamp(min=SMALLEST_FERTILITY)
+        logit: Tensor = self.fertility_proj(keys)
+        return (self.max_fertility * logit.sigmoid()).clamp(min=SMALLEST_FERTILITY)
 
     def advance(self, state: CoverageState, weights: Tensor, query: Tensor, prepared: Tensor) -> CoverageState:
         return CoverageState(state.coverage + weights.transpose(-1, -2) / prepared)

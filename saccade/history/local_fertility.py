@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from saccade.history.base import HistoryFeature, features
+from saccade.history.base import HistoryFeature, features, summing_dtype
 from saccade.history.neighbours import neighbours
 
 
@@ -31,10 +31,11 @@ class LocalFertility(HistoryFeature):
     feature_dim: int = 3
 
     def begin(self, query: Tensor, prepared: Tensor, mask: Tensor | None = None) -> TotalWeights:
-        return TotalWeights(prepared.new_zeros(*prepared.shape[:-2], 1, prepared.shape[-2]))
+        shape = (*prepared.shape[:-2], 1, prepared.shape[-2])
+        return TotalWeights(prepared.new_zeros(shape, dtype=summing_dtype(prepared)))
 
     def features(self, state: TotalWeights, query: Tensor, prepared: Tensor) -> Tensor:
-        return neighbours(state.total)
+        return neighbours(state.total.to(prepared.dtype))
 
     def advance(self, state: TotalWeights, weights: Tensor, query: Tensor, prepared: Tensor) -> TotalWeights:
         return TotalWeights(state.total + weights)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from saccade.kernels import native
-from saccade.kernels.modes import exporting
+from saccade.kernels.modes import plain_only, recording
 
 CHUNK = 512 * 1024
 """Elements of tanh that the plain path holds at once: they stay in the processor's cache."""
@@ -28,7 +28,7 @@ def additive_scores(
 
     Batch dimensions of query and keys broadcast. In bfloat16 and float16 the sum is taken in float32.
     """
-    if exporting():
+    if plain_only():
         return additive_scores_reference(query, keys, vector)
     if query.dtype != keys.dtype or query.dtype != vector.dtype or query.dtype not in (torch.float32, torch.float64):
         dtype = torch.promote_types(torch.promote_types(query.dtype, keys.dtype), vector.dtype)
@@ -37,7 +37,7 @@ def additive_scores(
     batch = query.shape[:-2]
     if batch != keys.shape[:-2]:
         batch = torch.broadcast_shapes(batch, keys.shape[:-2])
-    apply: Callable[..., Tensor] = compiled_scores if torch.compiler.is_compiling() else _AdditiveScores.apply
+    apply: Callable[..., Tensor] = compiled_scores if recording() else _AdditiveScores.apply
     scores = apply(_flatten(query, batch), _flatten(keys, batch), vector)
     return scores if len(batch) == 1 else scores.view(*batch, *scores.shape[1:])
 
@@ -74,7 +74,7 @@ def forward(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
             queries,
             keys.shape[1],
             hidden,
-            items=native.function("additive_forward_items", query.dtype)(batch, queries),
+            items=native.count("additive_forward_items", query.dtype, batch, queries),
             operations=out.numel() * hidden,
         )
         return out
@@ -102,14 +102,14 @@ def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple
             queries,
             keys.shape[1],
             hidden,
-            items=native.function("additive_backward_items", query.dtype)(batch, queries, hidden),
+            items=native.count("additive_backward_items", query.dtype, batch, queries, hidden),
             operations=grad.numel() * hidden,
         )
         return grad_query, grad_keys, grad_vector.sum(0)
     grad_query, grad_keys, grad_vector = torch.zeros_like(query), torch.zeros_like(keys), torch.zeros_like(vector)
     for rows, part in _chunks(query, keys):
         tanh, weight = _tanh(query[rows, part], keys[rows]), grad[rows, part]
-        grad_vector += weight.reshape(-1) @ tanh.view(-1, hidden)
+        grad_vector += weight.reshape(-1) @ tanh.reshape(-1, hidden)
         slope = tanh.square_().neg_().add_(1.0).mul_(weight.unsqueeze(-1))
         grad_query[rows, part] = slope.sum(2).mul_(vector)
         grad_keys[rows] += slope.sum(1).mul_(vector)
@@ -165,7 +165,8 @@ def _save(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
 
 
 def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
-    return compiled_backward(grad, *ctx.saved_tensors)
+    gradients: tuple[Tensor, ...] = compiled_backward(grad, *ctx.saved_tensors)
+    return gradients
 
 
 compiled_scores.register_autograd(_derive, setup_context=_save)

@@ -1,12 +1,15 @@
 """Alpha-entmax of the last axis for any alpha from 1 on, with the gradient of alpha."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-STEPS = 40
-"""Enough for float64 and any alpha; on the CPU the search ends when it stands still, usually after 6."""
+from saccade.kernels.modes import plain_only, recording, visible
+
+STEPS = 64
+"""Enough for float64 and any alpha; on the CPU the search ends when it is there, usually after 6."""
 
 
 def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
@@ -18,24 +21,45 @@ def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor
     """
     if scores.shape[-1] == 0:
         return scores.clone()
-    weights: Tensor = _Entmax.apply(scores, alpha, mask)
-    return weights
+    apply: Callable[..., Tensor] = compiled_entmax if recording() and not plain_only() else _Entmax.apply
+    return apply(scores, alpha, mask)
 
 
 class _Entmax(torch.autograd.Function):
+    """In the form that torch.func can take: the search itself is not to be differentiated."""
+
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
-        weights = solve(scores, alpha - 1.0, mask)
-        ctx.save_for_backward(weights, alpha)
-        return weights
+    def forward(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+        return solve(scores, alpha - 1.0, mask)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(output, inputs[1])
+        ctx.save_for_forward(output, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        # Written in operations that can be differentiated again, through the weights.
+        return _derive(ctx, grads[0])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
         weights, alpha = ctx.saved_tensors
-        grad_scores = scores_gradient(grads[0], weights, alpha - 1.0) if ctx.needs_input_grad[0] else None
-        grad_alpha = alpha_gradient(grads[0], weights, alpha - 1.0) if ctx.needs_input_grad[1] else None
-        return grad_scores, grad_alpha, None
+        moved = torch.zeros_like(weights)
+        if tangents[0] is not None:  # the Jacobian of the scores is symmetric
+            moved = moved + scores_gradient(tangents[0], weights, alpha - 1.0)
+        if tangents[1] is not None:
+            moved = moved + tangents[1] * alpha_derivative(weights, alpha - 1.0)
+        return moved
+
+
+def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    """Written in operations that can be differentiated again, through the weights."""
+    weights, alpha = ctx.saved_tensors
+    grad_scores = scores_gradient(grad, weights, alpha - 1.0) if ctx.needs_input_grad[0] else None
+    grad_alpha = alpha_gradient(grad, weights, alpha - 1.0) if ctx.needs_input_grad[1] else None
+    return grad_scores, grad_alpha, None
 
 
 def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
@@ -66,7 +90,7 @@ def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
         if step % 2:
             inside = inside & (beta <= 1)
         following = torch.where(inside, newton, (left + right) / 2)
-        if _stands_still(following, offset):
+        if _found(total, following - offset, right - left, beta):
             break
         offset = following
     weights = _weights(x, offset, beta, positive)[0]
@@ -83,7 +107,12 @@ def scores_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
 
 
 def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
-    r"""The gradient of alpha, without the cancelling 1 / beta^2 of the usual form.
+    """The gradient of alpha, one for each row."""
+    return (grad * alpha_derivative(weights, beta)).sum(-1, keepdim=True)
+
+
+def alpha_derivative(weights: Tensor, beta: Tensor) -> Tensor:
+    r"""What the weights change by with alpha, without the cancelling 1 / beta^2 of the usual form.
 
     .. math:: \frac{\partial p_j}{\partial \alpha} = \frac{p_j}{1 + \beta \langle \phi \rangle}
         (\langle \psi \rangle - \psi_j + \phi_j \langle l \rangle - l_j \langle \phi \rangle)
@@ -99,7 +128,7 @@ def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
         return (weights * of).sum(-1, keepdim=True)
 
     bracket = mean(psi) - psi + phi * mean(log) - log * mean(phi)
-    return (grad * weights * bracket).sum(-1, keepdim=True) / (1.0 + beta * mean(phi))
+    return weights * bracket / (1.0 + beta * mean(phi))
 
 
 def _weights(x: Tensor, offset: Tensor, beta: Tensor, positive: Tensor) -> tuple[Tensor, Tensor]:
@@ -127,8 +156,34 @@ def _log(count: int, like: Tensor) -> Tensor:
     return torch.tensor(float(count), dtype=like.dtype, device=like.device).log()
 
 
-def _stands_still(following: Tensor, offset: Tensor) -> bool:
-    """Whether no row moves any more; looked at on the CPU alone, where looking costs nothing."""
-    if torch.compiler.is_compiling() or offset.device.type != "cpu":
+def _found(total: Tensor, step: Tensor, bracket: Tensor, beta: Tensor) -> bool:
+    """Whether every row is done; looked at on the CPU alone, where looking costs nothing.
+
+    A short step says so up to alpha = 2 alone: beyond, the slope is infinite where a key enters the support.
+    """
+    if not visible(total):
         return False
-    return bool(((following - offset).abs() <= 4 * torch.finfo(offset.dtype).eps * offset.abs().clamp(min=1e-3)).all())
+    eps = torch.finfo(total.dtype).eps
+    short = (step.abs() <= eps) & (beta <= 1)
+    return bool((((total - 1.0).abs() <= 2 * eps) | short | (bracket <= eps) | (total == 0)).all())
+
+
+# Compiled code would hold every step of the search: it calls this instead.
+
+
+@torch.library.custom_op("saccade::entmax", mutates_args=())
+def compiled_entmax(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+    """`solve` as an operator."""
+    return solve(scores, alpha - 1.0, mask)
+
+
+@compiled_entmax.register_fake
+def _(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
+    return scores.new_empty(scores.shape)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    ctx.save_for_backward(output, inputs[1])
+
+
+compiled_entmax.register_autograd(_derive, setup_context=_save)

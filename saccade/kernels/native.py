@@ -14,13 +14,16 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from saccade.kernels.modes import ordinary, plain_only, recording
 
 SOURCE = Path(__file__).parent / "source"
 FLAGS = (("-O3", "-march=native"), ("-O3",))  # some compilers do not know the processor they run on
@@ -30,8 +33,13 @@ SMALL = 200_000
 
 
 def usable(*tensors: Tensor) -> bool:
-    """Whether the kernels can take these tensors, and there are any."""
-    return all(t.is_cpu and t.dtype in SUFFIX for t in tensors) and library() is not None
+    """Whether the kernels can take these tensors, there are any, and nobody records what happens to tensors."""
+    return (
+        not recording()
+        and not plain_only()
+        and all(t.is_cpu and t.dtype in SUFFIX and ordinary(t) for t in tensors)
+        and library() is not None
+    )
 
 
 def library() -> ctypes.CDLL | None:
@@ -43,7 +51,15 @@ def function(name: str, dtype: torch.dtype) -> Callable[..., Any]:
     """A kernel by its name without the type's suffix; only where `usable`."""
     kernels = library()
     assert kernels is not None
-    return getattr(kernels, name + SUFFIX[dtype])
+    found: Callable[..., Any] = getattr(kernels, name + SUFFIX[dtype])
+    return found
+
+
+def count(name: str, dtype: torch.dtype, *sizes: int) -> int:
+    """What a C function says that takes and gives back a long; only where `usable`."""
+    answer = function(name, dtype)
+    answer.restype = ctypes.c_long  # type: ignore[attr-defined]
+    return int(answer(*map(ctypes.c_long, sizes)))
 
 
 def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: float) -> list[Any]:
@@ -66,8 +82,13 @@ def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: flo
         return [kernel(*converted, ctypes.c_long(0), ctypes.c_long(items))]
     bounds = [ctypes.c_long(items * part // parts) for part in range(parts + 1)]
     pool = _pool(os.getpid(), parts - 1)
-    others = [pool.submit(kernel, *converted, bounds[i], bounds[i + 1]) for i in range(1, parts)]
+    others = [pool.submit(_part, kernel, converted, arguments, bounds[i], bounds[i + 1]) for i in range(1, parts)]
     return [kernel(*converted, bounds[0], bounds[1]), *(other.result() for other in others)]
+
+
+def _part(kernel: Callable[..., Any], converted: Sequence[Any], alive: Any, first: Any, last: Any) -> Any:
+    """Holds on to the tensors: an interrupt can end the caller while this thread still writes into them."""
+    return kernel(*converted, first, last)
 
 
 @functools.cache
@@ -82,26 +103,35 @@ def _load() -> ctypes.CDLL | None:
     found = shutil.which(compiler[0]) or shutil.which("gcc") or shutil.which("clang")
     if found is None or os.name != "posix":
         return None
+    problem = ""
     for flags in FLAGS:
         command = [found, *compiler[1:], *flags, "-fPIC", "-shared"]
         try:
             return _compile(command)
-        except (OSError, subprocess.SubprocessError):
-            continue
+        except (OSError, subprocess.SubprocessError) as error:
+            said = getattr(error, "stderr", None) or b""
+            problem = f"{error} {said.decode(errors='replace')[:500]}".strip()
+    warnings.warn(
+        f"Saccade's C kernels could not be compiled, so slower PyTorch code takes their place: {problem} "
+        "(SACCADE_NATIVE=0 turns them off without a word.)",
+        RuntimeWarning,
+        stacklevel=2,
+    )
     return None
 
 
 def _compile(command: list[str]) -> ctypes.CDLL:
     """The library that `command` makes of the sources, from the cache if it is there."""
     name = f"kernels-{_fingerprint(command)}.so"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade"
-    if (cache / name).exists():
+    cache = _cache()
+    if cache is not None and (cache / name).exists():
         try:
             return ctypes.CDLL(str(cache / name))
         except OSError:  # damaged: made anew
             pass
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        if cache is not None:
+            cache.mkdir(parents=True, exist_ok=True)
         folder = tempfile.TemporaryDirectory(dir=cache)
     except OSError:  # a read-only home: compiled for this process alone
         folder = tempfile.TemporaryDirectory()
@@ -115,9 +145,18 @@ def _compile(command: list[str]) -> ctypes.CDLL:
             timeout=300,
         )
         kernels = ctypes.CDLL(str(made))
-        if made.parent.parent == cache:
+        if cache is not None and made.parent.parent == cache:
             os.replace(made, cache / name)  # at once, so that another process never sees half a file
     return kernels
+
+
+def _cache() -> Path | None:
+    """Where compiled kernels are kept, or None if there is no home: others could write to any folder we might guess."""
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return (Path(given) if given else Path.home() / ".cache") / "saccade"
+    except RuntimeError:
+        return None
 
 
 def _fingerprint(command: list[str]) -> str:
@@ -131,5 +170,7 @@ def _fingerprint(command: list[str]) -> str:
         about = Path("/proc/cpuinfo").read_text()
     except OSError:
         about = ""
-    digest.update(repr([line for line in about.splitlines() if line.startswith(("model name", "flags"))][:2]).encode())
+    digest.update(
+        repr([line for line in about.splitlines() if line.startswith(("model name", "flags", "Features"))][:2]).encode()
+    )
     return digest.hexdigest()[:20]

@@ -56,23 +56,28 @@ class _OnlineSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, compare: Compare, mask: Block, block_size: int, num_keys: int, *tensors: Tensor) -> Tensor:
         query, values, keys, _ = _sort(tensors, num_keys)
-        maximum = query.new_full((*query.shape[:-1], 1), -torch.inf)
+        exact = torch.promote_types(query.dtype, torch.float32)  # sums over many blocks lose digits in half precision
+        maximum = query.new_full((*query.shape[:-1], 1), -torch.inf, dtype=exact)
         total = torch.zeros_like(maximum)
-        context = query.new_zeros(*query.shape[:-1], values.shape[-1])
+        context = query.new_zeros(*query.shape[:-1], values.shape[-1], dtype=exact)
         for part in _blocks(values.shape[-2], block_size):
-            scores = _scores(compare, mask, query, keys, part)
+            scores = _scores(compare, mask, query, keys, part).to(exact)
             highest = torch.maximum(maximum, scores.amax(-1, keepdim=True))
             safe = highest.masked_fill(highest == -torch.inf, 0.0)  # -inf - -inf in a row that is empty so far
             weights = torch.exp(scores - safe)
             decay = torch.exp(maximum - safe)
             total = total * decay + weights.sum(-1, keepdim=True)
-            context = context * decay + weights @ values[..., part, :]
+            context = context * decay + weights.to(values.dtype) @ values[..., part, :]
             maximum = highest
         nonempty = total > 0
         context = context / torch.where(nonempty, total, 1.0)
         log_total = torch.where(nonempty, maximum + torch.where(nonempty, total, 1.0).log(), torch.inf)
+        context = context.to(values.dtype)
         ctx.save_for_backward(context, log_total, *tensors)
         ctx.compare, ctx.mask, ctx.block_size, ctx.num_keys = compare, mask, block_size, num_keys
+        # The backward pass runs outside the user's autocast, but must compute the same scores again.
+        device = query.device.type
+        ctx.autocast = (device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
         return context
 
     @staticmethod
@@ -84,20 +89,21 @@ class _OnlineSoftmax(torch.autograd.Function):
         gradients = [torch.zeros_like(t) if need else None for t, need in zip(tensors, needed, strict=True)]
         row = (grad * context).sum(-1, keepdim=True)
         for part in _blocks(values.shape[-2], ctx.block_size):
-            with torch.enable_grad():
+            with torch.enable_grad(), torch.autocast(*ctx.autocast):
                 leaf = query.detach().requires_grad_()
                 leaves = [key[..., part, :].detach().requires_grad_(key.is_floating_point()) for key in keys]
                 scores = ctx.compare(leaf, leaves)
             allowed = ctx.mask(part)
             visible = scores.detach() if allowed is None else scores.detach().masked_fill(~allowed, -torch.inf)
-            weights = torch.exp(visible - log_total)
+            weights = torch.exp(visible.to(log_total.dtype) - log_total)
             block = values[..., part, :]
             if gradients[1] is not None:
-                gradients[1][..., part, :] = weights.transpose(-1, -2) @ grad
+                gradients[1][..., part, :] = weights.to(grad.dtype).transpose(-1, -2) @ grad
+            towards = weights * (grad @ block.transpose(-1, -2) - row)
             inputs = [leaf, *leaves, *parameters]
             wanted = [i for i, tensor in enumerate(inputs) if tensor.requires_grad]
             found = torch.autograd.grad(
-                scores, [inputs[i] for i in wanted], weights * (grad @ block.transpose(-1, -2) - row), allow_unused=True
+                scores, [inputs[i] for i in wanted], towards.to(scores.dtype), allow_unused=True
             )
             for i, gradient in zip(wanted, found, strict=True):
                 slot = 0 if i == 0 else i + 1  # the values stand between the query and the keys

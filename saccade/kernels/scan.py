@@ -7,6 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from saccade.kernels.modes import transforming
+
 
 def linear_recurrence_reference(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
     """The recurrence as it stands: x_j = decay_j x_{j-1} + inputs_j, from x_{-1} = 0, one entry after another."""
@@ -24,7 +26,10 @@ def linear_recurrence(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"
 
     Sums and products only, neither divisions nor logarithms: decays of exactly 0 or 1 and any length are safe.
     """
-    result: Tensor = _LinearRecurrence.apply(*_broadcast(decay, inputs))  # type: ignore[no-untyped-call]
+    decay, inputs = _broadcast(decay, inputs)
+    if transforming():
+        return _doubling(decay, inputs)
+    result: Tensor = _LinearRecurrence.apply(decay, inputs)  # type: ignore[no-untyped-call]
     return result
 
 

@@ -7,11 +7,13 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
-from saccade.kernels.modes import exporting
+from saccade.kernels.modes import plain_only, recording
 
 
 def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Sorts, and finds the largest support that the scores in it can share (Martins and Astudillo 2016)."""
+    if scores.shape[-1] == 0:
+        return scores.clone()
     x, keep = _shifted(scores, mask)
     ordered = x.sort(dim=-1, descending=True).values
     rank = _rank(ordered)
@@ -22,6 +24,8 @@ def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Sorts, and solves the quadratic equation of each possible support (Peters et al. 2019)."""
+    if scores.shape[-1] == 0:
+        return scores.clone()
     x, keep = _shifted(scores, mask)
     x = x / 2.0
     # Scores 2 below the largest have no weight; without them the sums below keep their digits.
@@ -29,9 +33,12 @@ def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     rank = _rank(ordered)
     mean, mean_square = ordered.cumsum(-1) / rank, ordered.square().cumsum(-1) / rank
     spread = rank * (mean_square - mean.square())
-    taus = mean - ((1.0 - spread) / rank).clamp(min=0.0).sqrt()
-    size = (taus <= ordered).sum(-1, keepdim=True).clamp(min=1)
-    return _restrict((x - taus.gather(-1, size - 1)).clamp(min=0.0).square(), keep)
+    squared_radius = (1.0 - spread) / rank
+    fits = mean - squared_radius.detach().clamp(min=0.0).sqrt() <= ordered
+    last = fits.sum(-1, keepdim=True).clamp(min=1) - 1
+    # The root of this support's radius alone: a larger one's may be that of zero, whose gradient is infinite.
+    tau = mean.gather(-1, last) - squared_radius.gather(-1, last).sqrt()
+    return _restrict((x - tau).clamp(min=0.0).square(), keep)
 
 
 def sparsemax_gradient(weights: Tensor, grad: Tensor) -> Tensor:
@@ -71,10 +78,10 @@ def normalise(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
     Raises NotFiniteError if a score that may have weight is seen not to be finite.
     """
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
-    if exporting():
+    if plain_only():
         # Plain operators alone; the gradient of the sort is that of the mapping.
         return MAPPINGS[mapping].reference(exact, mask).to(scores.dtype)
-    apply: Callable[..., Tensor] = compiled_normalise if torch.compiler.is_compiling() else _Normalise.apply
+    apply: Callable[..., Tensor] = compiled_normalise if recording() else _Normalise.apply
     return apply(exact, mask, mapping).to(scores.dtype)
 
 
@@ -110,6 +117,8 @@ def forward(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
         items=scores.numel() // size if size else 0,
         operations=3 * scores.numel(),
     )
+    if min(results) < 0:
+        raise MemoryError(f"no memory for {mapping} of rows of {size}.")
     if any(results):
         raise NotFiniteError("scores must be finite where the mask allows attention.")
     return weights
@@ -120,10 +129,10 @@ def backward(weights: Tensor, grad: Tensor, mapping: str) -> Tensor:
     if not native.usable(weights, grad):
         return MAPPINGS[mapping].gradient(weights, grad)
     size = weights.shape[-1]
-    out = torch.empty_like(weights)
+    out = weights.new_empty(weights.shape)
     native.run(
         native.function(mapping + "_backward", weights.dtype),
-        weights,
+        weights.contiguous(),
         grad.contiguous(),
         out,
         size,
@@ -140,8 +149,6 @@ def _all_true(mask: Tensor) -> bool:
 
 def _shifted(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Scores less the largest, and far below it where they are masked; the mask in full."""
-    if scores.shape[-1] == 0:
-        return scores, None
     if mask is None:
         return scores - scores.detach().amax(-1, keepdim=True), None
     keep = mask.expand(scores.shape)

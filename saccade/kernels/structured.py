@@ -27,14 +27,16 @@ def chain_marginals(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> 
 
 
 def chain_derivative(
-    unary: Tensor, transitions: Tensor, mask: Tensor | None, direction: Tensor, turn: Tensor
+    unary: Tensor, transitions: Tensor, mask: Tensor | None, direction: Tensor | None, turn: Tensor | None
 ) -> Marginals | None:
-    """What the marginals change by when unary and transitions change by `direction` and `turn`."""
+    """What the marginals change by when unary and transitions change by `direction` and `turn`, None for nothing."""
     if not native.usable(unary, transitions):
         return None
     call = _chain(unary, transitions, mask)
     states, edges = _like(unary), _like(transitions)
-    done = call("chain_derivative", [direction.contiguous(), turn.contiguous()], [states, edges])
+    direction = torch.zeros_like(unary) if direction is None else direction
+    directions = [direction.contiguous(), None if turn is None else turn.contiguous()]
+    done = call("chain_derivative", directions, [states, edges])
     return (states, edges) if done else None
 
 
@@ -49,7 +51,7 @@ def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
     row_stride = 0 if same_rows else transitions.shape[-3] * states * states
     rows = math.prod(unary.shape[:-2])
 
-    def call(name: str, directions: Sequence[Tensor], results: Sequence[Tensor]) -> bool:
+    def call(name: str, directions: Sequence[Tensor | None], results: Sequence[Tensor]) -> bool:
         return _run(
             name,
             [unary.contiguous(), given, _bytes(mask, unary.shape[:-1]), *directions, *results],
@@ -100,9 +102,21 @@ def _tree(
     )
 
 
+def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None) -> Marginals | None:
+    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back."""
+    if not native.usable(unary):
+        return None
+    rows = math.prod(unary.shape[:-2])
+    log_partition, marginals = unary.new_empty(unary.shape[:-2]), _like(unary)
+    ends = None if last is None else last.to(torch.int64).expand(unary.shape[:-2]).contiguous()
+    tensors = [unary.contiguous(), _bytes(steps, unary.shape[:-1]), ends, log_partition, marginals]
+    done = _run("monotonic_marginals", tensors, list(unary.shape[-2:]), rows, 20 * unary.numel())
+    return (log_partition, marginals) if done else None
+
+
 def _like(tensor: Tensor) -> Tensor:
     """An empty tensor of that shape, whatever the strides."""
-    return torch.empty(tensor.shape, dtype=torch.float64)
+    return torch.empty(tensor.shape, dtype=torch.float64, device="cpu")
 
 
 def _bytes(mask: Tensor | None, shape: Sequence[int]) -> Tensor | None:
@@ -116,4 +130,4 @@ def _run(name: str, tensors: Sequence[Tensor | None], numbers: Sequence[int], ro
     failures = native.run(kernel, *tensors, *numbers, items=rows, operations=operations)
     if min(failures) < 0:
         raise MemoryError(f"no memory for {name}.")
-    return max(failures) == 0
+    return bool(max(failures) == 0)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
+from saccade.kernels.modes import transforming
 
 
 def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
@@ -16,7 +17,12 @@ def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
     Masked elements are taken out of the row: neighbours are those that remain. What stands in their place in the
     result has no meaning and gets no gradient. Scores float32 or float64.
     """
-    return total_variation_prox(scores, mask, strength)
+    if transforming():
+        # Constant but for the mean of the scores over each run, in operations that can be differentiated in any way.
+        runs: Tensor = total_variation_prox(scores.detach(), mask, strength)
+        return runs + average_runs(scores - scores.detach(), runs, mask)
+    fused: Tensor = total_variation_prox(scores, mask, strength)
+    return fused
 
 
 @torch.library.custom_op("saccade::total_variation_prox", mutates_args=())
@@ -26,7 +32,7 @@ def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -
     if not native.usable(scores):
         return total_variation_prox_reference(scores, keep, strength)
     out = scores.new_empty(scores.shape)
-    native.run(
+    results = native.run(
         native.function("total_variation_prox", scores.dtype),
         scores.contiguous(),
         keep,
@@ -36,12 +42,14 @@ def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -
         items=scores.shape[:-1].numel(),
         operations=30 * scores.numel(),
     )
+    if min(results) < 0:
+        raise MemoryError(f"no memory for rows of {scores.shape[-1]}.")
     return out
 
 
 def total_variation_prox_reference(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
     """The same by the taut string, row by row."""
-    rows = scores.detach().cpu().double().reshape(-1, scores.shape[-1])
+    rows = scores.detach().cpu().double().reshape(scores.shape[:-1].numel(), scores.shape[-1])
     keep = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask.cpu().reshape(rows.shape)
     out = torch.zeros_like(rows)
     for row, kept, result in zip(rows, keep, out, strict=True):
@@ -110,3 +118,15 @@ def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
 
 
 total_variation_prox.register_autograd(_derive, setup_context=_save)
+
+
+@total_variation_prox.register_vmap
+def _(
+    info: Any, in_dims: tuple[int | None, ...], scores: Tensor, mask: Tensor | None, strength: float
+) -> tuple[Tensor, int]:
+    """Rows are independent: one more batch axis, in front."""
+    scores = scores.expand(info.batch_size, *scores.shape) if in_dims[0] is None else scores.movedim(in_dims[0], 0)
+    if mask is not None and in_dims[1] is not None:
+        mask = mask.movedim(in_dims[1], 0)
+        mask = mask.reshape(mask.shape[0], *(1,) * (scores.dim() - mask.dim()), *mask.shape[1:])
+    return total_variation_prox(scores, mask, strength), 0

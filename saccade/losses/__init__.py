@@ -1,6 +1,7 @@
 """Losses on attention itself: added to the loss of the task, each with a factor of your choice."""
 
 from saccade.losses.agreement import agreement_bonus
+from saccade.losses.alignment import hard_alignment_loss, segment_to_segment_loss, stepwise_alignment_loss
 from saccade.losses.coverage import coverage_loss
 from saccade.losses.doubly_stochastic import doubly_stochastic_loss
 from saccade.losses.entropy import entropy_bonus
@@ -15,8 +16,11 @@ __all__ = [
     "coverage_loss",
     "doubly_stochastic_loss",
     "entropy_bonus",
+    "hard_alignment_loss",
     "pointer_generator_log_likelihood",
     "pointer_generator_log_probs",
     "reinforce_loss",
+    "segment_to_segment_loss",
+    "stepwise_alignment_loss",
     "supervised_attention_loss",
 ]

@@ -4,14 +4,15 @@ import torch
 from torch import Tensor
 
 from saccade.losses.base import Reduction, reduce, valid_weights
+from saccade.masks import Mask
 
 
 def agreement_bonus(
     target_to_source: Tensor,
     source_to_target: Tensor,
     *,
-    target_mask: Tensor | None = None,
-    source_mask: Tensor | None = None,
+    target_mask: Tensor | Mask | None = None,
+    source_mask: Tensor | Mask | None = None,
     normalize: bool = True,
     reduction: Reduction = "mean",
 ) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from saccade.masks import check_mask
+from saccade.masks import Mask, check_mask
 
 Reduction = Literal["mean", "sum", "none"]
 """How a loss for each item becomes one: the mean over the valid items of the batch, their sum, or not at all."""
@@ -25,7 +25,9 @@ def reduce(losses: Tensor, reduction: Reduction, valid: Tensor | None = None) ->
     raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
 
 
-def valid_weights(weights: Tensor, step_mask: Tensor | None, key_mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def valid_weights(
+    weights: Tensor, step_mask: Tensor | Mask | None, key_mask: Tensor | Mask | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """The weights in at least float32, zero at invalid steps and keys, and both masks in full.
 
     Args:
@@ -42,9 +44,11 @@ def valid_weights(weights: Tensor, step_mask: Tensor | None, key_mask: Tensor | 
 
 
 def full(
-    mask: Tensor | None, shape: torch.Size | tuple[int, ...], name: str, axes: str, device: torch.device
+    mask: Tensor | Mask | None, shape: torch.Size | tuple[int, ...], name: str, axes: str, device: torch.device
 ) -> Tensor:
     """The bool mask expanded to `shape`; no mask makes everything valid."""
+    if isinstance(mask, Mask):
+        mask = mask.over_keys(shape[-1], device)
     if mask is None:
         return torch.ones((), dtype=torch.bool, device=device).expand(shape)
     try:

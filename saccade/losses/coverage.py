@@ -5,13 +5,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.losses.base import Reduction, reduce, valid_weights
+from saccade.masks import Mask
 
 
 def coverage_loss(
     weights: Tensor,
     *,
-    step_mask: Tensor | None = None,
-    key_mask: Tensor | None = None,
+    step_mask: Tensor | Mask | None = None,
+    key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
     r"""The weight that falls where earlier steps have already looked.

@@ -5,14 +5,15 @@ from typing import Literal
 from torch import Tensor
 
 from saccade.losses.base import Reduction, reduce, valid_weights
+from saccade.masks import Mask
 
 
 def doubly_stochastic_loss(
     weights: Tensor,
     *,
     tau: float | Literal["ratio"] = 1.0,
-    step_mask: Tensor | None = None,
-    key_mask: Tensor | None = None,
+    step_mask: Tensor | Mask | None = None,
+    key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
     r"""How far the attention that each key receives over all steps is from tau.

@@ -4,9 +4,12 @@ from torch import Tensor
 
 from saccade.distributions import Distribution
 from saccade.losses.base import Reduction, full, reduce
+from saccade.masks import Mask
 
 
-def entropy_bonus(selection: Distribution, *, step_mask: Tensor | None = None, reduction: Reduction = "mean") -> Tensor:
+def entropy_bonus(
+    selection: Distribution, *, step_mask: Tensor | Mask | None = None, reduction: Reduction = "mean"
+) -> Tensor:
     r"""The entropy of the selection, negative, as a loss to add: less certain attention explores more.
 
     .. math:: \ell_t = -H(\alpha_t) = \sum_i \alpha_{ti} \log \alpha_{ti}

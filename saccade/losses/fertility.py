@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.losses.base import Reduction, reduce, valid_weights
+from saccade.masks import Mask
 
 
 class GlobalFertility(nn.Module):
@@ -45,8 +46,8 @@ class GlobalFertility(nn.Module):
         weights: Tensor,
         keys: Tensor,
         *,
-        step_mask: Tensor | None = None,
-        key_mask: Tensor | None = None,
+        step_mask: Tensor | Mask | None = None,
+        key_mask: Tensor | Mask | None = None,
         reduction: Reduction = "mean",
     ) -> Tensor:
         weights, _, valid_keys = valid_weights(weights, step_mask, key_mask)

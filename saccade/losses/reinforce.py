@@ -5,6 +5,7 @@ from torch import Tensor
 
 from saccade.distributions import Distribution
 from saccade.losses.base import full
+from saccade.masks import Mask
 
 
 def reinforce_loss(
@@ -15,7 +16,7 @@ def reinforce_loss(
     reward_weight: float = 1.0,
     entropy_weight: float = 0.0,
     decay: float = 0.9,
-    step_mask: Tensor | None = None,
+    step_mask: Tensor | Mask | None = None,
 ) -> tuple[Tensor, Tensor]:
     r"""A loss whose gradient is the score-function estimate for hard attention, and the next baseline.
 

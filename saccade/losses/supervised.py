@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from saccade.losses.base import Reduction, reduce, valid_weights
+from saccade.masks import Mask
 
 Distance = Literal["cross_entropy", "squared", "log_product"]
 Unaligned = Literal["skip", "inherit"]
@@ -18,8 +19,8 @@ def supervised_attention_loss(
     distance: Distance = "cross_entropy",
     unaligned: Unaligned = "skip",
     smoothing: float = 0.0,
-    step_mask: Tensor | None = None,
-    key_mask: Tensor | None = None,
+    step_mask: Tensor | Mask | None = None,
+    key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
     r"""The distance of the attention from a given alignment.

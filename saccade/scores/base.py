@@ -95,6 +95,8 @@ class Score(nn.Module):
     def __add__(self, other: Score) -> Score:
         from saccade.scores.sum import SumScore
 
+        if not isinstance(other, Score):
+            return NotImplemented
         return SumScore(scores=[self, other])
 
 

@@ -1,12 +1,13 @@
 """Convolutional score."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.scores.base import DotProduct, Prepared, Score, check_features, scores
 
 SMALLEST_SQUARED_NORM = 1e-12
-"""Features that are all zero stay so: they are divided by the root of this, with a finite gradient."""
+"""Features below it are divided by its root, with a finite gradient; those that are all zero stay so."""
 
 
 @scores.register("convolutional")
@@ -76,8 +77,13 @@ class ConvolutionalScore(Score):
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
         check_features(query, self.query_dim, "query", self, "query_dim")
         per_channel, features = prepared
-        squared_norm = query.square() @ features.square().sum(-2, keepdim=True).transpose(-1, -2)
-        scaled = query * squared_norm.clamp(min=SMALLEST_SQUARED_NORM).rsqrt()
+        # Half precision holds neither the squares nor the inverse of a small norm.
+        wide = torch.promote_types(query.dtype, torch.float32)
+        squares = features.to(wide).square().sum(-2, keepdim=True)
+        squared_norm = query.to(wide).square() @ squares.transpose(-1, -2)
+        smallest = max(SMALLEST_SQUARED_NORM, torch.finfo(query.dtype).tiny)
+        inverse = torch.where(squared_norm > 0, squared_norm.clamp(min=smallest).rsqrt(), 0.0)
+        scaled = (query.to(wide) * inverse).to(query.dtype)
         assert self.conv_att.bias is not None
         bias = self.conv_att.bias.expand(*query.shape[:-1], per_channel.shape[-2])
         return DotProduct(scaled, per_channel, 1.0, bias)

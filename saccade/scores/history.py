@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
+import torch
 from torch import Tensor, nn
 
 from saccade.history import HistoryFeature
@@ -77,6 +78,7 @@ class HistoryScore(Score):
         keys, kept_by_features = prepared
         if query.shape[-2] > 0:  # otherwise there is no step whose features one could ask for
             state = self.begin(query, prepared) if state is None else state
+            _refuse_another_batch(state, query, keys)
             for feature, proj, memory, kept in zip(
                 self.members, self.feature_projs, state, kept_by_features, strict=True
             ):
@@ -92,3 +94,16 @@ class HistoryScore(Score):
     def advance(self, state: Any, weights: Tensor, query: Tensor, prepared: Prepared) -> Any:
         parts = zip(self.members, state, prepared[1], strict=True)
         return tuple(feature.advance(memory, weights, query, kept) for feature, memory, kept in parts)
+
+
+def _refuse_another_batch(state: Any, query: Tensor, keys: Tensor) -> None:
+    """What is remembered has the batch of the keys or, once more queries than that have read them, of the queries."""
+    batches = (keys.shape[:-2], torch.broadcast_shapes(query.shape[:-2], keys.shape[:-2]))
+    for memory in state:
+        for tensor in memory:
+            if not any(tensor.shape[: len(batch)] == batch for batch in batches) or tensor.dim() > len(batches[1]) + 2:
+                raise ValueError(
+                    f"state with a tensor of shape {tuple(tensor.shape)} does not fit query {tuple(query.shape)} and "
+                    f"keys (*{tuple(batches[0])}, keys, key_dim): pass the state of the reading before from the same "
+                    "memory, or None at the start."
+                )

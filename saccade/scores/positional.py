@@ -29,4 +29,5 @@ class PositionalScore(Score):
         """(queries, 1), or (*batch, queries, 1) if there is a state."""
         queries, keys = query.shape[-2], prepared.shape[-2]
         step = torch.arange(queries, device=query.device).unsqueeze(-1)
-        return step + (keys - queries if state is None else state)
+        first: int | Tensor = keys - queries if state is None else state
+        return step + first

@@ -8,6 +8,7 @@ from saccade.selections.entmax15 import Entmax15, entmax15
 from saccade.selections.fusedmax import Fusedmax, fusedmax
 from saccade.selections.gumbel_softmax import GumbelSoftmax
 from saccade.selections.hard import Hard
+from saccade.selections.k_subset import KSubset
 from saccade.selections.linear_chain import LinearChain
 from saccade.selections.local_m import LocalM
 from saccade.selections.local_p import LocalP
@@ -18,6 +19,7 @@ from saccade.selections.normalized_sigmoid import NormalizedSigmoid
 from saccade.selections.ntm_addressing import NTMAddressing
 from saccade.selections.projective_tree import ProjectiveTree
 from saccade.selections.relu_normalized import ReLUNormalized
+from saccade.selections.semi_markov import SemiMarkov
 from saccade.selections.sigmoid import Sigmoid
 from saccade.selections.softmax import Softmax, softmax
 from saccade.selections.sparsemax import Sparsemax, sparsemax
@@ -35,6 +37,7 @@ __all__ = [
     "Fusedmax",
     "GumbelSoftmax",
     "Hard",
+    "KSubset",
     "LinearChain",
     "LocalM",
     "LocalP",
@@ -46,6 +49,7 @@ __all__ = [
     "ProjectiveTree",
     "ReLUNormalized",
     "Selection",
+    "SemiMarkov",
     "Sigmoid",
     "Softmax",
     "Sparsemax",

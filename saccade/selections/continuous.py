@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.distributions import Continuous, Density, Distribution, Gaussian
+from saccade.kernels.modes import exporting
 from saccade.selections.base import Selection
 from saccade.selections.conditioned import query_of
 from saccade.selections.positions import Positions
@@ -117,7 +118,7 @@ def _without_repeats(mask: Tensor) -> Tensor:
 
     Not in exported programs, which would take the strides of one example for those of every input.
     """
-    if getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)():
+    if exporting():
         return mask
     for axis in range(mask.dim() - 1):
         if mask.stride(axis) == 0 and mask.shape[axis] > 1:

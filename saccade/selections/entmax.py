@@ -9,20 +9,21 @@ from torch.nn import functional as F
 
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.entmax import entmax_weights
+from saccade.kernels.modes import visible
 from saccade.selections.base import Selection, check_finite, full_mask, selections
 from saccade.selections.entmax15 import entmax15
 from saccade.selections.softmax import softmax
 from saccade.selections.sparsemax import sparsemax
 
 
-def entmax(scores: Tensor, alpha: float | Tensor = 1.5, dim: int = -1, mask: Tensor | None = None) -> Tensor:
+def entmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, alpha: float | Tensor = 1.5) -> Tensor:
     """Alpha-entmax along `dim`; see `Entmax`.
 
     Args:
         scores: of any shape.
-        alpha: from 1 on; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
         dim: the axis that sums to one.
         mask: bool, broadcastable to the scores; entries where it is False get zero, rows without any other are zero.
+        alpha: from 1 on; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
     """
     if not isinstance(alpha, Tensor):
         if not 1 <= alpha < math.inf:
@@ -41,7 +42,7 @@ def entmax(scores: Tensor, alpha: float | Tensor = 1.5, dim: int = -1, mask: Ten
 
 def _one_per_row(alpha: Tensor, scores: Tensor, dim: int) -> Tensor:
     """Alpha in the shape of the scores with `dim` moved to the end, where its size is 1."""
-    if not torch.compiler.is_compiling() and alpha.device.type == "cpu" and bool((alpha < 1).any()):
+    if visible(alpha) and bool((alpha < 1).any()):
         raise ValueError(f"alpha must be 1 or more, got {alpha.min().item()}: 1 is softmax, 2 sparsemax.")
     shape = list(scores.shape)
     shape[dim] = 1
@@ -93,4 +94,4 @@ class Entmax(Selection):
         return 1.0 + F.softplus(self.raw_alpha) if self.fixed_alpha is None else self.fixed_alpha
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        return Categorical(entmax(scores, self.alpha, mask=mask), training=self.training)
+        return Categorical(entmax(scores, mask=mask, alpha=self.alpha), training=self.training)

@@ -12,7 +12,7 @@ from saccade.selections.base import Selection, check_finite, full_mask, selectio
 from saccade.selections.sparsemax import sparsemax
 
 
-def fusedmax(scores: Tensor, strength: float = 0.1, dim: int = -1, mask: Tensor | None = None) -> Tensor:
+def fusedmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, strength: float = 0.1) -> Tensor:
     """Sparsemax along `dim` after neighbours have been fused; see `Fusedmax`.
 
     Entries where `mask` (bool, broadcastable to the scores) is False get zero and are no one's neighbours; rows
@@ -53,4 +53,4 @@ class Fusedmax(Selection):
         self.strength = strength
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        return Categorical(fusedmax(scores, self.strength, mask=mask), training=self.training)
+        return Categorical(fusedmax(scores, mask=mask, strength=self.strength), training=self.training)

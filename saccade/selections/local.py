@@ -30,7 +30,7 @@ class LocalSelection(Selection):
         self.half_width = half_width
 
     def centre(self, query: Tensor, lengths: Tensor, state: int) -> Tensor:
-        """(*batch, queries): the position each query looks at.
+        """(*batch, queries): the position each query looks at, in `position_dtype`.
 
         Args:
             query: (*batch, queries, query_dim); only its shape matters where the centre is not predicted.
@@ -40,7 +40,7 @@ class LocalSelection(Selection):
         raise NotImplementedError
 
     def weigh(self, scores: Tensor, within: Tensor, distance: Tensor) -> Tensor:
-        """Weights of scored keys; `within` the window, at a `distance` from the centre."""
+        """Weights of scored keys, in their dtype; `within` the window, at a `distance` from the centre."""
         return softmax(scores, mask=within)
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
@@ -66,3 +66,8 @@ class LocalSelection(Selection):
     def after(self, state: int | None, queries: int) -> int:
         """The state once `queries` more were read."""
         return (state or 0) + queries
+
+
+def position_dtype(tensor: Tensor) -> torch.dtype:
+    """Single precision at least: bfloat16 cannot tell position 257 from 256."""
+    return torch.promote_types(tensor.dtype, torch.float32)

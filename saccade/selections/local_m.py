@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from saccade.selections.base import selections
-from saccade.selections.local import LocalSelection
+from saccade.selections.local import LocalSelection, position_dtype
 
 
 @selections.register("local_m")
@@ -27,5 +27,6 @@ class LocalM(LocalSelection):
         super().__init__(half_width=half_width)
 
     def centre(self, query: Tensor, lengths: Tensor, state: int) -> Tensor:
-        steps = torch.arange(state, state + query.shape[-2], device=query.device, dtype=query.dtype)
-        return torch.minimum(steps, (lengths - 1).clamp(min=0).to(query.dtype))
+        dtype = position_dtype(query)
+        steps = torch.arange(state, state + query.shape[-2], device=query.device, dtype=dtype)
+        return torch.minimum(steps, (lengths - 1).clamp(min=0).to(dtype))

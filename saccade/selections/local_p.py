@@ -2,9 +2,10 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from saccade.selections.base import selections
-from saccade.selections.local import LocalSelection
+from saccade.selections.local import LocalSelection, position_dtype
 
 
 @selections.register("local_p")
@@ -43,14 +44,17 @@ class LocalP(LocalSelection):
                 f"LocalP predicts the position from the query: it was built with query_dim={self.query_dim}, "
                 f"got a query of shape {tuple(query.shape)}."
             )
-        logit: Tensor = self.position_proj(torch.tanh(self.query_proj(query))).squeeze(-1)
-        lengths = lengths.to(logit.dtype)
+        dtype = position_dtype(query)
+        with torch.autocast(query.device.type, enabled=False):
+            hidden = torch.tanh(F.linear(query.to(dtype), self.query_proj.weight.to(dtype)))
+            logit = F.linear(hidden, self.position_proj.weight.to(dtype)).squeeze(-1)
+        lengths = lengths.to(dtype)
         return torch.minimum(lengths * torch.sigmoid(logit), (lengths - 1).clamp(min=0))
 
     def weigh(self, scores: Tensor, within: Tensor, distance: Tensor) -> Tensor:
         sigma = self.half_width / 2
         weights = super().weigh(scores, within, distance) * torch.exp(-(distance**2) / (2 * sigma**2))
-        if self.defective:
-            return weights
-        total = weights.sum(-1, keepdim=True)
-        return weights / torch.where(total > 0, total, 1.0)
+        if not self.defective:
+            total = weights.sum(-1, keepdim=True)
+            weights = weights / torch.where(total > 0, total, 1.0)
+        return weights.to(scores.dtype)

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.distributions import Categorical, Distribution
+from saccade.distributions import Distribution
 from saccade.kernels.scan import linear_recurrence
 from saccade.selections.base import Selection, selections
-from saccade.selections.previous import last_weights, previous_weights, working_dtype
+from saccade.selections.previous import last_distribution, previous_weights, remembering, working_dtype
 
 
 @selections.register("monotonic")
@@ -63,8 +63,7 @@ class Monotonic(Selection):
         self.stochastic = noise > 0 or hard_at_eval
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        stops = self.stops(scores, mask, state).to(scores.dtype)
-        return Categorical(stops, defective=True, training=self.training)
+        return remembering(self.stops(scores, mask, state), scores, defective=True, training=self.training)
 
     def stops(self, scores: Tensor, mask: Tensor, state: Tensor | None) -> Tensor:
         """alpha (*batch, queries, keys): the probability that each query's walk stops at a key."""
@@ -90,4 +89,4 @@ class Monotonic(Selection):
         return torch.sigmoid(logits).masked_fill(~mask, 0.0), torch.sigmoid(-logits).masked_fill(~mask, 1.0)
 
     def advance(self, state: Any, distribution: Distribution) -> Any:
-        return last_weights(distribution.marginals, state)
+        return last_distribution(distribution, state)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.distributions import Categorical, Distribution
+from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
 from saccade.selections.conditioned import query_of
 from saccade.selections.positions import Positions
-from saccade.selections.previous import last_weights, previous_weights, working_dtype
+from saccade.selections.previous import last_distribution, previous_weights, remembering, working_dtype
 from saccade.selections.softmax import softmax
 
 
@@ -50,7 +50,7 @@ class NTMAddressing(Selection):
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         query = query_of(query, scores, self.query_dim, self)
         if scores.numel() == 0:
-            return Categorical(torch.zeros_like(scores), training=self.training)
+            return remembering(torch.zeros_like(scores), scores, training=self.training)
         dtype = working_dtype(scores)
         content = softmax(scores.to(dtype), mask=mask)
         gate = torch.sigmoid(self.gate_proj(query)).to(dtype)
@@ -63,7 +63,7 @@ class NTMAddressing(Selection):
             shifted = self._rotate(g * found + (1.0 - g) * weights, kappa, positions)
             weights = softmax(gamma * shifted.clamp(min=torch.finfo(dtype).tiny).log(), mask=positions.mask)
             rows.append(weights)
-        return Categorical(torch.stack(rows, dim=-2).to(scores.dtype), training=self.training)
+        return remembering(torch.stack(rows, dim=-2), scores, training=self.training)
 
     def _rotate(self, weights: Tensor, shift: Tensor, positions: Positions) -> Tensor:
         """The circular convolution over attendable keys; what stands on masked keys means nothing."""
@@ -75,4 +75,4 @@ class NTMAddressing(Selection):
         return total
 
     def advance(self, state: Any, distribution: Distribution) -> Any:
-        return last_weights(distribution.marginals, state)
+        return last_distribution(distribution, state)

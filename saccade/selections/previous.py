@@ -1,8 +1,12 @@
 """The weights of the step before, as the state of a selection."""
 
+from typing import Any, cast
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from saccade.distributions import Categorical, Distribution
 
 
 def working_dtype(scores: Tensor) -> torch.dtype:
@@ -25,6 +29,18 @@ def previous_weights(state: Tensor | None, scores: Tensor, mask: Tensor) -> Tens
             f"reading before from the same memory, (*batch, 1, keys) with at most {keys} keys, or None at the start."
         )
     return F.pad(state.squeeze(-2).to(working_dtype(scores)), (0, keys - state.shape[-1]))
+
+
+def remembering(weights: Tensor, scores: Tensor, **settings: Any) -> Categorical:
+    """The distribution with these weights, in the scores' dtype; the next step still finds all their digits."""
+    rounded = weights.to(scores.dtype)
+    return Categorical(rounded, exact=None if rounded is weights else weights, **settings)
+
+
+def last_distribution(distribution: Distribution, state: Tensor | None) -> Tensor | None:
+    """The state after the queries of a `remembering` distribution."""
+    exact = cast(Categorical, distribution).exact
+    return last_weights(distribution.marginals if exact is None else exact, state)
 
 
 def last_weights(weights: Tensor, state: Tensor | None) -> Tensor | None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions import Categorical, Distribution
+from saccade.kernels.top_k import among_largest
 from saccade.selections.base import Selection, selections
 from saccade.selections.softmax import softmax
 
@@ -17,7 +18,7 @@ class TopK(Selection):
     .. math:: p_j = \frac{\exp(s_j)}{\sum_{l \in K} \exp(s_l)} \quad \text{for } j \in K,
         \qquad K = \text{the } k \text{ highest scores}
 
-    With fewer than k attendable keys it is the softmax.
+    Of equal scores the earlier key comes first. With fewer than k attendable keys it is the softmax.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.
@@ -33,6 +34,5 @@ class TopK(Selection):
         self.k = k
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        best = scores.detach().masked_fill(~mask, -torch.inf).topk(min(self.k, scores.shape[-1]), dim=-1).indices
-        kept = mask & torch.zeros_like(mask).scatter(-1, best, True)
+        kept = mask & among_largest(scores.masked_fill(~mask, -torch.inf), self.k)
         return Categorical(softmax(scores, mask=kept), logits=scores, training=self.training)

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.distributions import Categorical, Distribution
+from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
 from saccade.selections.positions import Positions
-from saccade.selections.previous import last_weights, previous_weights
+from saccade.selections.previous import last_distribution, previous_weights, remembering, working_dtype
 from saccade.selections.softmax import softmax
 
 
@@ -44,17 +44,17 @@ class Windowed(Selection):
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         logits = scores.masked_fill(~mask, 0.0) * self.inverse_temperature
         if logits.numel() == 0:
-            return Categorical(torch.zeros_like(logits), logits=logits, training=self.training)
+            return remembering(torch.zeros_like(logits), scores, logits=logits, training=self.training)
         previous = previous_weights(state, scores, mask)
         rows = []
-        for row, positions in zip(logits.unbind(-2), Positions.of(mask).rows(), strict=True):
+        for row, positions in zip(logits.to(working_dtype(scores)).unbind(-2), Positions.of(mask).rows(), strict=True):
             previous = softmax(row, mask=self._window(positions, previous.detach()))
             rows.append(previous)
-        return Categorical(torch.stack(rows, dim=-2), logits=logits, training=self.training)
+        return remembering(torch.stack(rows, dim=-2), scores, logits=logits, training=self.training)
 
     def _window(self, positions: Positions, previous: Tensor) -> Tensor:
         """bool (*batch, keys): the attendable keys around the median of `previous`."""
-        mass = previous.float().cumsum(-1)
+        mass = previous.cumsum(-1)
         median = (mass < 0.5 * mass[..., -1:]).sum(-1, keepdim=True)
         centre = positions.rank.gather(-1, median)
         # A median on a key that this query may not attend counts as the next attendable one, or else the last.
@@ -62,4 +62,4 @@ class Windowed(Selection):
         return positions.mask & ((positions.rank - centre).abs() <= self.half_width)
 
     def advance(self, state: Any, distribution: Distribution) -> Any:
-        return last_weights(distribution.marginals, state)
+        return last_distribution(distribution, state)

@@ -1,19 +1,27 @@
 """Structures: sets of sequences, trees and subsets, each by its log-partition."""
 
+from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
 from saccade.structures.base import FORBIDDEN, Potentials, Structure
 from saccade.structures.chains import Chains
 from saccade.structures.non_projective_trees import NonProjectiveTrees
 from saccade.structures.projective_trees import ProjectiveTrees
+from saccade.structures.segments import Segments
 from saccade.structures.semiring import Plus, log_plus, max_plus, sample_plus
+from saccade.structures.subsets import Subsets
 
 __all__ = [
     "FORBIDDEN",
+    "Alignments",
     "Chains",
+    "MonotonicAlignments",
     "NonProjectiveTrees",
     "Plus",
     "Potentials",
     "ProjectiveTrees",
+    "Segments",
+    "SteppedAlignments",
     "Structure",
+    "Subsets",
     "log_plus",
     "max_plus",
     "sample_plus",

@@ -16,6 +16,9 @@ FORBIDDEN = -1e30
 Potentials = tuple[Tensor, ...]
 """One potential for each part of a structure, in one tensor or several; leading axes are batch axes."""
 
+Direction = tuple[Tensor | None, ...]
+"""A change of the potentials; None for those that stay."""
+
 
 class Structure:
     r"""A set of structures, each made of parts; a structure's weight is the sum of its parts' potentials.
@@ -44,36 +47,28 @@ class Structure:
 
         The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero.
         """
-        if self.has_kernel and potentials[0].device.type == "cpu" and not exporting():
+        if exporting():
+            raise NotImplementedError(
+                f"{type(self).__name__} cannot be exported: its marginals are a gradient, which cannot be traced."
+            )
+        if self.has_kernel and potentials[0].device.type == "cpu":
             if torch.compiler.is_compiling():
                 return self.operator(potentials)
-            total, *marginals = _Inference.apply(self, *potentials)
+            total, *marginals = _Inference.apply(self, *potentials)  # type: ignore[no-untyped-call]
             return total, tuple(marginals)
-        if exporting():
-            return self._exported(potentials)
         differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in potentials)
         return self._gradient(potentials, log_plus, keep=differentiable)
 
-    def _exported(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """Through torch.func, whose gradients torch.export can trace."""
-
-        def counted(given: Potentials) -> tuple[Tensor, Tensor]:
-            total = self.log_partition(given)
-            return torch.where(possible(total), total, 0.0).sum(), total
-
-        gradient, total = torch.func.grad(counted, has_aux=True)(potentials)
-        return total, gradient
-
     has_kernel: bool = False
-    """Whether there is a faster way; then `kernel`, `kernel_derivative` and `operator` are written."""
+    """Whether there is a faster way; then `kernel` is written, and `operator` for compiled code."""
 
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
         raise NotImplementedError
 
-    def kernel_derivative(self, potentials: Potentials, direction: Potentials) -> Potentials | None:
-        """What the marginals change by when the potentials change along `direction`."""
-        raise NotImplementedError
+    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+        """What the marginals change by when the potentials change along `direction`; None as above."""
+        return None
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
         """`inference` as an operator that compiled code can call."""
@@ -84,21 +79,22 @@ class Structure:
         with torch.no_grad():
             return self.kernel(potentials) or self._gradient(potentials, log_plus)
 
-    def derivative(self, potentials: Potentials, direction: Potentials) -> Potentials:
+    def derivative(self, potentials: Potentials, direction: Direction) -> Potentials:
         """The Hessian of the log-partition times `direction`, without a graph."""
         with torch.no_grad():
             fast = self.kernel_derivative(potentials, direction)
         return fast or self.differentiable_derivative(potentials, None, direction)
 
     def differentiable_derivative(
-        self, potentials: Potentials, grad_total: Tensor | None, direction: Potentials
+        self, potentials: Potentials, grad_total: Tensor | None, direction: Direction
     ) -> Potentials:
         """The gradient through log-partition and marginals, with a graph where gradients are enabled."""
         keep = torch.is_grad_enabled()
         with torch.inference_mode(False), torch.enable_grad():
             given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in potentials)
             total, marginals = self._gradient(given, log_plus, keep=True)
-            outcome = torch.stack([(m * d).sum() for m, d in zip(marginals, direction, strict=True)]).sum()
+            moved = [(m * d).sum() for m, d in zip(marginals, direction, strict=True) if d is not None]
+            outcome = torch.stack([total.new_zeros(()), *moved]).sum()
             if grad_total is not None:
                 outcome = outcome + torch.where(possible(total), total * grad_total, 0.0).sum()
             if not outcome.requires_grad:
@@ -155,11 +151,12 @@ class _Inference(torch.autograd.Function):
     def forward(ctx: Any, structure: Structure, *potentials: Tensor) -> tuple[Tensor, ...]:
         total, marginals = structure.evaluate(potentials)
         ctx.structure = structure
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*potentials, *marginals)
         return total, *marginals
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         potentials, marginals = saved[: len(saved) // 2], saved[len(saved) // 2 :]
         if torch.is_grad_enabled():
@@ -168,12 +165,14 @@ class _Inference(torch.autograd.Function):
 
 
 def chain_rule(
-    structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor, ...]
+    structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor | None, ...]
 ) -> Potentials:
-    """The gradient of the potentials, given those of log-partition and marginals."""
-    through = structure.derivative(potentials, grads[1:])
-    batch_dims = grads[0].dim()
-    return tuple(
-        change + grads[0].reshape(*grads[0].shape, *(1,) * (m.dim() - batch_dims)) * m
-        for change, m in zip(through, marginals, strict=True)
-    )
+    """The gradient of the potentials, given those of log-partition and marginals, None for zero."""
+    through: Potentials | None = None
+    if any(g is not None for g in grads[1:]):
+        through = structure.derivative(potentials, grads[1:])
+    total = grads[0]
+    if total is None:
+        return through or tuple(torch.zeros_like(m) for m in marginals)
+    own = tuple(total.reshape(*total.shape, *(1,) * (m.dim() - total.dim())) * m for m in marginals)
+    return own if through is None else tuple(a + b for a, b in zip(own, through, strict=True))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels.structured import chain_derivative, chain_marginals
-from saccade.structures.base import FORBIDDEN, Potentials, Structure, chain_rule
+from saccade.structures.base import FORBIDDEN, Direction, Potentials, Structure, chain_rule
 from saccade.structures.semiring import Plus, log_plus
 
 
@@ -22,8 +22,8 @@ class Chains(Structure):
         one; its batch axes and its positions may be 1, for transitions that are shared.
 
     Args:
-        mask: bool (*batch, N), the positions that there are; the others are removed, so that the neighbours of one
-            that is missing are neighbours. Into a position i with a gap before it lead the transitions of (i - 1, i).
+        mask: bool (*batch, N), the positions that there are. The others are removed, and what stood beside them are
+            neighbours; into a position i with a gap before it lead the transitions of (i - 1, i).
     """
 
     event_dims = 2
@@ -55,11 +55,14 @@ class Chains(Structure):
         return plus(state, -1)
 
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        done = chain_marginals(*potentials, self.mask)
+        unary, transitions = potentials
+        done = chain_marginals(unary, transitions, self.mask)
         return None if done is None else (done[0], done[1:])
 
-    def kernel_derivative(self, potentials: Potentials, direction: Potentials) -> Potentials | None:
-        return chain_derivative(*potentials, self.mask, *direction)
+    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+        unary, transitions = potentials
+        along, turn = direction
+        return chain_derivative(unary, transitions, self.mask, along, turn)
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
         total, *marginals = chain_inference(*potentials, self.mask)

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.kernels.scan import linear_recurrence
+
 Plus = Callable[[Tensor, int], Tensor]
 """Joins the alternatives along an axis; weights are logarithms, so that what goes together is added."""
 
@@ -22,8 +24,42 @@ def max_plus(alternatives: Tensor, dim: int) -> Tensor:
 
 def sample_plus(alternatives: Tensor, dim: int) -> Tensor:
     """The total weight, with a draw in place of its gradient: the gradient of the result is an exact sample."""
-    total: Tensor = _SamplePlus.apply(alternatives, dim)
+    total: Tensor = _SamplePlus.apply(alternatives, dim)  # type: ignore[no-untyped-call]
     return total
+
+
+def cumulative(alternatives: Tensor, plus: Plus) -> Tensor:
+    """`plus` over the last axis up to each entry."""
+    if plus is log_plus:
+        return log_cumulative(alternatives)
+    size = alternatives.shape[-1]
+    allowed = torch.ones(size, size, dtype=torch.bool, device=alternatives.device).tril()
+    return plus(torch.where(allowed, alternatives.unsqueeze(-2), -1e30), -1)
+
+
+def log_cumulative(x: Tensor) -> Tensor:
+    """torch.logcumsumexp along the last axis, whose own gradient cannot be differentiated."""
+    total: Tensor = _LogCumulative.apply(x)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _LogCumulative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        total = torch.logcumsumexp(x, -1)
+        ctx.save_for_backward(x, total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        x, total = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            total = log_cumulative(x)
+        # What later entries send back, in units of exp(total): both exponents are zero or less.
+        decay = torch.nn.functional.pad((total[..., :-1] - total[..., 1:]).exp(), (0, 1))
+        later = linear_recurrence(decay.flip(-1), grads[0].flip(-1)).flip(-1)
+        gradient: Tensor = (x - total).exp() * later
+        return gradient
 
 
 class _SamplePlus(torch.autograd.Function):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels.structured import tree_derivative, tree_marginals
-from saccade.structures.base import Potentials, Structure, chain_rule
+from saccade.structures.base import Direction, Potentials, Structure, chain_rule
 
 
 class Trees(Structure):
@@ -34,7 +34,8 @@ class Trees(Structure):
         done = tree_marginals(potentials[0], self.present, self.projective, self.single_root)
         return None if done is None else (done[0], done[1:])
 
-    def kernel_derivative(self, potentials: Potentials, direction: Potentials) -> Potentials | None:
+    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+        assert direction[0] is not None  # there is but one
         done = tree_derivative(potentials[0], self.present, self.projective, self.single_root, direction[0])
         return None if done is None else (done,)
 
@@ -51,9 +52,7 @@ def _trees(present: Tensor | None, projective: bool, single_root: bool) -> Trees
 
 
 @torch.library.custom_op("saccade::tree_inference", mutates_args=())
-def tree_inference(
-    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool
-) -> tuple[Tensor, Tensor]:
+def tree_inference(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """`Trees.inference`, for compiled code."""
     total, (marginals,) = _trees(present, projective, single_root).evaluate((arcs,))
     return total, marginals

@@ -93,3 +93,11 @@ def test_heads_concatenate_the_picks_of_each():
 def test_k_must_be_positive(kind):
     with pytest.raises(ValueError, match="k must be 1 or more, got 0"):
         kind(k=0)
+
+
+def test_k_has_a_default():
+    values = torch.randn(2, 11, 3)
+    weights = torch.softmax(torch.randn(2, 5, 11), -1)
+    assert create("top_k_mean")(weights, values).shape == (2, 5, 3)
+    picks = create("concat_picks")
+    assert picks(weights, values).shape == (2, 5, picks.output_dim(3))

@@ -108,3 +108,12 @@ def test_draw_stays_the_same_and_joins(kind):
 def test_draw_is_the_mode_in_evaluation():
     distribution = Bernoulli(torch.rand(3, 5))
     assert torch.equal(distribution.draw, distribution.mode)
+
+
+@pytest.mark.parametrize("kind", [Bernoulli, Categorical])
+def test_samples_on_a_new_axis_also_if_there_are_none(kind):
+    distribution = kind(torch.full((2, 3, 5), 0.2))
+    assert distribution.sample().shape == (2, 3, 5)
+    for n in (0, 1, 7):
+        assert distribution.sample(n).shape == (n, 2, 3, 5)
+    assert kind(torch.zeros(0, 3, 5)).sample(7).shape == (7, 0, 3, 5)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.history import Coverage, LinguisticCoverage, NeuralCoverage
+from saccade.history import Coverage, LinguisticCoverage, LocalFertility, NeuralCoverage
 
 
 def steps(*shape):
@@ -70,3 +70,15 @@ def test_wrong_arguments():
         LinguisticCoverage(key_dim=3, max_fertility=0.0)
     with pytest.raises(ValueError, match="feature_dim must be 1 or more, got 0"):
         NeuralCoverage(query_dim=3, key_dim=3, feature_dim=0)
+
+
+@pytest.mark.parametrize("feature", [Coverage(), LocalFertility()])
+def test_sums_go_on_in_half_precision(feature):
+    kept = feature.prepare(torch.randn(3, 11, dtype=torch.bfloat16))
+    query = torch.randn(1, 13, dtype=torch.bfloat16)
+    state = feature.begin(query, kept)
+    for _ in range(2000):  # a sum in bfloat16 stays at 2
+        state = feature.advance(state, torch.full((1, 3), 2**-8, dtype=torch.bfloat16), query, kept)
+    seen = feature.features(state, query, kept)
+    assert seen.dtype == torch.bfloat16
+    torch.testing.assert_close(seen[1, feature.feature_dim // 2].float(), torch.tensor(2000 / 256), atol=0.05, rtol=0)

@@ -14,7 +14,7 @@ PATHS = ["native", "chunks"]
 def path(request, monkeypatch):
     if request.param == "chunks":
         monkeypatch.setenv("SACCADE_NATIVE", "0")
-        monkeypatch.setattr(additive, "CHUNK", 997)
+        monkeypatch.setattr(additive, "CHUNK", 29_989)
     return request.param
 
 
@@ -70,8 +70,9 @@ def test_float32_is_as_exact_as_the_equation_in_float32(path, scale, queries):
     ours = gradients(additive_scores, tensors, towards)
     theirs = gradients(additive_scores_reference, tensors, towards)
     right = gradients(additive_scores_reference, exact, towards.double())
-    for mine, plain, truth in zip(ours, theirs, right, strict=True):
-        allowed = 4 * (plain - truth).abs().max().item() + 2e-6 * truth.abs().max().item()
+    floor = 2e-7 * towards.abs().sum().item()  # of the vector's gradient, a sum over all pairs
+    for mine, plain, truth, lost in zip(ours, theirs, right, (0.0, 0.0, floor), strict=True):
+        allowed = 4 * (plain - truth).abs().max().item() + 2e-6 * truth.abs().max().item() + lost
         assert (mine - truth).abs().max().item() <= allowed
 
 

@@ -18,7 +18,7 @@ def is_optimal(row, fused, strength):
     """Whether the dual variable, the running sum of row - fused, is feasible and at its bound wherever x jumps."""
     dual = (row - fused).cumsum(0)[:-1]
     jump = fused.diff()
-    at_bound = torch.where(jump > 0, -strength, strength)
+    at_bound = -strength * jump.sign()
     return (
         bool((dual.abs() <= strength + 1e-9).all())
         and bool(((dual - at_bound).abs() < 1e-9)[jump.abs() > 1e-9].all())

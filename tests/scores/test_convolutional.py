@@ -95,3 +95,16 @@ def test_a_row_without_any_key_is_finite():
 def test_wrong_widths():
     with pytest.raises(ValueError, match=r"widths must be three numbers of 1 or more, got \(3, 0, 2\)"):
         make((3, 0, 2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_row_without_any_key_is_finite_in_half_precision(dtype):
+    score = ConvolutionalScore(query_dim=5, key_dim=KEY_DIM, hidden_dim=3, widths=(3, 5, 2)).to(dtype)
+    query = (100 * torch.randn(2, QUERIES, 5)).to(dtype).requires_grad_()
+    keys = torch.randn(2, 7, KEY_DIM).to(dtype)
+    prepared = score.prepare(keys, mask=torch.tensor([[True], [False]]))
+    scores = score.compare(query, prepared)
+    (grad,) = torch.autograd.grad(scores.float().sum(), query)
+    assert torch.isfinite(scores).all()
+    assert torch.isfinite(grad).all()
+    assert (scores[1] == score.conv_att.bias).all()

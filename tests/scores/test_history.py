@@ -373,3 +373,29 @@ def test_every_named_score_is_a_history_score():
         assert isinstance(score, HistoryScore)
         assert score.stateful
         assert not score.pairwise
+
+
+@every_score
+def test_the_state_of_another_batch_is_refused(name):
+    attention = Attention(score=make(name))
+    query, keys = random_inputs(queries=STEPS)
+    state = attention(query, keys).state
+    for other in (lambda x: x[:1].expand(5, -1, -1), lambda x: x[:1], lambda x: x[0]):
+        with pytest.raises(ValueError, match="pass the state of the reading before from the same memory"):
+            attention(other(query), other(keys), state=state)
+
+
+@every_score
+def test_rows_that_share_a_memory_have_states_of_their_own(name):
+    score = make(name)
+    query, keys = random_inputs(queries=2)
+    prepared = score.prepare(keys[:1])
+    weights = torch.softmax(score(query[:, :1], keys), -1)
+    state = score.advance(score.begin(query[:, :1], prepared), weights, query[:, :1], prepared)
+    shared = score.compare(query[:, 1:], prepared, state)
+    assert shared.shape == (BATCH, 1, KEYS)
+    own = score.prepare(keys[:1].expand_as(keys))
+    close(
+        shared,
+        score.compare(query[:, 1:], own, score.advance(score.begin(query[:, :1], own), weights, query[:, :1], own)),
+    )

@@ -17,7 +17,7 @@ ALPHAS = [1.0, 1.0001, 1.03, 1.25, 1.5, 1.75, 2.0, 2.5, 4.0]
 def test_equation(alpha, scale):
     """On the support p^(alpha - 1) / (alpha - 1) is a score less a constant; off it the score is below that."""
     scores = torch.randn(7, 131, dtype=torch.float64) * scale
-    weights = entmax(scores, torch.tensor(alpha, dtype=torch.float64))
+    weights = entmax(scores, alpha=torch.tensor(alpha, dtype=torch.float64))
     torch.testing.assert_close(weights.sum(-1), torch.ones(7, dtype=torch.float64))
     beta = alpha - 1
     for row, p in zip(scores, weights, strict=True):
@@ -32,8 +32,8 @@ def test_equation(alpha, scale):
 def test_known_alphas(alpha, special):
     scores = torch.randn(5, 11, dtype=torch.float64) * 2
     expected = special(scores, dim=-1)
-    torch.testing.assert_close(entmax(scores, alpha), expected)
-    torch.testing.assert_close(entmax(scores, torch.tensor(alpha)), expected)
+    torch.testing.assert_close(entmax(scores, alpha=alpha), expected)
+    torch.testing.assert_close(entmax(scores, alpha=torch.tensor(alpha)), expected)
 
 
 @pytest.mark.parametrize("alpha", [1.125, 1.25, 1.75, 2.5])
@@ -46,8 +46,8 @@ def test_parity_with_the_entmax_package(alpha, dim):
     shape = (7, 1) if dim == -1 else (1, 11)
     their_alpha = torch.full(shape, alpha, dtype=torch.float64, requires_grad=True)
     towards = torch.randn(7, 11, dtype=torch.float64)
-    torch.testing.assert_close(entmax(ours, our_alpha, dim=dim), peer(theirs, their_alpha, dim=dim))
-    entmax(ours, our_alpha, dim=dim).backward(towards)
+    torch.testing.assert_close(entmax(ours, alpha=our_alpha, dim=dim), peer(theirs, their_alpha, dim=dim))
+    entmax(ours, alpha=our_alpha, dim=dim).backward(towards)
     peer(theirs, their_alpha, dim=dim).backward(towards)
     torch.testing.assert_close(ours.grad, theirs.grad)
     torch.testing.assert_close(our_alpha.grad, their_alpha.grad.sum())
@@ -58,8 +58,8 @@ def test_gradcheck(masked):
     scores = torch.randn(5, 7, dtype=torch.float64, requires_grad=True)
     alpha = torch.tensor([[1.001], [1.2], [1.5], [1.9], [2.3]], dtype=torch.float64, requires_grad=True)
     mask = torch.rand(5, 7) > 0.3 if masked else None
-    assert gradcheck(lambda x, a: entmax(x, a, mask=mask), (scores, alpha))
-    assert gradgradcheck(lambda x, a: entmax(x, a, mask=mask), (scores, alpha))
+    assert gradcheck(lambda x, a: entmax(x, alpha=a, mask=mask), (scores, alpha))
+    assert gradgradcheck(lambda x, a: entmax(x, alpha=a, mask=mask), (scores, alpha))
 
 
 def test_gradient_of_alpha_at_softmax():
@@ -79,7 +79,7 @@ def test_extremes_and_empty_rows(dtype, alpha):
     scores = torch.tensor([[1e4, -1e4, 0.0], [1e4, 1e4, -1e4], [0.0, 1.0, 2.0]], dtype=dtype, requires_grad=True)
     power = torch.tensor(alpha, requires_grad=True)
     mask = torch.tensor([[True], [True], [False]])
-    weights = entmax(scores, power, mask=mask)
+    weights = entmax(scores, alpha=power, mask=mask)
     torch.testing.assert_close(weights, torch.tensor([[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]], dtype=dtype))
     weights.square().sum().backward()
     assert scores.grad.isfinite().all()
@@ -89,23 +89,23 @@ def test_extremes_and_empty_rows(dtype, alpha):
 
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3), (3, 1)])
 def test_small_axes(shape):
-    torch.testing.assert_close(entmax(torch.randn(shape), torch.tensor(1.3)), torch.ones(shape))
+    torch.testing.assert_close(entmax(torch.randn(shape), alpha=torch.tensor(1.3)), torch.ones(shape))
 
 
 def test_float32_alpha_from_one_to_two():
     scores = torch.randn(5, 1031)
     for alpha in (1.001, 1.2, 1.7, 2.0):
-        right = entmax(scores.double(), torch.tensor(alpha, dtype=torch.float64))
-        torch.testing.assert_close(entmax(scores, torch.tensor(alpha)).double(), right, rtol=1e-3, atol=2e-6)
+        right = entmax(scores.double(), alpha=torch.tensor(alpha, dtype=torch.float64))
+        torch.testing.assert_close(entmax(scores, alpha=torch.tensor(alpha)).double(), right, rtol=1e-3, atol=2e-6)
 
 
 def test_bad_alpha():
     with pytest.raises(ValueError, match=r"alpha must be 1 or more, got 0\.5"):
-        entmax(torch.randn(3), 0.5)
+        entmax(torch.randn(3), alpha=0.5)
     with pytest.raises(ValueError, match=r"alpha must be 1 or more, got 0\.5"):
-        entmax(torch.randn(3), torch.tensor(0.5))
+        entmax(torch.randn(3), alpha=torch.tensor(0.5))
     with pytest.raises(ValueError, match=r"alpha of shape \(3,\) does not broadcast"):
-        entmax(torch.randn(2, 3), torch.full((3,), 1.5))
+        entmax(torch.randn(2, 3), alpha=torch.full((3,), 1.5))
     with pytest.raises(ValueError, match="above 1"):
         Entmax(alpha=1.0)
     with pytest.raises(ValueError, match="num_heads"):
@@ -142,7 +142,9 @@ def test_one_alpha_for_each_head():
     scores = torch.randn(3, 2, 5, 7)
     weights = selection(scores).marginals
     torch.testing.assert_close(weights[:, 0], entmax15(scores[:, 0]), rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(weights[:, 1], entmax(scores[:, 1], selection.alpha[1].item()), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        weights[:, 1], entmax(scores[:, 1], alpha=selection.alpha[1].item()), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_fixed_alpha_has_no_parameters():

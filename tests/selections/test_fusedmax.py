@@ -16,24 +16,24 @@ from saccade.selections.sparsemax import sparsemax
     ],
 )
 def test_golden(scores, weights):
-    ours = fusedmax(torch.tensor(scores, dtype=torch.float64), 0.1)
+    ours = fusedmax(torch.tensor(scores, dtype=torch.float64), strength=0.1)
     torch.testing.assert_close(ours, torch.tensor(weights, dtype=torch.float64), rtol=0, atol=5e-6)
 
 
 def test_limits():
     scores = torch.randn(3, 11)
-    torch.testing.assert_close(fusedmax(scores, 0.0), sparsemax(scores))
-    torch.testing.assert_close(fusedmax(scores, 1e3), torch.full((3, 11), 1 / 11))
+    torch.testing.assert_close(fusedmax(scores, strength=0.0), sparsemax(scores))
+    torch.testing.assert_close(fusedmax(scores, strength=1e3), torch.full((3, 11), 1 / 11))
 
 
 def test_masked_keys_are_no_neighbours():
     scores, mask = torch.randn(3, 5, 17), torch.rand(3, 1, 17) > 0.4
     mask[1] = False
-    weights = fusedmax(torch.where(mask, scores, torch.nan), 0.3, mask=mask)
+    weights = fusedmax(torch.where(mask, scores, torch.nan), strength=0.3, mask=mask)
     assert weights[1].eq(0).all()
     for row, keep in ((0, mask[0, 0]), (2, mask[2, 0])):
         assert weights[row][:, ~keep].eq(0).all()
-        torch.testing.assert_close(weights[row][:, keep], fusedmax(scores[row][:, keep], 0.3))
+        torch.testing.assert_close(weights[row][:, keep], fusedmax(scores[row][:, keep], strength=0.3))
 
 
 def test_axes():
@@ -46,8 +46,8 @@ def test_axes():
 def test_gradcheck(masked):
     scores = torch.randn(3, 7, dtype=torch.float64, requires_grad=True)
     mask = torch.rand(3, 7) > 0.3 if masked else None
-    assert gradcheck(lambda x: fusedmax(x, 0.2, mask=mask), scores)
-    assert gradgradcheck(lambda x: fusedmax(x, 0.2, mask=mask), scores)
+    assert gradcheck(lambda x: fusedmax(x, strength=0.2, mask=mask), scores)
+    assert gradgradcheck(lambda x: fusedmax(x, strength=0.2, mask=mask), scores)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
@@ -61,7 +61,7 @@ def test_extremes(dtype):
 
 def test_bad_input():
     with pytest.raises(ValueError, match="strength must be 0 or more, got -1"):
-        fusedmax(torch.randn(3), -1.0)
+        fusedmax(torch.randn(3), strength=-1.0)
     with pytest.raises(ValueError, match="strength must be 0 or more, got -1"):
         Fusedmax(strength=-1.0)
     with pytest.raises(ValueError, match=r"finite .* \(1,\)"):
@@ -71,7 +71,7 @@ def test_bad_input():
 def test_selection_and_compiled():
     scores, mask = torch.randn(2, 3, 7), torch.rand(2, 3, 7) > 0.3
     selection = Fusedmax(strength=0.2)
-    expected = fusedmax(scores, 0.2, mask=mask)
+    expected = fusedmax(scores, strength=0.2, mask=mask)
     torch.testing.assert_close(selection(scores, mask).marginals, expected)
-    compiled = torch.compile(lambda x: fusedmax(x, 0.2, mask=mask), backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(lambda x: fusedmax(x, strength=0.2, mask=mask), backend="aot_eager", fullgraph=True)
     torch.testing.assert_close(compiled(scores), expected)

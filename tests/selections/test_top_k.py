@@ -36,3 +36,9 @@ def test_ties_keep_exactly_k():
 def test_k_is_checked():
     with pytest.raises(ValueError, match="k must be 1 or more, got 0"):
         TopK(k=0)
+
+
+def test_ties_go_to_the_earlier_key():
+    mask = torch.arange(101) > 1
+    weights = TopK(k=3)(torch.zeros(2, 101), mask.expand(2, 101)).marginals
+    assert (weights.nonzero()[:, 1] == torch.tensor([2, 3, 4, 2, 3, 4])).all()

@@ -1,6 +1,6 @@
 /* Additive scores v . tanh(q + k) and their gradients.
 
-   tanh(q + k) = 1 - 2 u, u = 1 / (1 + exp(2q) exp(2k)). The exponentials of queries and keys are taken once, so the
+   tanh(q + k) = 1 - 2 u, u = 1 / (1 + e), e = exp(2q) exp(2k). The exponentials of queries and keys are taken once, so the
    inner loop has no transcendental function. It needs |2q| and |2k| up to SATURATED, so that their product stays
    finite; blocks beyond that, and single queries, take exp(2(q + k)) of each pair ("directly") instead. */
 
@@ -14,13 +14,13 @@
 #undef within_range
 #undef copy_block
 #undef exponentiate
-#undef gate
+#undef odds
 #undef score_tile
 #undef score_block
 #define within_range NAME(within_range)
 #define copy_block NAME(copy_block)
 #define exponentiate NAME(exponentiate)
-#define gate NAME(gate)
+#define odds NAME(odds)
 #define score_tile NAME(score_tile)
 #define score_block NAME(score_block)
 
@@ -46,13 +46,13 @@ INLINE void exponentiate(REAL *to, const REAL *from, long size) {
     for (long h = 0; h < size; h += LANES) store(to + h, exponential(load(from + h) * 2));
 }
 
-/* u of a query and a key: given as exp(2q), exp(2k), or directly as q, k. */
-INLINE vec gate(vec query, vec key, int direct) {
-    if (!direct) return reciprocal(query * key + 1);
+/* exp(2(q + k)): of exp(2q) and exp(2k), or directly of q and k. */
+INLINE vec odds(vec query, vec key, int direct) {
+    if (!direct) return query * key;
     vec x = (query + key) * 2;
     x = choose(x > SATURATED, splat(SATURATED), x);
     x = choose(x < -SATURATED, splat(-SATURATED), x);
-    return reciprocal(exponential(x) + 1);
+    return exponential(x);
 }
 
 INLINE void score_tile(const REAL *query, const REAL *keys, const REAL *vector, long width, long rows, long columns,
@@ -62,7 +62,7 @@ INLINE void score_tile(const REAL *query, const REAL *keys, const REAL *vector, 
         vec weight = load(vector + h);
         for (long j = 0; j < columns; j++) {
             vec key = load(keys + j * width + h);
-            for (long i = 0; i < rows; i++) sums[i][j] += weight * gate(load(query + i * width + h), key, direct);
+            for (long i = 0; i < rows; i++) sums[i][j] += weight * reciprocal(odds(load(query + i * width + h), key, direct) + 1);
         }
     }
     for (long i = 0; i < rows; i++)
@@ -129,8 +129,9 @@ void NAME(additive_forward)(const REAL *query, const REAL *keys, const REAL *vec
     }
 }
 
-/* The gradients of query, keys and vector need 1 - tanh^2 of each pair and sum it over keys, over queries and over
-   both: each hidden unit by itself. So a block of work is a slice of hidden units of one batch row, and no two threads
+/* The gradients of query, keys and vector need tanh = e u - u and its slope 1 - tanh^2 = 4 e u u of each pair, a form
+   that is exact to the last digits however small the slope, and sum them over keys, over queries and over both: each
+   hidden unit by itself. So a block of work is a slice of hidden units of one batch row, and no two threads
    ever add to the same number. */
 
 #undef GRAD_QUERIES
@@ -160,12 +161,11 @@ INLINE void backward_tile(const REAL *query, const REAL *keys, const REAL *grad,
     for (long j = 0; j < columns; j++) {
         vec key = load(keys + j * SLICE), key_sum = load(grad_keys + j * SLICE);
         for (long i = 0; i < rows; i++) {
-            vec tanh = 1 - 2 * gate(q[i], key, direct);
-            vec slope = 1 - tanh * tanh;
+            vec e = odds(q[i], key, direct), u = reciprocal(e + 1), eu = e * u, slope = eu * u;
             REAL g = grad[i * grad_stride + j];
             sums[i] += g * slope;
             key_sum += g * slope;
-            vector_sum += g * tanh;
+            vector_sum += g * (eu - u);
         }
         store(grad_keys + j * SLICE, key_sum);
     }
@@ -214,10 +214,10 @@ static void backward_slice(const REAL *query, const REAL *keys, const REAL *vect
                 for (long h = 0; h < size; h++) grad_query[(i + r) * hidden + h] += query_sums[r * SLICE + h];
         }
         for (long c = 0; c < columns; c++)
-            for (long h = 0; h < size; h++) grad_keys[(j + c) * hidden + h] = key_sums[c * SLICE + h] * vector[h];
+            for (long h = 0; h < size; h++) grad_keys[(j + c) * hidden + h] = key_sums[c * SLICE + h] * 4 * vector[h];
     }
     for (long i = 0; i < queries; i++)
-        for (long h = 0; h < size; h++) grad_query[i * hidden + h] *= vector[h];
+        for (long h = 0; h < size; h++) grad_query[i * hidden + h] *= 4 * vector[h];
     memcpy(grad_vector, vector_sums, size * sizeof(REAL));
 }
 
@@ -231,16 +231,16 @@ static void backward_streaming(const REAL *query, const REAL *keys, const REAL *
         long width = (size + LANES - 1) / LANES * LANES, whole = size / LANES * LANES;
         copy_block(q, width, query + h, 0, 1, size);
         copy_block(v, width, vector + h, 0, 1, size);
+        for (long c = 0; c < size; c++) v[c] *= 4;
         for (long j = 0; j < key_count; j++) {
             const REAL *k = keys + j * hidden + h;
             REAL *gk = grad_keys + j * hidden + h, g = grad[j];
             for (long c = 0; c < width; c += LANES) {
                 if (c == whole) copy_block(tail, LANES, k + c, 0, 1, size - c);
                 vec key = c == whole ? load(tail) : load(k + c);
-                vec tanh = 1 - 2 * gate(load(q + c), key, 1);
-                vec slope = g * (1 - tanh * tanh);
+                vec e = odds(load(q + c), key, 1), u = reciprocal(e + 1), eu = e * u, slope = g * eu * u;
                 store(query_sums + c, load(query_sums + c) + slope);
-                store(vector_sums + c, load(vector_sums + c) + g * tanh);
+                store(vector_sums + c, load(vector_sums + c) + g * (eu - u));
                 slope *= load(v + c);
                 if (c == whole) {
                     store(tail, slope);

@@ -42,10 +42,23 @@ INLINE void add_scaled(double *to, const double *from, double factor, long size)
     for (long i = 0; i < size; i++) to[i] += factor * from[i];
 }
 
+/* to[c] = the sum over y of weights[y] table[y][c], and its change where there is `dto`; `dtable` may be NULL. */
+INLINE void combine(double *restrict to, double *restrict dto, const double *table, const double *dtable,
+                    const double *weights, const double *dweights, long states) {
+    for (long c = 0; c < states; c++) to[c] = weights[0] * table[c];
+    for (long y = 1; y < states; y++) add_scaled(to, table + y * states, weights[y], states);
+    if (!dto) return;
+    for (long c = 0; c < states; c++) dto[c] = dweights[0] * table[c];
+    for (long y = 1; y < states; y++) add_scaled(dto, table + y * states, dweights[y], states);
+    if (dtable)
+        for (long y = 0; y < states; y++) add_scaled(dto, dtable + y * states, weights[y], states);
+}
+
 /* Rows first..last-1 of unary (rows, length, states), transitions (rows or 1, length - 1 or 1, states, states; strides
    of 0 for 1) and mask (rows, length). Writes the log-partition (rows), the marginals of states, and those of
    transitions (rows, length - 1 or 1, states, states), summed over positions if they are shared. With directions for
-   unary and transitions (not NULL), the marginals' derivatives along them take their place.
+   unary and transitions (not NULL; `turn` may be, for transitions that stay), the marginals' derivatives along them
+   take their place.
    Returns 0; 1 if transitions are too far apart; -1 if there is no memory. */
 static int chain_run(const double *unary, const double *transitions, const uint8_t *mask, const double *direction,
                      const double *turn, double *log_partition, double *marginals, double *edges, long length,
@@ -67,13 +80,12 @@ static int chain_run(const double *unary, const double *transitions, const uint8
     double *turned = TAKE(square), *turned_back = TAKE(square); /* move times its direction, and the transpose */
     double *pairs = TAKE(square), *dpairs = TAKE(square);
     double *beta = TAKE(states), *dbeta = TAKE(states), *ahead = TAKE(states), *dahead = TAKE(states);
-    double *arriving = TAKE(states), *darriving = TAKE(states);
 #undef TAKE
     int problem = 0, dual = direction != NULL;
     for (long row = first; row < last && !problem; row++) {
         const double *u = unary + row * length * states, *t = transitions + row * row_stride;
         const double *du = dual ? direction + row * length * states : NULL;
-        const double *dt = dual ? turn + row * positions * square : NULL;
+        const double *dt = turn ? turn + row * positions * square : NULL;
         double *out = marginals + row * length * states, *out_edges = edges + row * positions * square;
         memset(out, 0, length * states * sizeof(double));
         memset(out_edges, 0, positions * square * sizeof(double));
@@ -85,30 +97,28 @@ static int chain_run(const double *unary, const double *transitions, const uint8
         double log_total = 0;
         int none = 0;
         for (long i = 0; i < count; i++) {
+            const double *here = u + it.places[i] * states;
+            double top = maximum(here, states);
+            none |= top < FORBIDDEN / 10;
+            log_total += top;
+            for (long c = 0; c < states; c++) it.emission[i * states + c] = here[c] - top;
+        }
+        exponentials(it.emission, it.emission, 0, count * states);
+        for (long i = 0; i < count; i++) {
             long place = it.places[i];
             double *here = it.forward + i * states, *dhere = dforward + i * states, *e = it.emission + i * states;
-            double top = maximum(u + place * states, states);
-            none |= top < FORBIDDEN / 10;
-            exponentials(e, u + place * states, top, states);
-            log_total += top;
             if (i == 0) {
-                for (long c = 0; c < states; c++) here[c] = 1;
-                if (dual) memset(dhere, 0, states * sizeof(double));
+                for (long c = 0; c < states; c++) {
+                    here[c] = 1;
+                    dhere[c] = 0;
+                }
             } else {
                 log_total += chain_move(&it, t, stride, place, i == 1);
-                memset(here, 0, states * sizeof(double));
-                for (long y = 0; y < states; y++)
-                    add_scaled(here, it.move + y * states, it.forward[(i - 1) * states + y], states);
-                if (dual) {
+                if (dt && (stride || i == 1)) {
                     const double *turns = dt + (stride ? (place - 1) * square : 0);
-                    if (stride || i == 1)
-                        for (long k = 0; k < square; k++) turned[k] = it.move[k] * turns[k];
-                    memset(dhere, 0, states * sizeof(double));
-                    for (long y = 0; y < states; y++) {
-                        add_scaled(dhere, it.move + y * states, dforward[(i - 1) * states + y], states);
-                        add_scaled(dhere, turned + y * states, it.forward[(i - 1) * states + y], states);
-                    }
+                    for (long k = 0; k < square; k++) turned[k] = it.move[k] * turns[k];
                 }
+                combine(here, dual ? dhere : NULL, it.move, dt ? turned : NULL, here - states, dhere - states, states);
             }
             double sum = 0, dsum = 0;
             for (long c = 0; c < states; c++) {
@@ -150,31 +160,21 @@ static int chain_run(const double *unary, const double *transitions, const uint8
                 if (dual) dahead[c] = e[c] * scale * (dbeta[c] + beta[c] * (du[place * states + c] - change));
             }
             chain_move(&it, t, stride, place, 0);
-            if (stride && dual)
+            if (dt && stride)
                 for (long k = 0; k < square; k++) turned[k] = it.move[k] * dt[(place - 1) * square + k];
-            if (dual && (stride || i == count - 1)) chain_transpose(turned, turned_back, states);
+            if (dt && (stride || i == count - 1)) chain_transpose(turned, turned_back, states);
             for (long y = 0; y < states; y++) {
-                add_scaled(pairs + y * states, ahead, before[y], states);
-                if (dual) {
-                    add_scaled(dpairs + y * states, ahead, dbefore[y], states);
-                    add_scaled(dpairs + y * states, dahead, before[y], states);
-                }
+                double from = before[y], dfrom = dbefore[y];
+                double *to_pairs = pairs + y * states, *to_dpairs = dpairs + y * states;
+                add_scaled(to_pairs, ahead, from, states);
+                if (dual)
+                    for (long c = 0; c < states; c++) to_dpairs[c] += dfrom * ahead[c] + from * dahead[c];
             }
-            memset(arriving, 0, states * sizeof(double));
-            memset(darriving, 0, states * sizeof(double));
-            for (long c = 0; c < states; c++) {
-                add_scaled(arriving, it.moved + c * states, ahead[c], states);
-                if (dual) {
-                    add_scaled(darriving, it.moved + c * states, dahead[c], states);
-                    add_scaled(darriving, turned_back + c * states, ahead[c], states);
-                }
-            }
-            memcpy(beta, arriving, states * sizeof(double));
-            memcpy(dbeta, darriving, states * sizeof(double));
+            combine(beta, dual ? dbeta : NULL, it.moved, dt ? turned_back : NULL, ahead, dahead, states);
             if (stride || i == 1) {
                 double *pair = out_edges + (stride ? (place - 1) * square : 0);
                 for (long k = 0; k < square; k++)
-                    pair[k] = dual ? it.move[k] * dpairs[k] + turned[k] * pairs[k] : it.move[k] * pairs[k];
+                    pair[k] = it.move[k] * (dual ? dpairs[k] : pairs[k]) + (dt ? turned[k] * pairs[k] : 0);
                 memset(pairs, 0, square * sizeof(double));
                 memset(dpairs, 0, square * sizeof(double));
             }

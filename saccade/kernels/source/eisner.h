@@ -134,14 +134,20 @@ static long compress(const double *table, const uint8_t *present, double *to, lo
     long count = 0;
     for (long i = 0; i < n; i++)
         if (!present || present[i]) places[count++] = i;
-    if (table)
+    if (count == n)
+        memcpy(to, table, n * n * sizeof(double));
+    else
         for (long d = 0; d < count; d++)
             for (long h = 0; h < count; h++) to[d * count + h] = table[places[d] * n + places[h]];
     return count;
 }
 
+/* The way back, into a table of zeros. */
 static void expand(const double *from, double *table, const long *places, long count, long n) {
-    memset(table, 0, n * n * sizeof(double));
+    if (count == n) {
+        memcpy(table, from, n * n * sizeof(double));
+        return;
+    }
     for (long d = 0; d < count; d++)
         for (long h = 0; h < count; h++) table[places[d] * n + places[h]] = from[d * count + h];
 }

@@ -52,3 +52,4 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "chain.h"
 #include "eisner.h"
 #include "matrix_tree.h"
+#include "monotonic.h"

@@ -209,7 +209,8 @@ INLINE void gradient_rows(const REAL *weights, const REAL *grad, REAL *out, long
     }
 }
 
-/* Rows first..last-1. Returns 0, or 1 if a score that may be attended is not finite. `mask` may be NULL. */
+/* Rows first..last-1. Returns 0, 1 if a score that may be attended is not finite, -1 if there is no memory. `mask` may
+   be NULL. */
 int NAME(sparsemax_forward)(const REAL *scores, const uint8_t *mask, REAL *out, long size, long first, long last) {
     return normalise_rows(scores, mask, out, size, first, last, 0);
 }

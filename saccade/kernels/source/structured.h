@@ -22,14 +22,26 @@ static void exponentials(double *to, const double *from, double shift, long size
 
 static double maximum(const double *x, long size) {
     double best = FORBIDDEN;
-    for (long i = 0; i < size; i++) best = x[i] > best ? x[i] : best;
+    long i = 0;
+    if (size >= LANES) {
+        vec top = splat(FORBIDDEN);
+        for (; i + LANES <= size; i += LANES) top = larger(load(x + i), top);
+        best = largest(top);
+    }
+    for (; i < size; i++) best = x[i] > best ? x[i] : best;
     return best;
 }
 
 static double minimum(const double *x, long size) {
-    double best = x[0];
-    for (long i = 1; i < size; i++) best = x[i] < best ? x[i] : best;
-    return best;
+    double best = -x[0];
+    long i = 0;
+    if (size >= LANES) {
+        vec top = splat(best);
+        for (; i + LANES <= size; i += LANES) top = larger(-load(x + i), top);
+        best = largest(top);
+    }
+    for (; i < size; i++) best = -x[i] > best ? -x[i] : best;
+    return -best;
 }
 
 /* The log of the sum over i of exp(a[i] + b[i]). */

@@ -1,0 +1,138 @@
+"""What a row of the table is, and how it is measured.
+
+Times move by tens of per cent from minute to minute, so ours and the peer's are taken in turn, in the same process, and
+the row is the ratio of their medians. Memory is measured in a fresh process for each side: what a call
+adds to the peak once a first call has warmed up the libraries.
+"""
+
+import importlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+Build = Callable[[], tuple[Callable[[], object], Callable[[], object]]]
+"""Makes the inputs and returns (ours, peer), to be called without arguments; ImportError if the peer is missing."""
+
+MIN_SECONDS = 0.02
+"""Calls are timed in groups that take at least this long."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What one side took and what the other did, in `unit`, and how many times better ours is."""
+
+    ratio: float
+    ours: float
+    peer: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How many times faster ours is.
+
+    Args:
+        what, against: the two columns of the table.
+        build: see `Build`.
+        must, aim: the ratios to reach, if any.
+    """
+
+    what: str
+    against: str
+    build: Build
+    must: float | None = None
+    aim: float | None = None
+
+    def measure(self, repeats: int) -> Measurement:
+        sides = self.build()
+        groups = [_group_size(side) for side in sides]
+        seconds: tuple[list[float], list[float]] = ([], [])
+        for _ in range(repeats):
+            for side, group, taken in zip(sides, groups, seconds, strict=True):
+                taken.append(_seconds(side, group))
+        ours, peer = (statistics.median(taken) for taken in seconds)
+        return Measurement(peer / ours, ours * 1e3, peer * 1e3, "ms")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How many times less memory ours adds to the peak.
+
+    Args:
+        what, against: the two columns of the table.
+        build: see `Build`; a function of a module in this package, as another process has to find it.
+        must, aim: the ratios to reach, if any.
+    """
+
+    what: str
+    against: str
+    build: Build
+    must: float | None = None
+    aim: float | None = None
+
+    def measure(self, repeats: int) -> Measurement:
+        ours, peer = (extra_megabytes(self.build, side) for side in (0, 1))
+        return Measurement(peer / ours, ours, peer, "MB")
+
+
+def extra_megabytes(build: Build, side: int) -> float:
+    """What a call of one side adds to the peak memory of a fresh process."""
+    place = f"{build.__module__}:{build.__qualname__}"
+    command = [sys.executable, "-m", "benchmarks.harness", place, str(side)]
+    # Freed blocks go back to the system at once: otherwise the allocator's reserves are counted, which vary.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return float(done.stdout.split()[-1])
+
+
+def _seconds(function: Callable[[], object], calls: int) -> float:
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return (time.perf_counter() - start) / calls
+
+
+def _group_size(function: Callable[[], object]) -> int:
+    """Warms up, and says how many calls take MIN_SECONDS."""
+    function()
+    return max(1, round(MIN_SECONDS / min(_seconds(function, 1) for _ in range(3))))
+
+
+def forward_backward(
+    function: Callable[..., torch.Tensor], *inputs: torch.Tensor, parameters: list[torch.Tensor] | None = None
+) -> Callable[[], None]:
+    """A call of `function(*inputs)` and of its gradients towards a fixed direction."""
+    wanted = [tensor for tensor in (*inputs, *(parameters or [])) if tensor.requires_grad]
+    with torch.no_grad():
+        direction = torch.randn_like(function(*inputs))
+
+    def run() -> None:
+        torch.autograd.grad(function(*inputs), wanted, direction)
+
+    return run
+
+
+def _peak_kilobytes() -> int:
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
+
+
+def _measure_here(place: str, side: int) -> float:
+    module, name = place.split(":")
+    function = getattr(importlib.import_module(module), name)()[side]
+    function()
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from what is in use now
+    before = _peak_kilobytes()
+    function()
+    return max(_peak_kilobytes() - before, 1) / 1024
+
+
+if __name__ == "__main__":
+    print(_measure_here(sys.argv[1], int(sys.argv[2])))

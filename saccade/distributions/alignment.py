@@ -1,0 +1,154 @@
+"""Which source position each target word came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saccade.distributions.structured import Structured
+from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
+from saccade.structures.base import FORBIDDEN
+from saccade.structures.semiring import log_cumulative
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment(Structured):
+    """The posterior over alignments of a target to its source, with z (*batch, targets, sources).
+
+    The log-partition is the log-likelihood of the target, all alignments summed; the marginals are the posterior
+    alignment. Emissions are the log-probabilities of the words that were written, `words` (*batch, targets, sources):
+    log p(y_t | a_t = s), gathered before they come here, so that no vocabulary axis is kept. Masks are bool and leave
+    out sources and targets at the end. In Wu and Cotterell's terms `hard` is 0-HARD, `hard_monotonic` 0-MONO and
+    `stepwise_monotonic` 1-MONO.
+    """
+
+    joint: bool = True
+
+    @property
+    def log_likelihood(self) -> Tensor:
+        """(*batch,): log p(y), -inf where no alignment is possible."""
+        return self.log_partition
+
+    @classmethod
+    def hard(
+        cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
+    ) -> Alignment:
+        r"""Every step attends one source by itself: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
+        dtype = words.dtype
+        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
+        prior = torch.where(sources, torch.log_softmax(scores, -1), FORBIDDEN)
+        return cls(Alignments(targets), (_unary(words, prior),), dtype=dtype)
+
+    @classmethod
+    def hard_monotonic(
+        cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
+    ) -> Alignment:
+        r"""The same without going back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
+        dtype = words.dtype
+        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
+        # The weight of going from k to s at step t is scores_t(s) less the total of all that may follow k at step t.
+        following = log_cumulative(scores.flip(-1)).flip(-1)
+        leaving = _next_step(-following, targets)
+        first = torch.zeros_like(following) if not following.numel() else _first_step(-following[..., :1])
+        unary = _unary(words, torch.where(sources, scores, FORBIDDEN)) + leaving + first
+        return cls(MonotonicAlignments(targets), (unary,), dtype=dtype)
+
+    @classmethod
+    def stepwise_monotonic(
+        cls, words: Tensor, moves: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
+    ) -> Alignment:
+        r"""Step t moves on by m positions: p(a_t = k + m | a_{t-1} = k) = softmax(moves_{tk})_m, m = 0..W - 1.
+
+        `moves` (*batch, targets, sources, W) depend on the position before. Moves past the last source are left out and
+        the others renormalised; the first step moves on from the first source.
+        """
+        if moves.dim() != words.dim() + 1 or moves.shape[:-1] != words.shape:
+            raise ValueError(
+                f"moves must be (*batch, targets, sources, W), got {tuple(moves.shape)} for words {tuple(words.shape)}."
+            )
+        dtype = words.dtype
+        words, _, sources, targets = _prepare(words, words, source_mask, target_mask)
+        size, width = moves.shape[-2:]
+        target = torch.arange(size, device=moves.device).unsqueeze(-1) + torch.arange(width, device=moves.device)
+        inside = F.pad(sources, (0, width)).unsqueeze(-2).expand(*sources.shape[:-1], size, size + width)
+        inside = inside.gather(-1, target.expand(*inside.shape[:-1], width))
+        allowed = torch.where(inside, moves.to(torch.float64), FORBIDDEN)
+        steps = torch.where(inside, torch.log_softmax(allowed, -1), FORBIDDEN)
+        unary = torch.where(sources, words, FORBIDDEN)
+        return cls(SteppedAlignments(targets), (unary, steps), dtype=dtype)
+
+    @classmethod
+    def segment_to_segment(
+        cls,
+        words: Tensor,
+        scores: Tensor,
+        *,
+        source_mask: Tensor | None = None,
+        target_mask: Tensor | None = None,
+        to_the_end: bool = False,
+    ) -> Alignment:
+        r"""At each source the step emits with probability \sigma(scores), or shifts to the next one.
+
+        p(a_t = s | a_{t-1} = k) = \sigma(scores_{ts}) \prod_{k \le l < s} \sigma(-scores_{tl}). With `to_the_end` the
+        last word must come from the last source.
+        """
+        dtype = words.dtype
+        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask, mask_scores=False)
+        # The weight of shifting from k to s is what all shifts before s weigh, less what all before k do.
+        shifts = F.pad(torch.where(sources, F.logsigmoid(-scores), 0.0).cumsum(-1), (1, 0))[..., :-1]
+        emit = torch.where(sources, F.logsigmoid(scores), FORBIDDEN)
+        unary = _unary(words, emit) + shifts + _next_step(-shifts, targets)
+        last = None
+        if to_the_end:
+            last = (sources[..., 0, :].sum(-1) - 1).clamp(min=0) if scores.shape[-2] else None
+        return cls(MonotonicAlignments(targets, last), (unary,), dtype=dtype)
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        if not isinstance(self.structure, SteppedAlignments):
+            return super().log_prob(z)
+        raise NotImplementedError("the moves are not known from z alone: use the other alignments' log_prob.")
+
+
+def _prepare(
+    words: Tensor,
+    scores: Tensor,
+    source_mask: Tensor | None,
+    target_mask: Tensor | None,
+    mask_scores: bool = True,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Both in float64, and the masks in full: sources (*batch, targets, sources), targets (*batch, targets)."""
+    if words.dim() < 2 or words.shape != scores.shape:
+        raise ValueError(
+            f"words and scores must both be (*batch, targets, sources), got {tuple(words.shape)} and "
+            f"{tuple(scores.shape)}."
+        )
+    batch, targets, sources = words.shape[:-2], words.shape[-2], words.shape[-1]
+    allowed = torch.ones(words.shape, dtype=torch.bool, device=words.device)
+    if source_mask is not None:
+        allowed = source_mask.expand(*batch, sources).unsqueeze(-2).expand(words.shape)
+    steps = None if target_mask is None else target_mask.expand(*batch, targets)
+    scores = scores.to(torch.float64)
+    if mask_scores:
+        scores = torch.where(allowed, scores, FORBIDDEN)
+    return torch.where(allowed, words, 0.0).to(torch.float64).clamp(min=FORBIDDEN), scores, allowed, steps
+
+
+def _unary(words: Tensor, prior: Tensor) -> Tensor:
+    return (words + prior).clamp(min=FORBIDDEN)
+
+
+def _next_step(leaving: Tensor, steps: Tensor | None) -> Tensor:
+    """What it costs to leave each source at the step after; nothing after the last step."""
+    after = F.pad(leaving, (0, 0, 0, 1))[..., 1:, :]
+    if steps is not None:
+        after = torch.where(F.pad(steps, (0, 1))[..., 1:, None], after, 0.0)
+    return torch.where(after.abs() < -FORBIDDEN / 10, after, 0.0)
+
+
+def _first_step(leaving: Tensor) -> Tensor:
+    """The same for the first step, which leaves the first source: (*batch, targets, 1), zero at the others."""
+    first = torch.arange(leaving.shape[-2], device=leaving.device).unsqueeze(-1) == 0
+    return torch.where(first & (leaving.abs() < -FORBIDDEN / 10), leaving, 0.0)

@@ -1,0 +1,51 @@
+"""Semi-Markov selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.distributions import Distribution
+from saccade.distributions.segments import SegmentSet
+from saccade.selections.base import Selection, selections
+
+if TYPE_CHECKING:
+    from saccade.aggregations.base import Aggregation
+
+
+@selections.register("semi_markov")
+class SemiMarkov(Selection):
+    r"""Picks segments of at most L keys, whose length matters, with a key between one and the next.
+
+    .. math:: p(z) \propto \exp \sum_{\text{segments } i..i+l-1} \Big(d_l + \sum_{j=i}^{i+l-1} s_j\Big), \qquad l \le L
+
+    d_l is learned. The weights are p(z_j = 1), that j is in a segment; the default aggregation is the mean under them.
+    Masked keys are removed: their neighbours become neighbours.
+
+    Shapes:
+        scores (*batch, queries, keys), mask of the same shape -> a `SegmentSet`, one for each query.
+
+    Reference:
+        Sarawagi and Cohen (2004), "Semi-Markov Conditional Random Fields for Information Extraction".
+
+    Args:
+        longest: L, the length of the longest segment.
+        learn_durations: whether d is a parameter; it begins at zero.
+    """
+
+    def __init__(self, *, longest: int, learn_durations: bool = True) -> None:
+        super().__init__()
+        if longest < 1:
+            raise ValueError(f"longest must be 1 or more, got {longest}.")
+        self.longest = longest
+        self.durations = nn.Parameter(torch.zeros(longest), requires_grad=learn_durations)
+
+    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
+        return SegmentSet.of(scores, self.durations, mask, training=self.training)
+
+    def default_aggregation(self) -> Aggregation:
+        from saccade.aggregations import RenormalizedMean
+
+        return RenormalizedMean()

@@ -1,0 +1,93 @@
+"""Sequences of source positions, one for each target step."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from saccade.kernels.structured import monotonic_marginals
+from saccade.structures.base import FORBIDDEN, Potentials, Structure
+from saccade.structures.semiring import Plus, cumulative, log_plus
+
+
+class Alignments(Structure):
+    r"""A source position for each of T steps, each by itself.
+
+    .. math:: \langle \theta, z \rangle = \sum_t \theta_t(a_t)
+
+    Shapes:
+        potentials: one tensor (*batch, T, S).
+
+    Args:
+        steps: bool (*batch, T), the steps that there are; None for all of them.
+    """
+
+    event_dims = 2
+
+    def __init__(self, steps: Tensor | None = None) -> None:
+        self.steps = steps
+
+    def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
+        state = self._start(potentials[0])
+        for t in range(potentials[0].shape[-2]):
+            after = self._step(state, potentials, t, plus)
+            state = after if self.steps is None else torch.where(self.steps[..., t, None], after, state)
+        return self._end(state, plus)
+
+    def _start(self, unary: Tensor) -> Tensor:
+        """(*batch, S): the weight of having arrived at each source position before the first step: at the first."""
+        first = torch.arange(unary.shape[-1], device=unary.device) == 0
+        return torch.where(first, 0.0, FORBIDDEN).to(unary).expand(*unary.shape[:-2], unary.shape[-1])
+
+    def _step(self, state: Tensor, potentials: Potentials, t: int, plus: Plus) -> Tensor:
+        return potentials[0][..., t, :] + plus(state, -1).unsqueeze(-1)
+
+    def _end(self, state: Tensor, plus: Plus) -> Tensor:
+        return plus(state, -1) if state.shape[-1] else state.sum(-1)
+
+
+class MonotonicAlignments(Alignments):
+    r"""The same, where a step may not go back: a_{t-1} <= a_t.
+
+    Args:
+        last: (*batch,), the source position that the last step must have; None for any.
+    """
+
+    def __init__(self, steps: Tensor | None = None, last: Tensor | None = None) -> None:
+        super().__init__(steps)
+        self.last = last
+
+    has_kernel = True
+
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
+        unary = potentials[0]
+        done = monotonic_marginals(unary, self.steps, self.last) if unary.shape[-1] else None
+        return None if done is None else (done[0], done[1:])
+
+    def _step(self, state: Tensor, potentials: Potentials, t: int, plus: Plus) -> Tensor:
+        return potentials[0][..., t, :] + cumulative(state, plus)
+
+    def _end(self, state: Tensor, plus: Plus) -> Tensor:
+        if self.last is None or not state.shape[-1]:
+            return super()._end(state, plus)
+        return state.gather(-1, self.last.expand(state.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+
+
+class SteppedAlignments(Alignments):
+    r"""The same, where step t goes on from k by m = 0..W - 1 positions, which has a weight of its own.
+
+    .. math:: \langle \theta, z \rangle = \sum_t \theta_t(a_t) + \mu_t(a_{t-1}, a_t - a_{t-1})
+
+    Shapes:
+        potentials: (*batch, T, S), and moves (*batch, T, S, W).
+    """
+
+    def _step(self, state: Tensor, potentials: Potentials, t: int, plus: Plus) -> Tensor:
+        unary, moves = potentials
+        leaving = state.unsqueeze(-1) + moves[..., t, :, :]
+        size = unary.shape[-1]
+        arriving = [
+            torch.nn.functional.pad(leaving[..., : max(size - m, 0), m], (min(m, size), 0), value=FORBIDDEN)
+            for m in range(moves.shape[-1])
+        ]
+        return unary[..., t, :] + plus(torch.stack(arriving, dim=-1), -1)

@@ -1,0 +1,141 @@
+"""The generated reference, and the site that is built from it."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("latex2mathml")
+pytest.importorskip("mkdocs")
+
+import docstrings
+import equations
+import pages
+from saccade.scores import AdditiveScore
+from saccade.selections import Sparsemax
+from tests.docs.code_blocks import ROOT
+
+MEMBERS = [(kind, name, member) for kind, (registry, _) in pages.KINDS.items() for name, member in registry.items()]
+
+# Operations that everybody uses and no paper introduced.
+NO_PAPER = {
+    ("scores", "sum"),
+    ("aggregations", "concat_picks"),
+    ("aggregations", "max_pool"),
+    ("aggregations", "sum"),
+    ("aggregations", "top_k_mean"),
+}
+
+
+@pytest.mark.parametrize(("kind", "name", "member"), MEMBERS, ids=[f"{kind}-{name}" for kind, name, _ in MEMBERS])
+def test_member_has_sentence_equation_shapes_and_reference(kind, name, member) -> None:
+    parsed = docstrings.parse(member)
+    assert parsed.summary.endswith(".")
+    assert parsed.equations
+    assert all(equation.strip() for equation in parsed.equations)
+    assert parsed.sections.get("Shapes")
+    assert bool(parsed.sections.get("Reference")) != ((kind, name) in NO_PAPER)
+    page = next(page for page in pages.members()[kind] if page.path == f"{kind}/{name}.md")
+    assert "<math" in page.text
+    assert "## Shapes" in page.text
+    assert ("## Reference" in page.text) != ((kind, name) in NO_PAPER)
+
+
+def test_no_page_shows_raw_latex() -> None:
+    written = [*pages.heart(), *pages.modules(), *(page for listed in pages.members().values() for page in listed)]
+    for page in written:
+        prose = re.sub(r"```.*?```|`[^`]*`", "", page.text, flags=re.DOTALL).replace(r"\*", "").replace(r"\|", "")
+        assert "\\" not in prose, page.path
+
+
+def test_signature_of_a_constructor_without_arguments() -> None:
+    assert pages.signature(Sparsemax) == "Sparsemax()"
+    assert pages.signature(AdditiveScore).startswith("AdditiveScore(query_dim: int, key_dim: int")
+
+
+def test_unknown_latex_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\\nosuchcommand"):
+        equations.math(r"a = \nosuchcommand b")
+
+
+def test_equation_is_typeset() -> None:
+    mathml = equations.math(r"\log x + \operatorname{softmax}(s)_j + |y|^\top + \text{a\_b}", display="block")
+    assert '<mi>log</mi><mspace width="0.1667em" /><mi>x</mi>' in mathml
+    assert "<mi>softmax</mi><mo" in mathml
+    assert 'lspace="0"' in mathml
+    assert "<mi>\u22a4</mi>" in mathml
+    assert "a_b" in mathml
+    assert "\\" not in mathml
+
+
+def test_docstring_in_parts() -> None:
+    def example() -> None:
+        r"""Does this.
+
+        .. math:: a = b,
+            \qquad c = d
+
+        Here q_i is the (*batch, keys) of `x_1 * y`.
+
+        Args:
+            first: one,
+                on two lines.
+            second, third: two.
+
+        Reference:
+            Someone (2015), arXiv:1409.0473.
+        """
+
+    parsed = docstrings.parse(example)
+    assert parsed.summary == "Does this."
+    assert parsed.equations == [r"a = b, \qquad c = d"]
+    text = docstrings.render(parsed)
+    assert "<mi>q</mi><mi>i</mi>" in text
+    assert "`(*batch, keys)`" in text
+    assert "`x_1 * y`" in text
+    assert "- `first`: one, on two lines.\n- `second`, `third`: two." in text
+    assert "[arXiv:1409.0473](https://arxiv.org/abs/1409.0473)" in text
+
+
+class Resources(HTMLParser):
+    """What a page loads: scripts, styles and pictures, not what it links to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("script", "img", "iframe"):
+            self.found.append(given.get("src") or "")
+        if tag == "link" and given.get("rel") != "canonical":
+            self.found.append(given.get("href") or "")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return folder
+
+
+def test_site_has_a_page_for_everything(site: Path) -> None:
+    expected = [f"{kind}/{name}.html" for kind, name, _ in MEMBERS]
+    expected += [f"heart/{name}.html" for name in pages.HEART]
+    expected += ["index.html", "choose.html", "masks.html", "distributions.html"]
+    assert not [path for path in expected if not (site / path).is_file()]
+
+
+def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        resources = Resources()
+        resources.feed(path.read_text())
+        assert resources.found
+        assert not [url for url in resources.found if re.match(r"(https?:)?//", url)]
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text())

@@ -1,0 +1,152 @@
+"""Gradients through marginals: by kernels, without them, and a second time."""
+
+import pytest
+import torch
+
+from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
+
+MASK = torch.tensor([[True, True, False, True], [True, True, True, True]])
+
+
+def random(*shape, seed=0, spread=1.0):
+    return spread * torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def tree(projective, single_root):
+    def make(scores):
+        return Tree.of(scores, mask=MASK.unsqueeze(-2), projective=projective, single_root=single_root)
+
+    return make, [random(2, 4, 4)]
+
+
+CASES = {
+    "projective": tree(True, True),
+    "projective, roots": tree(True, False),
+    "non-projective": tree(False, True),
+    "non-projective, roots": tree(False, False),
+    "chain": (lambda unary, shared: Chain.of(unary, shared, mask=MASK), [random(2, 4, 3), random(3, 3)]),
+    "chain, own transitions": (lambda u, t: Chain.of(u, t, mask=MASK), [random(2, 4, 3), random(2, 3, 3, 3)]),
+    "segmentation": (lambda s, b: Segmentation.of(s, b, MASK), [random(2, 4), random(2, 2)]),
+    "subset": (lambda scores: Subset.of(scores, 2, MASK), [random(2, 4)]),
+    "segments": (lambda scores, durations: SegmentSet.of(scores, durations, MASK), [random(2, 4), random(3)]),
+    "hard monotonic": (lambda w, s: Alignment.hard_monotonic(w, s, source_mask=MASK[1]), [random(3, 4), random(3, 4)]),
+    "segment to segment": (Alignment.segment_to_segment, [random(3, 4), random(3, 4, seed=1)]),
+    "stepwise": (Alignment.stepwise_monotonic, [random(3, 4), random(3, 4, 2)]),
+}
+
+
+@pytest.fixture(params=["native", "plain"])
+def path(request, monkeypatch):
+    if request.param == "plain":
+        monkeypatch.setenv("SACCADE_NATIVE", "0")
+    return request.param
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradcheck_and_gradgradcheck(name, path):
+    make, inputs = CASES[name]
+    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
+
+    def everything(*given):
+        distribution = make(*given)
+        return distribution.marginals, distribution.log_partition, distribution.entropy()
+
+    assert torch.autograd.gradcheck(everything, inputs)
+    assert torch.autograd.gradgradcheck(everything, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["chain", "chain, own transitions"])
+def test_edges_have_gradients(name, path):
+    make, inputs = CASES[name]
+    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
+    assert torch.autograd.gradcheck(lambda *given: make(*given).edges, inputs)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_native_is_plain_for_scores_far_apart(name, monkeypatch):
+    make, inputs = CASES[name]
+    results = {}
+    for native in ("1", "0"):
+        monkeypatch.setenv("SACCADE_NATIVE", native)
+        given = [(40 * tensor).requires_grad_() for tensor in inputs]
+        marginals = make(*given).marginals
+        weights = random(*marginals.shape, seed=3)
+        results[native] = (marginals, *torch.autograd.grad((marginals * weights).sum(), given))
+    torch.testing.assert_close(results["1"], results["0"], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("projective", [True, False])
+@pytest.mark.parametrize("spread", [1.0, 10.0, 50.0])
+def test_float32_trees_of_60_words_are_exact(projective, single_root, spread, monkeypatch):
+    scores = (spread * (2 * torch.rand(2, 60, 60, generator=torch.Generator().manual_seed(0)) - 1)).float()
+    marginals = Tree.of(scores, projective=projective, single_root=single_root).marginals
+    monkeypatch.setenv("SACCADE_NATIVE", "0")  # in logarithms, float64 throughout
+    exact = Tree.of(scores.double(), projective=projective, single_root=single_root).marginals
+    assert marginals.dtype == torch.float32
+    torch.testing.assert_close(marginals.double(), exact, rtol=0, atol=1e-5)
+    torch.testing.assert_close(marginals.sum(-1), torch.ones(2, 60), rtol=0, atol=1e-5)
+
+
+def test_a_cycle_that_everyone_prefers():
+    """Two words that are each other's best head by far, and roots by far the worst: where determinants cancel."""
+    scores = torch.tensor([[-50.0, 50.0], [50.0, -49.0]])
+    p = torch.sigmoid(torch.tensor(1.0)).item()  # a root costs 100 either way, and one a little less
+    for projective in (True, False):
+        marginals = Tree.of(scores, projective=projective).marginals
+        torch.testing.assert_close(marginals, torch.tensor([[1 - p, p], [1 - p, p]]))
+
+
+@pytest.mark.parametrize("spread", [1.0, 50.0])
+def test_long_float32_chains_are_exact(spread):
+    unary = spread * torch.randn(2, 256, 5, generator=torch.Generator().manual_seed(0))
+    transitions = torch.randn(5, 5, generator=torch.Generator().manual_seed(1))
+    weights = random(2, 256, 5)
+    given = [unary.requires_grad_(), transitions.requires_grad_()]
+    marginals = Chain.of(*given).marginals
+    ours = (marginals, *torch.autograd.grad((marginals * weights).sum(), given))
+    double = [tensor.detach().double().requires_grad_() for tensor in given]
+    marginals = Chain.of(*double).marginals
+    theirs = (marginals, *torch.autograd.grad((marginals * weights).sum(), double))
+    for one, two in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one.double(), two, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("projective", [True, False])
+def test_impossible_trees_are_empty(projective, single_root, path):
+    scores = random(3, 4, 4).requires_grad_()
+    mask = torch.ones(3, 4, 4, dtype=torch.bool)
+    mask[0] = False
+    mask[0, :2, :2] = ~torch.eye(2, dtype=torch.bool)  # two words that can only be each other's head
+    mask[1] = False
+    tree = Tree.of(scores, mask=mask, projective=projective, single_root=single_root)
+    assert (tree.marginals[:2] == 0).all()
+    torch.testing.assert_close(tree.marginals[2].sum(-1), torch.ones(4, dtype=torch.float64))
+    assert tree.log_partition[0] == -torch.inf
+    assert tree.log_partition[1] == 0
+    assert (tree.mode[:2] == 0).all()
+    assert (tree.sample(5)[:, :2] == 0).all()
+    assert (tree.entropy()[:2] == 0).all()
+    assert (tree.log_prob(torch.zeros_like(scores))[:2] == 0).all()
+    total = (tree.marginals * random(3, 4, 4, seed=1)).sum() + tree.entropy().sum()
+    (gradient,) = torch.autograd.grad(total, scores)
+    assert gradient.isfinite().all()
+    assert (gradient[:2] == 0).all()
+
+
+def test_kl_is_that_of_the_enumeration():
+    p, q = Tree.of(random(4, 4)), Tree.of(random(4, 4, seed=1))
+    drawn = p.sample(20000).unique(dim=0)
+    expected = (p.log_prob(drawn).exp() * (p.log_prob(drawn) - q.log_prob(drawn))).sum()
+    torch.testing.assert_close(p.kl(q), expected, rtol=1e-3, atol=1e-4)
+    assert p.kl(p).abs() < 1e-12
+    unary, transitions = random(5, 3), random(3, 3)
+    one, two = Chain.of(unary, transitions), Chain.of(unary.flip(0), transitions)
+    drawn = one.sample(20000).unique(dim=0)
+    expected = (one.log_prob(drawn).exp() * (one.log_prob(drawn) - two.log_prob(drawn))).sum()
+    torch.testing.assert_close(one.kl(two), expected, rtol=1e-3, atol=1e-3)
+    never = unary.clone()
+    never[2, 1] = -torch.inf
+    assert one.kl(Chain.of(never, transitions)) == torch.inf
+    assert Chain.of(never, transitions).kl(one) < torch.inf
