@@ -78,7 +78,7 @@ def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
 def _loader(yaml: Any) -> Any:
     """PyYAML's safe loader, which would let the last of two equal keys win; this one refuses."""
 
-    class Loader(yaml.SafeLoader):
+    class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML is imported when needed, as Any
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             seen = set()
             for key, _ in node.value:
@@ -87,6 +87,7 @@ def _loader(yaml: Any) -> Any:
                         None, None, f"the key {key.value!r} is there twice", key.start_mark
                     )
                 seen.add(key.value)
-            return super().construct_mapping(node, deep)
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
 
     return Loader

@@ -47,7 +47,8 @@ class Plan:
     def outline(self) -> nn.Module:
         """The model without weights, in sizes that stand for those which follow from the data."""
         with torch.device("meta"):
-            return self.model.make(**self.task.sizes())
+            model: nn.Module = self.model.make(**self.task.sizes())
+            return model
 
     def build(self) -> nn.Module:
         """The model, once the task knows the data."""

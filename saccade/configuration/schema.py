@@ -39,7 +39,8 @@ class Part:
     @property
     def plain(self) -> dict[str, Any]:
         """All arguments, the defaults included and the class not, as a configuration writes them."""
-        return _plain(self._checked.as_dict().get(KEY, {}))
+        written: dict[str, Any] = _plain(self._checked.as_dict().get(KEY, {}))
+        return written
 
     def spelled(self) -> dict[str, Any]:
         """All arguments as jsonargparse writes them."""

@@ -36,7 +36,7 @@ class Stored(Sequence[dict[str, Any]]):
         self.fingerprint = (reader.schema.metadata or {}).get(FINGERPRINT, b"").decode()
         self._names = [name for name in reader.schema.names if name != SIZE]
         self._cells = [{name: cells(batch.column(name)) for name in self._names} for batch in self._batches]
-        self._starts = [0, *accumulate(batch.num_rows for batch in self._batches)]
+        self._starts: list[int] = [0, *accumulate(batch.num_rows for batch in self._batches)]
 
     def __len__(self) -> int:
         return self._starts[-1]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from saccade.encoders import Encoded
 from saccade.memory import Memory
+from saccade.reading import State
 
 Weights = Tensor | Callable[[], Tensor] | None
 
@@ -106,7 +107,7 @@ class Decoder(nn.Module):
 def _index(state: Any, rows: Tensor) -> Any:
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
-    if isinstance(state, Memory):
+    if isinstance(state, Memory | State):
         return state.index(rows)
     if isinstance(state, tuple):
         parts = [_index(part, rows) for part in state]

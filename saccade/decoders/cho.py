@@ -106,4 +106,5 @@ class ChoDecoder(Decoder):
         return Decoded(F.dropout(features, self.dropout, self.training))
 
     def output(self, features: Tensor) -> Tensor:
-        return self.output_proj(features)
+        logits: Tensor = self.output_proj(features)
+        return logits

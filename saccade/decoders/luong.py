@@ -130,7 +130,8 @@ class LuongDecoder(Decoder):
         return F.dropout(features, self.dropout, self.training)
 
     def output(self, features: Tensor) -> Tensor:
-        return self.output_proj(features)
+        logits: Tensor = self.output_proj(features)
+        return logits
 
 
 def _widen(weights: Tensor, keys: int) -> Tensor:

@@ -45,7 +45,8 @@ class RecurrentDecoder(Decoder):
         self.output_proj = nn.Linear(stack.hidden_dim, vocab_size)
 
     def begin(self, encoded: Encoded) -> tuple[State, ...]:
-        return self.bridge(encoded.summary)
+        states: tuple[State, ...] = self.bridge(encoded.summary)
+        return states
 
     def step(self, tokens: Tensor, state: tuple[State, ...]) -> Step:
         hidden, state = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state)
@@ -56,4 +57,5 @@ class RecurrentDecoder(Decoder):
         return Decoded(F.dropout(hidden, self.dropout, self.training))
 
     def output(self, features: Tensor) -> Tensor:
-        return self.output_proj(features)
+        logits: Tensor = self.output_proj(features)
+        return logits

@@ -118,7 +118,8 @@ class SearchDecoder(Decoder):
         return reading, context, hidden
 
     def output(self, features: Tensor) -> Tensor:
-        return self.output_proj(features)
+        logits: Tensor = self.output_proj(features)
+        return logits
 
 
 def _no_weights(encoded: Encoded) -> Tensor:

@@ -30,4 +30,5 @@ class Maxout(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return functools.reduce(torch.maximum, self.proj(inputs).unflatten(-1, (-1, self.pieces)).unbind(-1))
+        pieces: tuple[Tensor, ...] = self.proj(inputs).unflatten(-1, (-1, self.pieces)).unbind(-1)
+        return functools.reduce(torch.maximum, pieces)

@@ -60,7 +60,8 @@ class RecurrentLayer(nn.Module):
 
     def run(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, ...]:
         """The states (batch, length, hidden_dim) after each step of the forward direction."""
-        return self.cell(self.input_proj(inputs), state)
+        states: tuple[Tensor, ...] = self.cell(self.input_proj(inputs), state)
+        return states
 
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, State]:
         projected = self.input_proj(inputs)

@@ -44,7 +44,8 @@ class FeedForward(nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.output_proj(self.activation(self.hidden_proj(inputs)))
+        outputs: Tensor = self.output_proj(self.activation(self.hidden_proj(inputs)))
+        return outputs
 
 
 class Residual(nn.Module):
@@ -92,7 +93,8 @@ class TransformerEncoderLayer(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor | Mask | None = None) -> Tensor:
         attended = self.around_attention(inputs, lambda x: self.self_attention(x, mask=mask).context)
-        return self.around_feed_forward(attended, self.feed_forward)
+        outputs: Tensor = self.around_feed_forward(attended, self.feed_forward)
+        return outputs
 
 
 class TransformerDecoderLayer(nn.Module):

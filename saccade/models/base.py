@@ -26,10 +26,12 @@ class EncoderDecoder(nn.Module):
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Decoded:
         """Teacher forcing."""
-        return self.decoder(self.encode(source, source_mask), target_in)
+        decoded: Decoded = self.decoder(self.encode(source, source_mask), target_in)
+        return decoded
 
     def encode(self, source: Tensor, source_mask: Tensor) -> Encoded:
-        return self.encoder(source, source_mask)
+        encoded: Encoded = self.encoder(source, source_mask)
+        return encoded
 
     def output(self, features: Tensor) -> Tensor:
         """Logits of features."""

@@ -48,7 +48,8 @@ class Processes:
     def share(self, module: nn.Module) -> nn.Module:
         """The module on this device; with several processes, its gradients become their mean over all."""
         warnings.filterwarnings("ignore", message=".*find_unused_parameters=True was specified.*")
-        return self._accelerator.prepare_model(module)
+        shared: nn.Module = self._accelerator.prepare_model(module)
+        return shared
 
     def apart(self, module: nn.Module) -> AbstractContextManager[Any]:
         """Gradients within stay with their process until the next backward outside."""
@@ -56,11 +57,14 @@ class Processes:
 
     def total(self, values: Tensor) -> list[float]:
         """The values summed over all processes."""
-        return self._accelerator.reduce(values, reduction="sum").tolist()
+        summed: Tensor = self._accelerator.reduce(values, reduction="sum")
+        numbers: list[float] = summed.tolist()
+        return numbers
 
     def gather(self, value: Any) -> list[Any]:
         """The value of each process, in order."""
-        return required("accelerate.utils").gather_object([value])
+        values: list[Any] = required("accelerate.utils").gather_object([value])
+        return values
 
     def from_main(self, make: Callable[[], Any]) -> Any:
         """What the main process makes, in all of them."""

@@ -83,7 +83,8 @@ class Noam(Schedule):
         self.warmup = warmup
 
     def factor(self, step: int, last: int | None = None) -> float:
-        return self.model_dim**-0.5 * min(step**-0.5, step * self.warmup**-1.5)
+        factor: float = self.model_dim**-0.5 * min(step**-0.5, step * self.warmup**-1.5)
+        return factor
 
 
 @schedules.register("inverse_sqrt")

@@ -57,7 +57,8 @@ class SubwordTokeniser(Tokeniser):
     def encode(self, text: str) -> list[int]:
         if self._model is None:
             raise RuntimeError(f"This {type(self).__name__} has no vocabulary yet: call fit(texts) first.")
-        return self._model.encode(self.normalise(text)).ids
+        ids: list[int] = self._model.encode(self.normalise(text)).ids
+        return ids
 
     def join(self, pieces: Iterable[str]) -> str:
         return "".join(pieces).replace(SPACE, " ").strip()
