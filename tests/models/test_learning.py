@@ -1,4 +1,4 @@
-"""Every family learns a small task from nothing, in seconds, and writes the answers by itself."""
+"""Every family learns a small task from nothing and writes the answers by itself; its slower variants do so too."""
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ VOCAB = {"source_vocab": 4 + SYMBOLS, "target_vocab": 4 + SYMBOLS}
 RNN = {**VOCAB, "embedding_dim": 24, "hidden_dim": 48}
 LAYERS = {**RNN, "num_layers": 1}
 HEADS = {**VOCAB, "dim": 32, "num_heads": 2, "encoder_layers": 1, "feed_forward_dim": 64, "dropout": 0.0}
+slow = pytest.mark.slow
 
 
 def batch(task, size, longest=6):
@@ -72,7 +73,9 @@ def test_without_attention(model):
 
 
 @pytest.mark.parametrize("cell", ["paper", "fast"])
-@pytest.mark.parametrize("encoder", ["birnn", "convolutional", "embedding"])
+@pytest.mark.parametrize(
+    "encoder", ["birnn", pytest.param("convolutional", marks=slow), pytest.param("embedding", marks=slow)]
+)
 def test_rnnsearch(cell, encoder):
     torch.manual_seed(0)
     assert learn(RNNSearch(**RNN, cell=cell, encoder=encoder), "reverse") >= 0.95
@@ -86,9 +89,9 @@ def test_rnnsearch(cell, encoder):
         ("dot", "softmax", "reverse"),
         ("general", "softmax", "reverse"),
         ("concat", "softmax", "reverse"),
-        ("dot", "local_m", "copy"),
-        ("general", "local_m", "copy"),
-        ("dot", "local_p", "reverse"),
+        pytest.param("dot", "local_m", "copy", marks=slow),
+        pytest.param("general", "local_m", "copy", marks=slow),
+        pytest.param("dot", "local_p", "reverse", marks=slow),
         ("general", "local_p", "reverse"),
     ],
 )
@@ -98,10 +101,8 @@ def test_luong(score, selection, task, feeding):
     assert learn(model, task) >= 0.95
 
 
-@pytest.mark.parametrize(
-    "positions",
-    ["sinusoidal", "learned", *(pytest.param(p, marks=pytest.mark.slow) for p in ("rotary", "relative", "alibi"))],
-)
+@slow
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "relative", "alibi"])
 def test_transformer_with_every_kind_of_position(positions):
     torch.manual_seed(0)
     model = Transformer(**{**HEADS, "encoder_layers": 2}, positions=positions)
@@ -109,7 +110,13 @@ def test_transformer_with_every_kind_of_position(positions):
 
 
 @pytest.mark.parametrize(
-    "parts", [{"score": "additive"}, {"selection": "sparsemax"}, {"selection": selections.Entmax15()}, {"norm": "post"}]
+    "parts",
+    [
+        pytest.param({"score": "additive"}, marks=slow),
+        pytest.param({"selection": "sparsemax"}, marks=slow),
+        {"selection": selections.Entmax15()},
+        {"norm": "post"},
+    ],
 )
 def test_transformer_with_other_heads(parts):
     torch.manual_seed(0)
