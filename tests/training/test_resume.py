@@ -41,7 +41,7 @@ def test_kill_9_and_resume_equals_an_uninterrupted_training_bit_for_bit(tmp_path
     same(tmp_path, uninterrupted)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_saves_and_exits_with_130(tmp_path, uninterrupted, number):
     process = start(tmp_path, pause=0.03, **OPTIONS)
     wait_for_step(tmp_path, 12, process.is_alive)
