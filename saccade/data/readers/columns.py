@@ -99,4 +99,4 @@ def is_escaped(text: str) -> bool:
 
 def empty(role: str, file: str, line: int) -> BadRow:
     """The error for a role without text."""
-    return BadRow(file, line, f"the {role} is empty", "Fill it in, or leave such rows out with bad_rows='skip'.")
+    return BadRow(file, line, f"the {role} is empty", "Fill it in, or leave such rows out: --data.bad_rows skip.")

@@ -63,7 +63,10 @@ def read_delimited(
                 raise fields
             if line == 1 and not said and [field.strip().lower() for field in fields] == [r.lower() for r in by_name]:
                 shown = ", ".join(map(repr, fields))
-                raise DataError(f"{file} begins with {shown}: say header=True (a header) or header=False (a pair).")
+                raise DataError(
+                    f"{file} begins with {shown}: say whether that is a header (--data.header true, in Python "
+                    "header=True) or a pair (--data.header false)."
+                )
             if width is None and len(fields) > max(numbers.values()):
                 width = len(fields)
             if len(fields) != width:

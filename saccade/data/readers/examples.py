@@ -153,6 +153,8 @@ def is_plain(name: str) -> bool:
 def check_file(name: str) -> None:
     """Refuses what is not a file, with the nearest one there is."""
     path = Path(name)
+    if path.is_file() and path.stat().st_size == 0:
+        raise DataError(f"{name} is empty.")
     if path.is_dir():
         raise DataError(f"{name} is a folder: if it holds a dataset, write {PREFIX + name!r}.")
     if not path.exists():

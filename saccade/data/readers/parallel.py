@@ -19,6 +19,11 @@ def read_parallel(
     The files are columns: numbered in the order given, and named by their suffixes (`train.de.gz` is "de").
     """
     together = ",".join(map(str, paths))
+    if len(paths) == 1 and len(columns) > 1:
+        raise DataError(
+            f"{together} is one text file, but {' and '.join(columns)} need one each: give {len(columns)} with "
+            "commas between, as train.src,train.tgt; a table ends in .tsv, .csv, .jsonl or .parquet."
+        )
     numbers = places(as_columns(columns, numbered=True), [suffix(path)[1:] for path in paths], together)
     for line, texts in enumerate(zip_longest(*map(read_lines, paths)), start=1):
         if None in texts:
