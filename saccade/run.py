@@ -34,7 +34,7 @@ from saccade.evaluation import Figure, LengthBin
 from saccade.tasks import Encoded, Example, Prediction, Task
 from saccade.training import Result, seed_everything
 
-Examples = str | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
+Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's columns."""
 
 
@@ -44,6 +44,10 @@ class Evaluation(NamedTuple):
     figures: dict[str, Figure]
     examples: int
     seconds: float
+    unfinished: int
+    """How many predictions were cut at the most tokens that were allowed."""
+    skipped: int
+    """How many bad rows the files had, if such rows are skipped."""
     by_length: list[LengthBin]
     """By the number of source tokens, if asked for."""
     by_beam: dict[int, dict[str, Figure]]
@@ -91,7 +95,8 @@ class Run:
             corpus: how the files are read, if not as the training files were.
             options: as those of `predict`.
         """
-        examples = list(read_data(data, corpus or self.plan.data, self.task))
+        read = read_data(data, corpus or self.plan.data, self.task)
+        examples = list(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r}.")
         started = time.monotonic()
@@ -105,6 +110,8 @@ class Run:
             self.task.score(predictions, examples),
             len(examples),
             seconds,
+            sum(not prediction.finished for prediction in predictions),
+            report_skipped(read),
             bins,
             {size: self.task.score(predicted, examples) for size, predicted in sizes.items()},
         )
@@ -142,7 +149,8 @@ def train(
         config: a YAML file, the name of a configuration that comes with Saccade, or a dictionary.
         task: translation, unless another one is named.
         model: rnnsearch, transformer, ...
-        data: files, or examples in memory, under `train` and `valid`; see `saccade.data.corpus.Corpus`.
+        data: files, or examples in memory, under `train` and `valid`; see `saccade.data.corpus.Corpus`. Without
+            these names they are what to train on.
         trainer: how long, how fast, how often; see `saccade.training.Trainer`.
         output: the folder to make.
         resume: the folder of a run to go on with, instead of a configuration and an output.
@@ -156,7 +164,7 @@ def train(
     plan = Plan(override(raw, overrides or {}))
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
-    validating = bool(plan.data.valid or held.get("valid") or plan.data.held_out)
+    validating = bool(plan.data.valid or held.get("valid") or plan.data.share(held.get("train")))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     return _train(plan, held, folder, resume is not None)
 
@@ -165,9 +173,10 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     task = plan.task
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
     examples = {name: read_data(source, plan.data, task) for name, source in sources.items() if source is not None}
-    if "valid" not in examples and plan.data.held_out:
-        examples["train"], examples["valid"] = hold_out(examples["train"], plan.data.held_out)
-        sources["valid"] = f"{plan.data.held_out:.0%} of the training examples, held out"
+    share = plan.data.share(examples["train"])
+    if "valid" not in examples and share:
+        examples["train"], examples["valid"] = hold_out(examples["train"], share)
+        sources["valid"] = f"{share:.0%} of the training examples, held out"
     main = is_main()
     if resume and (folder / "task").is_dir():
         task.load(folder / "task")
@@ -181,6 +190,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     seed_everything(plan.trainer.seed)
     model = plan.build()
     valid = list(examples.get("valid", ()))
+    report_skipped(examples.get("valid"))
     provenance = provenance._replace(sources={n: _described(s) for n, s in sources.items()}, valid=len(valid))
     result = plan.trainer.fit(
         task=task, model=model, train=encoded, sizes=sizes, valid=valid, output=folder, resume=resume
@@ -195,11 +205,19 @@ def is_main() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def read_data(data: Examples, corpus: Corpus, task: Task) -> Any:
+def read_data(data: Any, corpus: Corpus, task: Task) -> Any:
     """Examples that can be read again and again: a stream over files, or a list."""
-    if isinstance(data, str) or (isinstance(data, list | tuple) and data and isinstance(data[0], str | os.PathLike)):
-        return corpus.read(data, task.columns)
-    return [row if isinstance(row, Mapping) else dict(zip(task.columns, row, strict=True)) for row in data]
+    return corpus.read(data, task.columns) if _are_files(data) else corpus.take(data, task.columns)
+
+
+def report_skipped(examples: Any) -> int:
+    """How many bad rows the last reading left out; which ones goes to standard error."""
+    skipped = getattr(examples, "skipped", None)  # a list has none
+    if skipped is None or not skipped.count:
+        return 0
+    if is_main():
+        print(skipped.report(), file=sys.stderr)
+    return int(skipped.count)
 
 
 def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded], Any, Provenance]:
@@ -224,9 +242,7 @@ def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded],
         mark = "\n".join([examples.fingerprint(), repr(plan.plain["task"]), saccade.__version__])
         found = store(encoded(), folder / "data" / "train.arrow", size=task.size, fingerprint=mark)
         sizes = found.sizes()
-        counts["skipped"] = examples.skipped.count
-        if examples.skipped.count:
-            print(examples.skipped.report(), file=sys.stderr)
+    counts["skipped"] = report_skipped(examples)
     if not len(found):
         raise ValueError("There is nothing to train on: no example is short enough for the task's max_length.")
     return found, sizes, Provenance(train=len(found), long=counts["long"], skipped=counts["skipped"])
@@ -266,18 +282,27 @@ def _merged(raw: dict[str, Any], name: str, part: Any) -> dict[str, Any]:
 
 def _in_memory(given: dict[str, Any]) -> dict[str, Any]:
     """Takes examples that are given as such, not as files, out of the configuration."""
-    if not isinstance(given["data"], Mapping):
+    data = given["data"]
+    if isinstance(data, str | os.PathLike | list | tuple):
+        data = {"train": data}
+    if not isinstance(data, Mapping):
         return {}
-    held = {
-        split: value
-        for split, value in given["data"].items()
-        if split in ("train", "valid")
-        and isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and not (value and isinstance(value[0], str | os.PathLike))
-    }
-    given["data"] = {name: value for name, value in given["data"].items() if name not in held}
+    splits = {name: value for name, value in data.items() if name in ("train", "valid") and value is not None}
+    held = {name: value for name, value in splits.items() if not _are_files(value)}
+    files = {name: _as_text(value) for name, value in splits.items() if name not in held}
+    given["data"] = {name: value for name, value in data.items() if name not in held} | files
     return held
+
+
+def _are_files(data: Any) -> bool:
+    if isinstance(data, str | os.PathLike):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], str | os.PathLike)
+
+
+def _as_text(files: Any) -> Any:
+    """Paths as a configuration writes them."""
+    return os.fspath(files) if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
 
 
 def _save_task(task: Task, folder: Path) -> None:

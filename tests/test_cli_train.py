@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 import saccade
 from saccade.cli import main
+from saccade.data.special import EOS
+from saccade.tasks.searching import search
 from saccade.training import read_metrics
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -156,6 +159,26 @@ def test_bad_rows_stop_or_are_skipped(work, capsys) -> None:
     assert "Skipped 1 bad row" in err
 
 
+def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatch) -> None:
+    with monkeypatch.context() as changed:
+        changed.setattr("saccade.tasks.transduction.search", partial(search, forbidden=[EOS]))
+        arguments = ["--data", str(work / "test.tsv"), "--max-length", "1", "--json"]
+        code, out, err = call(capsys, "evaluate", run, *arguments)
+    found = json.loads(out)
+    assert code == found["skipped"] == 0
+    assert found["unfinished"] == 20
+    assert "20 of 20 predictions were cut" in err
+    assert call(capsys, "evaluate", run, "--data", str(work / "bad.tsv"))[0] == 2
+    skipping = saccade.load(run)
+    skipping.plan.data.bad_rows = "skip"
+    assert skipping.evaluate(str(work / "bad.tsv")).skipped == 1
+    assert "bad.tsv, line 2" in capsys.readouterr().err
+    give(monkeypatch, "abc\n")
+    code, _, err = call(capsys, "predict", run, "--temperature", "0.5")
+    assert code == 2
+    assert "--temperature needs --sample" in err
+
+
 def test_validate_and_copy(work, capsys, monkeypatch) -> None:
     monkeypatch.chdir(work)
     code, out, _ = call(capsys, "copy", "translation/transformer-sparsemax", "mine/my.yaml")
@@ -207,6 +230,9 @@ def test_help_lists_every_argument_of_a_configuration(capsys) -> None:
             ["validate", "translation/transformer", "--model.num_heads", "7"],
             ["dim=256 is not a multiple of num_heads=7"],
         ),
+        (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["needs validation data"]),
+        (["validate", "translation/rnnsearch", "--trainer.trackers", "[tensorbord]"], ["Did you mean 'tensorboard'"]),
+        (["validate", "translation/rnnsearch", "--model.dropout", "2"], ["dropout must be"]),
         (["list", "modls"], ["Did you mean 'models'"]),
     ],
 )

@@ -11,6 +11,8 @@ import torch
 
 import saccade
 from saccade.configuration import ConfigError, read_config
+from saccade.data.corpus import Corpus, hold_out
+from saccade.data.errors import BadRow
 from saccade.models import RNNSearch
 from saccade.selections import Sparsemax
 from saccade.tasks import Transduction
@@ -136,8 +138,6 @@ def test_files_are_stored_as_arrow_and_long_ones_left_out(tmp_path) -> None:
 
 
 def test_held_out_examples_are_not_trained_on() -> None:
-    from saccade.data.corpus import hold_out
-
     examples = [{"source": str(n % 150), "target": "x"} for n in range(300)]  # each one twice
     rest, held = hold_out(examples, 0.2)
     assert len(rest) + len(held) == 300
@@ -150,6 +150,33 @@ def test_held_out_examples_are_not_trained_on() -> None:
     assert [len(part) for part in hold_out(examples[:1], 0.01)] == [1, 0]
 
 
+def test_few_examples_in_memory_are_all_trained_on() -> None:
+    assert Corpus().share(PAIRS[:99]) == 0.0
+    assert Corpus().share(PAIRS[:100]) == Corpus().share(iter(())) == 0.05
+    assert Corpus(held_out=0.5).share(PAIRS[:2]) == 0.5
+
+
+def test_data_may_be_a_path_or_pairs_alone(tmp_path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
+    for number, data in enumerate([path, str(path), {"train": path, "valid": [path]}, PAIRS]):
+        assert train(tmp_path / str(number), steps=1, data=data).result.step == 1
+    assert train(tmp_path / "evaluated", steps=1, data=path).evaluate(path).examples == len(PAIRS)
+
+
+def test_examples_in_memory_are_read_as_carefully_as_files(tmp_path, capsys) -> None:
+    for row, message in [
+        (("a", " "), "line 121: the target is empty"),
+        (("a",), "tuple"),
+        ({"source": "a"}, "'target'"),
+    ]:
+        with pytest.raises(BadRow, match=message):
+            train(tmp_path / "run", data=[*PAIRS, row])
+    assert not (tmp_path / "run").exists()
+    train(tmp_path / "run", steps=1, data={"train": [*PAIRS, ("", "a")], "bad_rows": "skip"})
+    assert "Skipped 1 bad row" in capsys.readouterr().err
+
+
 def test_the_readme_trains(tmp_path, monkeypatch) -> None:
     readme = (Path(__file__).parent.parent / "README.md").read_text()
     (block,) = re.findall(r"^```py\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
@@ -157,6 +184,8 @@ def test_the_readme_trains(tmp_path, monkeypatch) -> None:
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)
     assert names["prediction"].source == ["a", "b", "c", "</s>"]
+    assert [p.text for p in names["run"].predict(["abc", "bcde", "dab"])] == ["cba", "edcb", "bad"]
+    assert names["figures"]["exact_match"].value == 100
     assert "exact_match" in names["figures"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import shutil
 import textwrap
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 from saccade.configuration import Plan, override, read_config
 from saccade.configuration.files import find_config
 from saccade.configuration.schema import hint_of, readable
+from saccade.training.processes import check_trackers
 
 
 def train_model(
@@ -47,6 +49,9 @@ def validate_config(config: str, **overrides: str) -> None:
         config: a YAML file, or the name of one that comes with Saccade.
     """
     plan = Plan(override(read_config(config), overrides))
+    validating = bool(plan.data.valid or plan.data.share(None))
+    plan.trainer.check(plan.task, os.devnull, validating=validating)  # which holds no earlier training
+    check_trackers(plan.trainer.trackers)
     for files in filter(None, (plan.data.train, plan.data.valid)):
         plan.data.read(files, plan.task.columns)
     outline = plan.outline()

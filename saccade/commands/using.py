@@ -55,21 +55,24 @@ def predict(
         sample: draw from the model instead of searching.
         temperature: of the draws; below 1 they are more alike.
         length_penalty: the exponent of the length that a score is divided by.
-        max_length: the most tokens of a prediction.
+        max_length: the most tokens of a prediction; by default more than any target of the training data has.
         batch_size: how many lines are predicted together.
         seed: of the draws.
     """
     model = load(run)
     options: dict[str, Any] = {"beam": beam, "nbest": nbest, "sample": sample, "batch_size": batch_size}
     given = {"temperature": temperature, "length_penalty": length_penalty, "max_length": max_length, "seed": seed}
+    if temperature is not None and not sample:
+        raise ValueError("--temperature needs --sample.")
     options |= {name: value for name, value in given.items() if value is not None}
     if jsonl and draw:
         raise ValueError("--jsonl and --draw do not go together.")
-    number = 0
+    number = unfinished = 0
     pictures: list[Prediction] = []
     for lines in _chunks():
         for line, prediction in zip(lines, model.predict(lines, **options), strict=True):
             number += 1
+            unfinished += not prediction.finished
             hypotheses = prediction.nbest or [prediction]
             if len(pictures) < PICTURES and prediction.weights is not None:
                 pictures.append(prediction)
@@ -85,6 +88,7 @@ def predict(
                 if draw and hypothesis.weights is not None:
                     print(f"\n{draw_attention(hypothesis.weights, hypothesis.source, hypothesis.target)}\n")
         sys.stdout.flush()
+    _tell_unfinished(unfinished, number)
     if plot is not None:
         from saccade.interpretation.plots import plot_attention
 
@@ -99,6 +103,7 @@ def evaluate(
     beams: str | None = None,
     by_length: int | None = None,
     plot: str | None = None,
+    max_length: int | None = None,
     batch_size: int = 64,
     json: bool = False,
 ) -> None:
@@ -115,13 +120,17 @@ def evaluate(
         beams: beam sizes to compare, as 1,2,5,10.
         by_length: show the figures for each so many source tokens too.
         plot: write a picture of the figures by length (or by beam size), as .png, .svg or .pdf.
+        max_length: the most tokens of a prediction; by default more than any target of the training data has.
         batch_size: how many examples are predicted together.
         json: print a JSON object instead of tables.
     """
     sizes = _sizes(beams)
     if plot is not None and by_length is None and not sizes:
         raise ValueError("--plot draws figures by length or by beam size: add --by-length 10 or --beams 1,2,5,10")
-    found = load(run).evaluate(data, by_length=by_length, beams=sizes, beam=beam, batch_size=batch_size)
+    options: dict[str, Any] = {"beam": beam, "batch_size": batch_size}
+    options |= {} if max_length is None else {"max_length": max_length}
+    found = load(run).evaluate(data, by_length=by_length, beams=sizes, **options)
+    _tell_unfinished(found.unfinished, found.examples)
     if plot is not None:
         _plot(found, plot)
     if json:
@@ -139,6 +148,8 @@ def evaluation_json(found: Evaluation) -> dict[str, Any]:
     return {
         "examples": found.examples,
         "seconds": round(found.seconds, 3),
+        "unfinished": found.unfinished,
+        "skipped": found.skipped,
         "figures": values(found.figures),
         "signatures": {name: figure.signature for name, figure in found.figures.items()},
         "by_length": [
@@ -184,6 +195,11 @@ def _plot(found: Evaluation, path: str) -> None:
         plot_lines({name: (list(found.by_beam), heights)}, path, x="beam size", y=name)
 
 
+def _tell_unfinished(count: int, of: int) -> None:
+    if count:
+        print(f"{count:,} of {of:,} predictions were cut before their end: see --max-length.", file=sys.stderr)
+
+
 def _sizes(text: str | None) -> list[int]:
     try:
         return [int(size) for size in text.split(",")] if text else []
@@ -223,6 +239,7 @@ def _as_json(source: str, hypotheses: Sequence[Prediction]) -> dict[str, Any]:
                 "text": h.text,
                 "score": h.score,
                 "target": h.target,
+                "finished": h.finished,
                 "alignment": _alignment(h),
                 "weights": None
                 if h.weights is None

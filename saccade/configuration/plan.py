@@ -41,7 +41,10 @@ class Plan:
         if self.trainer.metric not in ("loss", *self.task.metrics):
             choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
             raise ConfigError(f"trainer.metric: the task has no figure {self.trainer.metric!r}.{choices}")
-        self.outline()
+        try:
+            self.task.check(self.outline())
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         self.plain = {name: self._plain(name, part) for name, part in self.parts.items()}
 
     def outline(self) -> nn.Module:

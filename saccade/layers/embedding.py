@@ -33,6 +33,8 @@ class TokenEmbedding(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if not 0.0 <= dropout < 1.0:
+            raise ValueError(f"dropout must be from 0 to less than 1, got {dropout}.")
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.factor = dim**0.5 if scale else 1.0

@@ -57,6 +57,9 @@ class Prediction:
     nbest: list[Prediction] = field(default_factory=list)
     """The best answers, this one first, if several were asked for."""
 
+    finished: bool = True
+    """Whether the answer came to its end before the most steps that it was allowed."""
+
 
 class Task:
     """How examples become batches, batches a loss, and predictions figures.
@@ -98,6 +101,9 @@ class Task:
         """The arguments of a model that follow from the data, such as vocabularies; stand-ins for them before `fit`."""
         return {}
 
+    def check(self, model: nn.Module) -> None:
+        """Raises a ValueError if the model, which may be a mere outline, cannot take all that `keeps` keeps."""
+
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
         """A model with the sizes that follow from the data added to the arguments."""
         return model_class(**self.sizes(), **arguments)
@@ -109,6 +115,9 @@ class Task:
     def predict(self, model: nn.Module, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
         """One prediction for each input, in their order; options are those of the search."""
         raise NotImplementedError
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The figures named in `metrics`, of predictions on examples whose targets are known."""

@@ -146,6 +146,12 @@ def test_arguments_of_a_part_that_was_a_name() -> None:
         (changed(TRANSFORMER, model__num_heads=5), r"model: dim=12 is not a multiple of num_heads=5"),
         (changed(TRANSFORMER, task__joint=False), r"model: tied='all' needs one vocabulary"),
         (changed(TRANSFORMER, task__target_tokeniser="char"), r"task: joint=True"),
+        (
+            changed(TRANSFORMER, task__max_length=30, model__positions="learned", model__max_length=30),
+            r"30 learned positions are too few .* model\.max_length to 31",
+        ),
+        (changed(TRANSFORMER, model__dropout=1.5), r"model: dropout must be from 0 to less than 1, got 1\.5"),
+        (changed(SMALL, model__dropout=-0.1), r"model: dropout must be"),
         (changed(SMALL, trainer__max_steps=None), r"never end"),
         (changed(SMALL, trainer__metric="blue"), r"trainer\.metric: .*'blue'\. Did you mean 'bleu'"),
         (changed(SMALL, trainer__schedule={"class": "plateau", "decay": 3}), r"trainer\.schedule: decay .* got 3"),

@@ -8,7 +8,7 @@ from torch import nn
 
 from saccade.data.special import BOS, EOS, PAD
 from saccade.data.tokenisers import BpeTokeniser, CharTokeniser
-from saccade.models import Cho, RNNSearch
+from saccade.models import Cho, RNNSearch, Transformer
 from saccade.tasks import Prediction, Transduction, tasks
 from saccade.training import seed_everything
 
@@ -72,11 +72,12 @@ def test_stand_in_sizes_tell_whether_the_vocabulary_is_joint() -> None:
     assert joint["source_vocab"] == joint["target_vocab"]
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_is_the_sum_over_real_tokens(smoothing) -> None:
-    """Against a loop over sentences and steps, without batches or padding."""
-    task = fitted(label_smoothing=smoothing)
-    model = small_model(task)
+@pytest.mark.parametrize(("given", "training"), [(0.0, True), (0.1, True), (0.1, False)])
+def test_loss_is_the_sum_over_real_tokens(given, training) -> None:
+    """Against a loop over sentences and steps, without batches or padding; smoothing is for training alone."""
+    task = fitted(label_smoothing=given)
+    smoothing = given if training else 0.0
+    model = small_model(task).train(training)
     encoded = [task.encode(example) for example in EXAMPLES]
     expected, count, right = 0.0, 0, 0
     for example in encoded:
@@ -86,7 +87,8 @@ def test_loss_is_the_sum_over_real_tokens(smoothing) -> None:
         for wanted in example["target"]:
             step = model.step(token, state)
             log_probs = step.logits[0].log_softmax(-1)
-            expected -= (1 - smoothing) * log_probs[wanted].item() + smoothing * log_probs.mean().item()
+            possible = [log_probs[token].item() for token in range(len(log_probs)) if token not in (PAD, BOS)]
+            expected -= (1 - smoothing) * log_probs[wanted].item() + smoothing * sum(possible) / len(possible)
             right += int(log_probs.argmax() == wanted)
             state, token, count = step.state, torch.tensor([wanted]), count + 1
     loss = task.loss(model, task.collate(encoded))
@@ -170,6 +172,7 @@ def test_saved_and_loaded(joint, tmp_path) -> None:
     other = Transduction(source_tokeniser="char", joint=joint)
     other.load(tmp_path)
     assert other.sizes() == task.sizes()
+    assert (other.longest_target, other.target_ratio) == (task.longest_target, task.target_ratio) == (7, 1.0)
     assert all(other.encode(example) == task.encode(example) for example in EXAMPLES)
 
 
@@ -201,4 +204,44 @@ def test_impossible_arguments_are_named(arguments, message) -> None:
 def test_impossible_searches_are_named(options) -> None:
     task = fitted()
     with pytest.raises(ValueError, match=r"(beam|nbest|batch_size)"):
+        task.predict(small_model(task), ["abc"], **options)
+
+
+def test_predictions_may_be_as_long_as_the_targets_were() -> None:
+    """The limit is that of each source, at least the longest target, and grows with sources longer than any."""
+    task = Transduction(source_tokeniser="char")
+    task.fit([{"source": "a", "target": "b" * 97}, {"source": "ab", "target": "a" * 51}])
+    assert task.longest_target == 97
+    assert task.target_ratio == (98 + 52) / (2 + 3)
+    assert task.most_tokens(torch.tensor([1, 2, 7])).tolist() == [107, 2 * 60 + 10, 2 * 210 + 10]
+    model = small_model(task)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()  # all tokens are alike, and the end is not the first of them
+    (cut,) = task.predict(model, ["a"], beam=1, forbidden=[EOS])
+    assert (len(cut.tokens), cut.finished) == (2 * 60 + 10, False)
+    (cut,) = task.predict(model, ["a"], beam=1, max_length=5, forbidden=[EOS])
+    assert (len(cut.tokens), cut.finished) == (5, False)
+
+
+def test_predictions_end_with_the_learned_positions() -> None:
+    task = fitted()
+    seed_everything(3)
+    model = task.build(Transformer, dim=8, num_heads=2, encoder_layers=1, positions="learned", max_length=13)
+    (cut,) = task.predict(model, ["abcab"], beam=2, forbidden=[EOS])
+    assert not cut.finished
+    assert len(cut.tokens) == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"length_penality": 1.0}, "no option 'length_penality'. Did you mean 'length_penalty'"),
+        ({"temperature": 0.5}, "temperature is for draws: it needs sample=True"),
+        ({"beem": 3, "sample": True}, "Did you mean 'beam'"),
+    ],
+)
+def test_unknown_search_options_are_named(options, message) -> None:
+    task = fitted()
+    with pytest.raises(ValueError, match=message):
         task.predict(small_model(task), ["abc"], **options)
