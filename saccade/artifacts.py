@@ -81,8 +81,9 @@ def restore_folders(parent: str | os.PathLike[str]) -> None:
             remove_folder(previous)
         else:
             os.rename(previous, path)
-    for partial in Path(parent).glob(".*.partial"):
-        remove_folder(partial) if partial.is_dir() else partial.unlink()
+    for pattern in (".*.partial", ".*.removed"):
+        for left in Path(parent).glob(pattern):
+            remove_folder(left) if left.is_dir() else left.unlink()
 
 
 def remove_folder(path: str | os.PathLike[str]) -> None:
@@ -90,7 +91,7 @@ def remove_folder(path: str | os.PathLike[str]) -> None:
     path = Path(path)
     if path.is_dir():
         if not path.name.startswith("."):
-            hidden = path.with_name(f".{path.name}.partial")
+            hidden = path.with_name(f".{path.name}.removed")  # a partial one may be waiting to take its place
             shutil.rmtree(hidden, ignore_errors=True)
             path = path.rename(hidden)
         shutil.rmtree(path, ignore_errors=True)

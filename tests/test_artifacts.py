@@ -176,3 +176,11 @@ def test_the_weights_of_another_model_are_refused():
         set_weights(Tied(), weights_of(nn.Linear(3, 2)))
     with pytest.raises(ValueError, match=r"embedding.weight is \(7, 5\) in the model but \(7, 3\)"):
         set_weights(Tied(), weights_of(Tied(width=3)))
+
+
+def test_removing_a_folder_leaves_the_one_that_takes_its_place(tmp_path):
+    (tmp_path / "made").mkdir()
+    (tmp_path / ".made.partial").mkdir()
+    (tmp_path / ".made.removed").mkdir()  # by a crash
+    artifacts.remove_folder(tmp_path / "made")
+    assert os.listdir(tmp_path) == [".made.partial"]

@@ -93,6 +93,7 @@ class Checkpoints:
 
     def latest(self) -> Checkpoint | None:
         """The newest checkpoint that is whole; None if there are none, an error if all are damaged."""
+        restore_folders(self.folder)
         steps = self.steps()
         for step in reversed(steps):
             try:
