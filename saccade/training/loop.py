@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +15,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from saccade.artifacts import ArtifactError, pack_tensors, save_weights, set_weights, weights_of, write_folder
+from saccade.artifacts import (
+    ArtifactError,
+    pack_tensors,
+    restore_folders,
+    save_weights,
+    set_weights,
+    verify,
+    weights_of,
+    write_folder,
+)
 from saccade.tasks.base import Encoded, Example, Loss, Task
 from saccade.training.averaging import MovingAverage, mean_weights
 from saccade.training.checkpoints import Checkpoint, Checkpoints
@@ -93,6 +103,7 @@ class Loop:
         valid: Sequence[Example] | None,
         sizes: ArrayLike | None,
         output: Path,
+        started: Callable[[], None] | None = None,
     ) -> None:
         self.trainer = trainer
         self.task = task
@@ -116,6 +127,7 @@ class Loop:
         self.interruption = Interruption()
         self._interrupted = self._out_of_time = False
         self._saved: int | None = None
+        self._started = started
         self._clock = time.monotonic()
 
     def run(self, resume: bool) -> Result:
@@ -136,6 +148,9 @@ class Loop:
 
     def _begin(self, resume: bool) -> None:
         seed_everything(self.trainer.seed + self.processes.index)
+        if resume and self.processes.main:
+            restore_folders(self.checkpoints.folder)  # by one process, before all of them read
+        self.processes.wait()
         checkpoint = self.checkpoints.latest() if resume else None
         self.processes.wait()
         if checkpoint is not None:
@@ -146,7 +161,9 @@ class Loop:
         if self.processes.main:
             self.output.mkdir(parents=True, exist_ok=True)
             self.checkpoints.drop_after(self.position.step)
-            self.log.begin(self.position.step)
+            self.log.begin(self.position.step, self.position.validated)
+            if self._started is not None:
+                self._started()
         self.processes.wait()
         self.processes.begin_tracking()
         self._clock = time.monotonic() - self.position.seconds
@@ -269,9 +286,10 @@ class Loop:
         position.pending = milestone and self.valid is not None
         if self._interrupted:
             self._leave()
+        if milestone or (trainer.checkpoint_every and position.step % trainer.checkpoint_every == 0):
+            self._save()  # before the validation: if that fails, it is all that a resumption has to repeat
         if position.pending:
             self._validate()
-        if milestone or (trainer.checkpoint_every and position.step % trainer.checkpoint_every == 0):
             self._save()
 
     def _leave(self) -> None:
@@ -376,9 +394,10 @@ class Loop:
 
     def _complete(self) -> None:
         """The validation and the checkpoint of the last step."""
+        if self._saved != self.position.step:
+            self._save()
         if self.valid is not None and self.position.validated != self.position.step:
             self._validate()
-        if self._saved != self.position.step:
             self._save()
 
     def _choose(self, reason: str) -> Result:
@@ -410,7 +429,9 @@ class Loop:
     def _averaged(self, scores: dict[str, float]) -> dict[str, float] | None:
         """Puts the mean of the last checkpoints into the model, unless it does worse; its figures."""
         own = {name: tensor.clone() for name, tensor in weights_of(self.model).items()}
-        steps = self.checkpoints.steps()[-self.trainer.average_last :]
+        steps = [step for step in self.checkpoints.steps()[-self.trainer.average_last :] if self._is_whole(step)]
+        if not steps:
+            return None
         set_weights(self.model, mean_weights(self.checkpoints.load(step).weights for step in steps))
         try:
             averaged = {} if self.valid is None else self._scores()
@@ -423,6 +444,14 @@ class Loop:
             return averaged
         set_weights(self.model, own)
         return None
+
+    def _is_whole(self, step: int) -> bool:
+        try:
+            verify(self.checkpoints.path(step))
+        except ArtifactError as error:
+            warnings.warn(f"{error} The average is that of the other checkpoints.", stacklevel=2)
+            return False
+        return True
 
     def _is_late(self) -> bool:
         minutes = self.trainer.max_minutes

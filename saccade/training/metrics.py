@@ -22,9 +22,12 @@ class MetricsLog:
         self.path = Path(path)
         self._file: TextIO | None = None
 
-    def begin(self, step: int) -> None:
-        """Opens the log for what comes after `step`; 0 begins a new one."""
-        kept = [record for record in read_metrics(self.path) if record["step"] <= step]
+    def begin(self, step: int, validated: int | None = None) -> None:
+        """Opens the log for what comes after `step`, and after the validation of `validated`; 0 begins a new one."""
+        last = {"valid": step if validated is None else validated}
+        kept = [
+            record for record in read_metrics(self.path) if record["step"] <= last.get(record.get("split", ""), step)
+        ]
         write_file(self.path, "".join(json.dumps(record) + "\n" for record in kept))
         self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
 

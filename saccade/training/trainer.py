@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,6 +130,7 @@ class Trainer:
         sizes: ArrayLike | None = None,
         output: str | os.PathLike[str],
         resume: bool = False,
+        started: Callable[[], None] | None = None,
     ) -> Result:
         """Trains, and leaves the best weights in the model and in the run folder.
 
@@ -143,11 +144,20 @@ class Trainer:
             sizes: `task.size` of each training example, where they are known already.
             output: the run folder.
             resume: go on from the last checkpoint in the run folder, if there is one.
+            started: called by the process that writes once all is in place, before the first step.
         """
         self.check(task, output, validating=bool(valid), resume=resume)
-        return Loop(self, task=task, model=model, train=train, valid=valid, sizes=sizes, output=Path(output)).run(
-            resume
+        loop = Loop(
+            self,
+            task=task,
+            model=model,
+            train=train,
+            valid=valid,
+            sizes=sizes,
+            output=Path(output),
+            started=started,
         )
+        return loop.run(resume)
 
     def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
         """Raises if these arguments do not go with the task, the folder, or having no validation data."""
@@ -171,8 +181,20 @@ class Trainer:
                 )
             if self.validate_examples == 0:
                 raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
-        if not resume and any((Path(output) / "checkpoints").glob("step-*")):
+        if validating and self.validate_examples != 0:
+            task.check_options(self.validate_options)
+        checkpoints = Path(output) / "checkpoints"
+        trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
+        finished = (Path(output) / "model.safetensors").exists()
+        if not resume and trained:
             raise FileExistsError(f"{output} holds the checkpoints of a training: resume it, or choose another folder.")
+        if not resume and finished:
+            raise FileExistsError(f"{output} holds a trained model: choose another folder.")
+        if resume and finished and not trained:
+            raise FileNotFoundError(
+                f"{output} holds a trained model but no checkpoint to go on from: it would be trained again from the "
+                "beginning and overwritten. Bring its checkpoints back, or train in another folder."
+            )
 
 
 def _positive(name: str, value: Any) -> Any:

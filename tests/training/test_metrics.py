@@ -55,3 +55,14 @@ def test_a_full_disk_is_named(tmp_path):
         log.write({"step": 1})
     assert caught.value.errno == errno.ENOSPC
     log.close()
+
+
+def test_a_validation_that_is_repeated_is_there_once(tmp_path):
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    log.begin(0)
+    for split, step in (("train", 1), ("valid", 1), ("train", 2), ("valid", 2)):
+        log.write({"split": split, "step": step})
+    log.close()
+    log.begin(2, validated=1)
+    log.close()
+    assert [(r["split"], r["step"]) for r in read_metrics(log.path)] == [("train", 1), ("valid", 1), ("train", 2)]

@@ -245,6 +245,78 @@ def test_a_torn_checkpoint_is_passed_over(tmp_path):
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
 
 
+@pytest.mark.parametrize("every", [2, 5])  # the validation of a milestone, and that of the end
+def test_a_validation_that_fails_costs_no_step(tmp_path, monkeypatch, every):
+    def fail(*_, **__):
+        raise RuntimeError("the figures failed")
+
+    options = {"max_steps": 4, "validate_every": every, "schedule": "plateau"}
+    monkeypatch.setattr(NeighbourSums, "evaluate", fail)
+    with pytest.raises(RuntimeError, match="the figures failed"):
+        train(tmp_path / "a", **options)
+    monkeypatch.undo()
+    assert Checkpoints(tmp_path / "a" / "checkpoints").steps() == [min(every, 4)]
+    train(tmp_path / "a", resume=True, **options)
+    train(tmp_path / "b", **options)
+    for split in ("train", "valid"):
+        steps = [r["step"] for r in read_metrics(tmp_path / "a" / "metrics.jsonl") if r["split"] == split]
+        assert steps == list(losses(tmp_path / "b", split))
+        assert losses(tmp_path / "a", split) == losses(tmp_path / "b", split)
+
+
+def test_a_crash_after_a_validation_repeats_it_once(tmp_path, monkeypatch):
+    real, saves = Checkpoints.save, []
+
+    def save(self, checkpoint):
+        saves.append(checkpoint.step)
+        if saves == [2, 2]:
+            raise KeyboardInterrupt  # like a kill
+        return real(self, checkpoint)
+
+    monkeypatch.setattr(Checkpoints, "save", save)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path, max_steps=4, validate_every=2)
+    monkeypatch.undo()
+    train(tmp_path, max_steps=4, validate_every=2, resume=True)
+    assert [r["step"] for r in read_metrics(tmp_path / "metrics.jsonl") if r["split"] == "valid"] == [2, 4]
+
+
+@pytest.mark.parametrize("damaged", [(2,), (1, 2, 3)])
+def test_damaged_checkpoints_are_left_out_of_the_average(tmp_path, damaged):
+    options = {"validate": False, "validate_every": 1, "average": "last", "average_last": 3}
+    train(tmp_path, max_steps=3, **options)
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    for step in damaged:
+        (checkpoints.path(step) / "model.safetensors").write_bytes(b"torn")
+    if len(damaged) == 3:
+        with pytest.raises(ArtifactError, match="All checkpoints"), pytest.warns(UserWarning, match="damaged"):
+            train(tmp_path, max_steps=3, resume=True, **options)
+        return
+    with pytest.warns(UserWarning, match=r"step-00000002.*damaged.*average is that of the other"):
+        model, result = train(tmp_path, max_steps=3, resume=True, **options)
+    assert result.chosen == "averaged"
+    mean = torch.stack([checkpoints.load(step).weights["embedding.weight"] for step in (1, 3)]).mean(dim=0)
+    torch.testing.assert_close(model.embedding.weight.detach(), mean)
+
+
+def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"precious")
+    with pytest.raises(FileExistsError, match="holds a trained model"):
+        train(tmp_path, max_steps=2)
+    with pytest.raises(FileNotFoundError, match="no checkpoint to go on from"):
+        train(tmp_path, max_steps=2, resume=True)
+    assert os.listdir(tmp_path) == ["model.safetensors"]
+
+
+def test_a_checkpoint_that_was_being_replaced_comes_back(tmp_path):
+    train(tmp_path, max_steps=2)
+    path = Checkpoints(tmp_path / "checkpoints").path(2)
+    path.rename(path.with_name(f".{path.name}.previous"))
+    assert Checkpoints(tmp_path / "checkpoints").latest().step == 2
+    path.rename(path.with_name(f".{path.name}.previous"))
+    assert train(tmp_path, max_steps=3, resume=True)[1].step == 3
+
+
 def test_resuming_nothing_begins(tmp_path, capsys):
     _, result = train(tmp_path, max_steps=2, resume=True)
     assert result.step == 2
