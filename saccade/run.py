@@ -8,12 +8,12 @@
 | `metrics.jsonl` | loss and figures of every step and validation |
 | `checkpoints/` | what `resume` needs |
 | `README.md` | the model card |
+| `checksums.json` | the sums of what `load` reads, once the training has ended |
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections import Counter
@@ -24,13 +24,22 @@ from typing import Any, NamedTuple
 from torch import nn
 
 import saccade
-from saccade.artifacts import load_weights, remove_folder, sync_folder, write_file
+from saccade.artifacts import load_weights, write_file
 from saccade.card import Provenance, model_card
-from saccade.configuration import ConfigError, Plan, override, read_config, write_config
+from saccade.configuration import ConfigError, Plan, override, read_config
 from saccade.configuration.parts import spell_out
 from saccade.data.corpus import Corpus, hold_out
 from saccade.data.storage import store
 from saccade.evaluation import Figure, LengthBin
+from saccade.run_folder import (
+    check_output,
+    check_unchanged,
+    save_config,
+    save_task,
+    seal_run,
+    verify_run,
+    with_absolute_paths,
+)
 from saccade.tasks import Encoded, Example, Prediction, Task
 from saccade.training import Result, seed_everything
 
@@ -122,6 +131,7 @@ def load(folder: str | os.PathLike[str]) -> Run:
     path = _run_folder(folder)
     if not (path / "model.safetensors").is_file():
         raise FileNotFoundError(f"{path} has no model yet: its training has not ended. Resume it.")
+    verify_run(path)
     plan = Plan(read_config(path / "config.yaml"))
     plan.task.load(path / "task")
     model = plan.build()
@@ -161,7 +171,12 @@ def train(
     folder, raw = _start(config, output, resume)
     for name, part in given.items():
         raw = _merged(raw, name, spell_out(part))
-    plan = Plan(override(raw, overrides or {}))
+    plan = Plan(with_absolute_paths(override(raw, overrides or {})))
+    if resume is not None:
+        begun = Plan(with_absolute_paths(read_config(folder / "config.yaml"))).plain
+        check_unchanged(begun, plan.plain)
+        if "train" in held and plan.data.train is not None:
+            raise ConfigError(f"data.train was {plan.data.train!r} when this run began: resume it without examples.")
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or plan.data.share(held.get("train")))
@@ -178,14 +193,15 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
         examples["train"], examples["valid"] = hold_out(examples["train"], share)
         sources["valid"] = f"{share:.0%} of the training examples, held out"
     main = is_main()
+    had_model = (folder / "model.safetensors").exists()
     if resume and (folder / "task").is_dir():
         task.load(folder / "task")
     else:
         task.fit(examples["train"])
         if main:
-            _save_task(task, folder / "task")
-    if main:
-        write_file(folder / "config.yaml", write_config(plan.plain, heading="Every argument of this run."))
+            if not resume:
+                save_config(folder, plan.plain)
+            save_task(task, folder / "task")
     encoded, sizes, provenance = _encode(plan, examples["train"], folder)
     seed_everything(plan.trainer.seed)
     model = plan.build()
@@ -193,10 +209,19 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
     report_skipped(examples.get("valid"))
     provenance = provenance._replace(sources={n: _described(s) for n, s in sources.items()}, valid=len(valid))
     result = plan.trainer.fit(
-        task=task, model=model, train=encoded, sizes=sizes, valid=valid, output=folder, resume=resume
+        task=task,
+        model=model,
+        train=encoded,
+        sizes=sizes,
+        valid=valid,
+        output=folder,
+        resume=resume,
+        started=(lambda: save_config(folder, plan.plain)) if resume else None,  # once it is sure that it can go on
     )
     if main:
-        write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
+        seal_run(folder)
+        if had_model or not (folder / "README.md").exists():  # one without a model is no card of ours
+            write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
     return Run(folder, plan, model, result)
 
 
@@ -258,8 +283,8 @@ def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]
     if output is None:
         raise ConfigError("Say where the run goes, for example --output runs/my-model")
     folder = Path(output)
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; the output must be a folder.")
+    if is_main():  # which may have begun to write before the others look
+        check_output(folder)
     return folder, dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
 
 
@@ -305,19 +330,19 @@ def _as_text(files: Any) -> Any:
     return os.fspath(files) if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
 
 
-def _save_task(task: Task, folder: Path) -> None:
-    partial = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    task.save(partial)
-    remove_folder(folder)
-    partial.rename(folder)
-    sync_folder(folder.parent)
-
-
 def _described(source: Any) -> str:
     if source is None:
         return "none"
     if isinstance(source, str):
-        return source
-    return ", ".join(map(str, source)) if source and isinstance(source[0], str) else f"{len(source)} examples in memory"
+        return ", ".join(map(_shown, source.split(",")))
+    if source and isinstance(source[0], str):
+        return ", ".join(map(_described, source))
+    return f"{len(source)} examples in memory"
+
+
+def _shown(file: str) -> str:
+    """A file as the card names it: where it stands on this machine is nobody's business."""
+    if not os.path.isabs(file):
+        return file
+    near = os.path.relpath(file)
+    return os.path.basename(file) if near.startswith("..") else near

@@ -119,9 +119,6 @@ class Task:
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
-
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The figures named in `metrics`, of predictions on examples whose targets are known."""
         figures = self.score(self.predict(model, examples, **options), examples)
