@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
+import io
 import os
 import re
 import sys
@@ -49,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command is not None and _takes_overrides(COMMANDS[command]):
         given, overrides = split_overrides(given, parser)
     try:
-        options = vars(parser.parse_args(given))
+        options = vars(_parse(parser, given, command))
     except SystemExit as leave:
-        config = _asked_to_explain(given) if command == "train" and leave.code == 0 else None
+        config = _asked_to_explain(parser, given) if command == "train" and leave.code == 0 else None
         if config is None:
             raise
         return _run("train", lambda: print("\n" + explain_config(config, overrides)))
@@ -125,11 +127,32 @@ def _takes_overrides(function: Callable[..., None]) -> bool:
     return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
 
 
-def _asked_to_explain(given: Sequence[str]) -> str | None:
-    """The configuration of `saccade train my.yaml --help`."""
-    if not {"-h", "--help"} & set(given):
+def _parse(parser: argparse.ArgumentParser, given: Sequence[str], command: str | None) -> argparse.Namespace:
+    """The options; one that there is not is named with the nearest that there is."""
+    unknown = parser.parse_known_args(given)[1]
+    wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
+    if wrong is not None and command is not None:
+        parameters = inspect.signature(COMMANDS[command]).parameters.values()
+        flags = [f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY]
+        more = " Arguments of the configuration are set as --section.argument value." if command == "train" else ""
+        parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
+    return parser.parse_args(given)
+
+
+def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> str | None:
+    """The configuration of `saccade train my.yaml --help`, or that of the run which `--resume` names."""
+    wanted = [argument for argument in given if argument not in ("-h", "--help")]
+    if len(wanted) == len(given):
         return None
-    return next((argument for argument in given[given.index("train") + 1 :] if not argument.startswith("-")), None)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # help was asked for, and has been given
+            options, _ = parser.parse_known_args(wanted)
+    except SystemExit:
+        return None
+    if options.config is None and options.resume is not None:
+        return os.path.join(options.resume, "config.yaml")
+    config: str | None = options.config
+    return config
 
 
 def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: Any, text: str) -> None:

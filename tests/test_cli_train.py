@@ -212,6 +212,20 @@ def test_help_lists_every_argument_of_a_configuration(capsys) -> None:
         assert argument in out
 
 
+def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys, tmp_path) -> None:
+    output = str(tmp_path / "zz")
+    code, out, err = call(capsys, "train", "--output", output, "translation/transformer", "--help")
+    assert (code, err) == (0, "")
+    assert "--model.num_heads" in out
+    code, out, err = call(capsys, "train", "--help", "--resume", run)
+    assert (code, err) == (0, "")
+    assert "--model.hidden_dim" in out
+    assert "here: 12" in out
+    code, out, err = call(capsys, "train", "--help", "--output")
+    assert (code, err) == (0, "")
+    assert "--model.hidden_dim  (" not in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -223,7 +237,9 @@ def test_help_lists_every_argument_of_a_configuration(capsys) -> None:
         (["train", "translation/rnnsearch", "--data.train", "x.tsv", "--output", "x"], ["x.tsv"]),
         (["train", "translation/rnnsearch", "--data.train"], ["--data.train needs a value"]),
         (["train", "--resume", "nowhere"], ["nowhere is not a run"]),
-        (["train", "--outptu", "x"], ["--outptu"]),
+        (["train", "--outptu", "x"], ["--outptu", "Did you mean '--output'", "--section.argument"]),
+        (["predict", "x", "--nbst=3"], ["no option --nbst", "Did you mean '--nbest'"]),
+        (["train", "--output", "x"], ["Say what to train", "saccade list configs"]),
         (["predict", "nowhere"], ["nowhere is not a run"]),
         (["evaluate", "nowhere"], ["--data"]),
         (

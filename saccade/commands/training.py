@@ -10,7 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from saccade.configuration import Plan, override, read_config
+from saccade.configuration import ConfigError, Plan, override, read_config
 from saccade.configuration.files import find_config
 from saccade.configuration.schema import hint_of, readable
 from saccade.training.processes import check_trackers
@@ -35,6 +35,11 @@ def train_model(
     """
     from saccade.run import is_main, train
 
+    if config is None and resume is None and "model.class" not in overrides:
+        raise ConfigError(
+            "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
+            "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
+        )
     run = train(config, output=output, resume=resume, overrides=overrides)
     if is_main():
         print(f"{run.folder} is ready: saccade predict {run.folder} < source.txt > target.txt")
