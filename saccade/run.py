@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 import saccade
@@ -126,8 +127,8 @@ class Run:
         )
 
 
-def load(folder: str | os.PathLike[str]) -> Run:
-    """The model of a run folder, ready to predict."""
+def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None) -> Run:
+    """The model of a run folder, ready to predict; on the CPU unless another device is named."""
     path = _run_folder(folder)
     if not (path / "model.safetensors").is_file():
         raise FileNotFoundError(f"{path} has no model yet: its training has not ended. Resume it.")
@@ -136,7 +137,7 @@ def load(folder: str | os.PathLike[str]) -> Run:
     plan.task.load(path / "task")
     model = plan.build()
     load_weights(model, path / "model.safetensors")
-    return Run(path, plan, model)
+    return Run(path, plan, model if device is None else model.to(device))
 
 
 def train(

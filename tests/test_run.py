@@ -56,6 +56,8 @@ def test_loaded_predicts_the_same(run) -> None:
         assert (a.text, a.score) == (b.text, b.score)
         assert torch.equal(a.weights, b.weights)
     assert not loaded.model.training
+    placed = saccade.load(run.folder, device="meta").model
+    assert {parameter.device.type for parameter in placed.parameters()} == {"meta"}
 
 
 def test_the_saved_configuration_is_complete(run) -> None:
