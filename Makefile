@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install test test-slow bench docs lint format clean
+.PHONY: help install demo test test-slow bench docs lint format clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,14 @@ $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all,dev,docs,peers]"
 	@touch $@
+
+# It needs no data and no network: the dates are generated.
+demo: $(INSTALLED) ## Train on dates, translate three, show what the model looked at (3 minutes)
+	rm -rf runs/demo
+	$(BIN)/python -m saccade train dates/rnnsearch --output runs/demo
+	$(BIN)/python -m saccade evaluate runs/demo --data dates:test:1000
+	@printf '%s\n' "Sonntag, 15. November 2026" "le 3 avril 1998" "en-us 7/4/76" | \
+	$(BIN)/python -m saccade predict runs/demo --draw --plot runs/demo/attention.png
 
 # JoeyNMT asks for much that its attention module does not import.
 $(PEERS): $(INSTALLED)

@@ -1,10 +1,15 @@
 """Saccade: every attention mechanism as a score, a selection and an aggregation."""
 
+from typing import TYPE_CHECKING, Any
+
 from saccade import aggregations, losses, masks, scores, selections
 from saccade.attention import Attention
 from saccade.memory import Memory
 from saccade.multihead import MultiHead
 from saccade.reading import Reading, State
+
+if TYPE_CHECKING:
+    from saccade.run import Run, load, train
 
 __version__ = "0.1.0"
 
@@ -13,10 +18,22 @@ __all__ = [
     "Memory",
     "MultiHead",
     "Reading",
+    "Run",
     "State",
     "aggregations",
+    "load",
     "losses",
     "masks",
     "scores",
     "selections",
+    "train",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What trains and loads models is imported when it is first used: attention alone needs none of it."""
+    if name in ("Run", "load", "train"):
+        from saccade import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module 'saccade' has no attribute {name!r}")

@@ -3,124 +3,80 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
-import json as json_module
+import io
 import os
-import shutil
+import re
 import sys
-import textwrap
 import typing
 from collections.abc import Callable, Sequence
 from types import UnionType
 from typing import Any
 
-import torch
-from torch import nn
-
 import saccade
-from saccade.registry import Registry, constructor_parameters, describe, nearest
+from saccade.commands.members import KINDS, list_members, select_scores, show_member
+from saccade.commands.training import copy_config, explain_config, train_model, validate_config
+from saccade.commands.using import evaluate, predict
+from saccade.registry import nearest
 
-KINDS: dict[str, Registry[Any]] = {
-    "scores": saccade.scores.scores,
-    "selections": saccade.selections.selections,
-    "aggregations": saccade.aggregations.aggregations,
-}
-
-
-def list_members(kind: str | None = None, *, json: bool = False) -> None:
-    """List the scores, selections and aggregations.
-
-    Each member is shown with its short name, its class with the arguments of its constructor, and what it does.
-
-    Args:
-        kind: scores, selections or aggregations; all of them if left out.
-        json: print a JSON array of objects instead of a table.
-    """
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"Unknown kind {kind!r}.{nearest(kind, KINDS)}")
-    shown = [k for k in KINDS if kind in (None, k)]
-    if json:
-        print(json_module.dumps([_as_json(k, n, m) for k in shown for n, m in KINDS[k].items()], indent=2))
-        return
-    for k in shown:
-        if kind is None:
-            print(f"{k}\n")
-        _print_table([(name, [describe(member), summary(member)]) for name, member in KINDS[k].items()])
-        if k != shown[-1]:
-            print()
-
-
-def show_member(name: str) -> None:
-    """Show one member: its signature, equation, shapes and reference.
-
-    Args:
-        name: a short name (additive) or a class name (AdditiveScore).
-    """
-    found = [
-        (kind, short, member)
-        for kind, registry in KINDS.items()
-        for short, member in registry.items()
-        if name in (short, member.__name__)
-    ]
-    if not found:
-        raise ValueError(
-            f"No member is called {name!r}.{nearest(name, {n for r in KINDS.values() for n in r.names()})}"
-        )
-    for kind, short, member in found:
-        print(f"saccade.{kind}.{describe(member)}")
-        print(f"short name: {short}\n")
-        print(inspect.getdoc(member) or "")
-        if member is not found[-1][2]:
-            print()
-
-
-def select_scores(scores: list[float]) -> None:
-    """Show what each selection does to the same scores.
-
-    One row for each selection that needs nothing but scores, with its default arguments, in evaluation mode: the
-    weights that `reading.weights` would hold for one query whose keys have these scores.
-
-    Args:
-        scores: one number for each key, for example 2 1.6 0.5 -1.
-    """
-    if not scores:
-        raise ValueError("Give at least one score, for example: saccade select 2 1.6 0.5 -1")
-    rows = [("scores", torch.tensor(scores))] + [
-        (name, weights_of(member, torch.tensor([scores]))[0]) for name, member in context_free_selections()
-    ]
-    width = max(len(name) for name, _ in rows)
-    for name, row in rows:
-        cells = (f"{x:8.2f}" if name == "scores" or x != 0 else f"{'.':>8}" for x in row.tolist())
-        print(f"{name:{width}}{''.join(cells)}")
-
+__all__ = ["COMMANDS", "KINDS", "build_parser", "main"]
 
 COMMANDS: dict[str, Callable[..., None]] = {
+    "train": train_model,
+    "evaluate": evaluate,
+    "predict": predict,
+    "validate": validate_config,
+    "copy": copy_config,
     "list": list_members,
     "show": show_member,
     "select": select_scores,
 }
 
+OVERRIDE = re.compile(r"--([A-Za-z_][\w-]*\.[\w.-]+)(?:=(.*))?", re.DOTALL)
+"""`--model.hidden_dim 64` or `--model.hidden_dim=64`."""
+
+EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
+"""What bad usage or bad input raises: one line says it. With SACCADE_TRACEBACK=1 in the environment, all lines do."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; exits with 0, or with 2 where the command line is wrong."""
+    """Runs one command; exits with 0, with 2 where the command line or the input is wrong, with 130 if interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     parser = build_parser()
     command = next((a for a in given if not a.startswith("-")), None)
     if command is not None and command not in COMMANDS:
         parser.error(f"Unknown command {command!r}.{nearest(command, COMMANDS)}")
-    options = vars(parser.parse_args(given))
+    overrides: dict[str, str] = {}
+    if command is not None and _takes_overrides(COMMANDS[command]):
+        given, overrides = split_overrides(given, parser)
+    try:
+        options = vars(_parse(parser, given, command))
+    except SystemExit as leave:
+        config = _asked_to_explain(parser, given) if command == "train" and leave.code == 0 else None
+        if config is None:
+            raise
+        return _run("train", lambda: print("\n" + explain_config(config, overrides)))
     name = options.pop("command")
     if name is None:
         parser.print_help()
         return 0
+    return _run(name, lambda: COMMANDS[name](**options, **overrides))
+
+
+def _run(name: str, command: Callable[[], None]) -> int:
     try:
-        COMMANDS[name](**options)
+        command()
         sys.stdout.flush()
-    except (ValueError, TypeError) as error:
-        print(f"saccade {name}: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:  # `saccade list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        return 130
+    except EXPECTED as error:
+        if os.environ.get("SACCADE_TRACEBACK"):
+            raise
+        print(f"saccade {name}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
     return 0
 
 
@@ -129,7 +85,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
-        epilog="Try `saccade list scores`, `saccade show sparsemax`, `saccade select 2 1.6 0.5 -1`.",
+        epilog="Try `saccade list configs`, `saccade show sparsemax`, `saccade select 2 1.6 0.5 -1`. "
+        "Exit codes: 0 done, 2 bad usage or input, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
@@ -140,11 +97,62 @@ def build_parser() -> argparse.ArgumentParser:
             help=text.splitlines()[0],
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         types = typing.get_type_hints(function)
         for parameter in inspect.signature(function).parameters.values():
-            _add_argument(sub, parameter, types[parameter.name], helps[parameter.name])
+            if parameter.kind is not parameter.VAR_KEYWORD:
+                _add_argument(sub, parameter, types[parameter.name], helps[parameter.name])
     return parser
+
+
+def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], dict[str, str]]:
+    """Parts `--section.argument value` from the rest of the command line."""
+    rest: list[str] = []
+    overrides: dict[str, str] = {}
+    remaining = iter(given)
+    for argument in remaining:
+        match = OVERRIDE.fullmatch(argument)
+        if match is None:
+            rest.append(argument)
+            continue
+        value = next(remaining, None) if match[2] is None else match[2]
+        if value is None or (match[2] is None and value.startswith("--")):
+            parser.error(f"{argument} needs a value.")
+        overrides[match[1].replace("-", "_")] = value
+    return rest, overrides
+
+
+def _takes_overrides(function: Callable[..., None]) -> bool:
+    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+
+
+def _parse(parser: argparse.ArgumentParser, given: Sequence[str], command: str | None) -> argparse.Namespace:
+    """The options; one that there is not is named with the nearest that there is."""
+    unknown = parser.parse_known_args(given)[1]
+    wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
+    if wrong is not None and command is not None:
+        parameters = inspect.signature(COMMANDS[command]).parameters.values()
+        flags = [f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY]
+        more = " Arguments of the configuration are set as --section.argument value." if command == "train" else ""
+        parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
+    return parser.parse_args(given)
+
+
+def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> str | None:
+    """The configuration of `saccade train my.yaml --help`, or that of the run which `--resume` names."""
+    wanted = [argument for argument in given if argument not in ("-h", "--help")]
+    if len(wanted) == len(given):
+        return None
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # help was asked for, and has been given
+            options, _ = parser.parse_known_args(wanted)
+    except SystemExit:
+        return None
+    if options.config is None and options.resume is not None:
+        return os.path.join(options.resume, "config.yaml")
+    config: str | None = options.config
+    return config
 
 
 def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: Any, text: str) -> None:
@@ -152,8 +160,11 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
         flag = f"--{parameter.name.replace('_', '-')}"
         if kind is bool:
             parser.add_argument(flag, action="store_true", help=text)
+        elif parameter.default is parameter.empty:
+            parser.add_argument(flag, type=_scalar(kind), required=True, help=text)
         else:
-            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=text)
+            shown = "" if parameter.default is None else f" (default: {parameter.default})"
+            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=text + shown)
     elif typing.get_origin(kind) is list:
         parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
     elif parameter.default is parameter.empty:
@@ -172,61 +183,3 @@ def _split_docstring(function: Callable[..., None]) -> tuple[str, dict[str, str]
     text, _, listed = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
     entries = (line.strip().partition(": ") for line in listed.splitlines())
     return text, {name: help_text for name, _, help_text in entries}
-
-
-def summary(member: type) -> str:
-    """The first sentence of a docstring."""
-    return " ".join((inspect.getdoc(member) or "").partition("\n\n")[0].split())
-
-
-def context_free_selections() -> list[tuple[str, type]]:
-    """The selections that are built without arguments and need to know nothing but scores."""
-    found = []
-    for name, member in KINDS["selections"].items():
-        try:
-            weights_of(member, torch.zeros(1, 2))
-        except (TypeError, ValueError):
-            continue
-        found.append((name, member))
-    return found
-
-
-def weights_of(member: type[nn.Module], scores: torch.Tensor) -> torch.Tensor:
-    """The weights of a selection with its default arguments, in evaluation mode."""
-    with torch.no_grad():
-        weights: torch.Tensor = member().eval()(scores).marginals
-        return weights
-
-
-def _as_json(kind: str, name: str, member: type) -> dict[str, Any]:
-    parameters = [
-        {"name": p.name, "required": True}
-        if p.default is p.empty
-        else {"name": p.name, "required": False, "default": p.default if _is_plain(p.default) else repr(p.default)}
-        for p in constructor_parameters(member).values()
-    ]
-    return {
-        "kind": kind,
-        "name": name,
-        "class": f"saccade.{kind}.{member.__name__}",
-        "parameters": parameters,
-        "summary": summary(member),
-    }
-
-
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def _print_table(rows: list[tuple[str, list[str]]]) -> None:
-    """Name and lines side by side, or one above the other on a narrow terminal."""
-    width = shutil.get_terminal_size().columns
-    column = max((len(name) for name, _ in rows), default=0) + 2
-    narrow = width < column + 50
-    indent = " " * (4 if narrow else column)
-    for name, lines in rows:
-        if narrow:
-            print(name)
-        wrapped = [w for line in lines for w in textwrap.wrap(line, max(width - len(indent), 20))]
-        for i, line in enumerate(wrapped):
-            print((name.ljust(column) if i == 0 and not narrow else indent) + line)

@@ -79,7 +79,10 @@ def test_select_prints_weights(capsys) -> None:
     ("arguments", "parts"),
     [
         (["lst"], ["'lst'", "Did you mean 'list'", "select, show"]),
-        (["list", "score"], ["'score'", "Did you mean 'scores'", "aggregations, scores, selections"]),
+        (
+            ["list", "score"],
+            ["'score'", "Did you mean 'scores'", "aggregations, configs, models, scores, selections, tasks"],
+        ),
         (["show", "additve"], ["'additve'", "Did you mean 'additive'", "softmax"]),
         (["show"], ["name"]),
         (["select"], ["at least one score"]),

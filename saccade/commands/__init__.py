@@ -1,0 +1,1 @@
+"""The commands: functions whose signatures and docstrings are the command line."""

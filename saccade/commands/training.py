@@ -1,0 +1,113 @@
+"""The commands that make a model: train, validate, copy."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from saccade.configuration import ConfigError, Plan, override, read_config
+from saccade.configuration.files import find_config
+from saccade.configuration.schema import hint_of, readable
+from saccade.training.processes import check_trackers
+
+
+def train_model(
+    config: str | None = None, *, output: str | None = None, resume: str | None = None, **overrides: str
+) -> None:
+    """Train a model, or go on with one.
+
+    saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
+    saccade train my.yaml --model.hidden_dim 64 --trainer.max_steps 5000 --output runs/smaller
+    saccade train --resume runs/my-model
+
+    Any argument of the configuration can be set as --section.argument value; with a configuration, --help lists them
+    all. Ctrl-C (or SIGTERM) saves and leaves with exit code 130; --resume goes on exactly there.
+
+    Args:
+        config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
+        output: the folder to make, for the weights, the configuration, the figures and the model card.
+        resume: the folder of a run to go on with.
+    """
+    from saccade.run import is_main, train
+
+    if config is None and resume is None and "model.class" not in overrides:
+        raise ConfigError(
+            "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
+            "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
+        )
+    run = train(config, output=output, resume=resume, overrides=overrides)
+    if is_main():
+        print(f"{run.folder} is ready: saccade predict {run.folder} < source.txt > target.txt")
+
+
+def validate_config(config: str, **overrides: str) -> None:
+    """Check a configuration without training.
+
+    Everything is checked that can be known before the data are read: names, types, and whether the parts fit together.
+
+    Args:
+        config: a YAML file, or the name of one that comes with Saccade.
+    """
+    plan = Plan(override(read_config(config), overrides))
+    validating = bool(plan.data.valid or plan.data.share(None))
+    plan.trainer.check(plan.task, os.devnull, validating=validating)  # which holds no earlier training
+    check_trackers(plan.trainer.trackers)
+    for files in filter(None, (plan.data.train, plan.data.valid)):
+        plan.data.read(files, plan.task.columns)
+    outline = plan.outline()
+    count = sum(parameter.numel() for name, parameter in outline.named_parameters() if "embedding" not in name)
+    print(f"{config} is valid: {type(outline).__name__}, {count:,} parameters without embeddings.")
+
+
+def copy_config(name: str, file: str) -> None:
+    """Copy a configuration that comes with Saccade, to edit it.
+
+    Args:
+        name: translation/rnnsearch, or another one that `saccade list configs` shows.
+        file: the file to write; it must not be there yet.
+    """
+    source, target = find_config(name), Path(file)
+    if target.exists():
+        raise FileExistsError(f"{target} is there already; give another name.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    print(f"{target} is a copy of {name}: edit it, then saccade train {target} --data.train ... --output ...")
+
+
+def explain_config(config: str, overrides: dict[str, Any]) -> str:
+    """Every argument that a configuration may set: its type, what it is for, and its value here."""
+    plan = Plan(override(read_config(config), overrides))
+    lines = []
+    for section, part in plan.parts.items():
+        lines += [f"{section}: {_paragraphs(part.kind)[0]}", ""]
+        helps = argument_helps(part.kind)
+        for name, value in part.plain.items():
+            lines.append(f"  --{section}.{name}  ({readable(hint_of(part.kind, name))})")
+            lines += textwrap.wrap(helps.get(name, ""), 112, initial_indent=" " * 6, subsequent_indent=" " * 6)
+            lines.append(f"      here: {json.dumps(value, ensure_ascii=False)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def argument_helps(kind: type) -> dict[str, str]:
+    """What the `Args:` of a class's docstring say about each argument."""
+    listed = next((text for text in _paragraphs(kind) if text.startswith("Args:")), "").splitlines()[1:]
+    helps: dict[str, str] = {}
+    names: list[str] = []
+    for line in listed:
+        if line.startswith("    ") and not line.startswith("     ") and ": " in line:
+            heading, _, text = line.strip().partition(": ")
+            names = [name.strip() for name in heading.split(",")]
+            helps |= dict.fromkeys(names, text)
+        else:
+            helps |= {name: f"{helps[name]} {line.strip()}" for name in names}
+    return helps
+
+
+def _paragraphs(kind: type) -> list[str]:
+    return (inspect.getdoc(kind) or kind.__name__).split("\n\n")

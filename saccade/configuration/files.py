@@ -1,0 +1,93 @@
+"""Configurations as files and on the command line."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from saccade.configuration.errors import ConfigError
+from saccade.data.extra import required
+from saccade.registry import nearest
+
+FOLDER = Path(__file__).parent.parent / "configs"
+
+
+def shipped() -> dict[str, Path]:
+    """The configurations that come with Saccade: `translation/rnnsearch` and so on."""
+    return {path.relative_to(FOLDER).with_suffix("").as_posix(): path for path in sorted(FOLDER.glob("**/*.yaml"))}
+
+
+def find_config(name: str | os.PathLike[str]) -> Path:
+    """The file of that path, or the shipped configuration of that name (`configs/` and `.yaml` may be left out)."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    short = path.with_suffix("") if path.suffix == ".yaml" else path
+    short = short.relative_to("configs") if short.parts[:1] == ("configs",) else short
+    if short.as_posix() in shipped():
+        return shipped()[short.as_posix()]
+    raise ConfigError(
+        f"There is no file {str(name)!r}, and no configuration of that name.{nearest(str(short), shipped())}"
+    )
+
+
+def read_config(name: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a YAML file says, unchecked."""
+    yaml = required("yaml")
+    path = find_config(name)
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader(yaml))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{path} must hold sections such as `model:` and `trainer:`.")
+    return found
+
+
+def write_config(config: Mapping[str, Any], *, heading: str = "") -> str:
+    """A configuration as YAML."""
+    text: str = required("yaml").safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=120)
+    return "".join(f"# {line}\n" for line in heading.splitlines()) + text
+
+
+def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with `{"model.hidden_dim": 64}` and the like set; nothing that was given is changed."""
+    changed = copy.deepcopy(dict(config))
+    for key, value in changes.items():
+        place = changed
+        *outer, last = key.split(".")
+        for name in outer:
+            inner = place.get(name)
+            if isinstance(inner, str):  # `selection: entmax` gets arguments
+                inner = {"class": inner}
+            elif not isinstance(inner, dict):
+                inner = {}
+            place[name] = inner
+            place = inner
+        if isinstance(value, str) and isinstance(place.get(last), dict) and "class" in place[last]:
+            value = {"class": value}  # another class; the arguments were those of the old one
+        place[last] = value
+    return changed
+
+
+def _loader(yaml: Any) -> Any:
+    """PyYAML's safe loader, which would let the last of two equal keys win; this one refuses."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML is imported when needed, as Any
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key, _ in node.value:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                    )
+                seen.add(key.value)
+            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+            return mapping
+
+    return Loader

@@ -1,0 +1,1 @@
+"""Data: readers, tokenisers, storage and batches."""

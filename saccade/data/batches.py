@@ -1,0 +1,140 @@
+"""Batches of similar lengths under a token budget."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class TokenBatches:
+    """Batches of indices, epoch after epoch, that depend on the seed and the epoch alone and know where they are.
+
+    Examples of similar size share a batch, so that little is padded; the batches come in random order. A batch costs
+    its number of rows times the size of its largest row, padding included, and never more than the budget unless one
+    row does. Iterating gives what is left of the epoch, then the next iteration the next epoch.
+
+    With several shards each one gets its rows of every batch, so that together they see the batches that one alone
+    would see, at the same step. A batch of fewer rows than shards leaves some with an empty list, which they must step
+    through as well.
+
+    Args:
+        sizes: the size of each example; or several of each, such as source and target, which are padded apart: then
+            a batch costs the sum of its largest ones, and the last one matters most for what shares a batch.
+        budget: what a batch may cost, over all shards together.
+        seed: of the order.
+        shuffle: whether the order is random; otherwise it goes from small to large, the same in every epoch.
+        max_length: examples with a size beyond it are left out; `dropped` counts them.
+        pool: how many examples are sorted together: fewer give more random batches with more padding.
+        shard, shards: which share this is, and of how many.
+    """
+
+    def __init__(
+        self,
+        sizes: ArrayLike,
+        *,
+        budget: int,
+        seed: int = 0,
+        shuffle: bool = True,
+        max_length: int | None = None,
+        pool: int = 1 << 17,
+        shard: int = 0,
+        shards: int = 1,
+    ) -> None:
+        if budget < 1:
+            raise ValueError(f"budget is at least 1 token, got {budget}.")
+        if pool < 1:
+            raise ValueError(f"pool is at least 1 example, got {pool}.")
+        if not 0 <= shard < shards:
+            raise ValueError(f"shard is between 0 and shards - 1, got shard={shard} of shards={shards}.")
+        table = np.asarray(sizes, dtype=np.int64)
+        if table.ndim not in (1, 2):
+            raise ValueError(f"sizes is (examples,) or (examples, sides), got {table.shape}.")
+        self._sizes = table.reshape(len(table), -1) if table.size else table.reshape(0, 1)
+        longest = self._sizes.max(axis=1)
+        self._kept = np.flatnonzero(longest <= (longest.max(initial=0) if max_length is None else max_length))
+        self.dropped = len(self._sizes) - len(self._kept)
+        self.budget, self.seed, self.shuffle, self.pool = budget, seed, shuffle, pool
+        self.shard, self.shards = shard, shards
+        self.epoch = 0
+        self.position = 0
+        self._planned: tuple[int, list[NDArray[np.int64]]] | None = None
+
+    def __len__(self) -> int:
+        """The number of batches in this epoch."""
+        return len(self._plan())
+
+    def __iter__(self) -> Iterator[list[int]]:
+        if self.position and self.position >= len(self):
+            self.epoch, self.position = self.epoch + 1, 0
+        while self.position < len(self):
+            batch = self._plan()[self.position]
+            self.position += 1
+            yield batch[self.shard :: self.shards].tolist()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The position: after the batch that was given last, whether or not an epoch ended there."""
+        return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was asked for; the number of shards may have changed since."""
+        if state["plan"] != self._fingerprint():
+            raise ValueError(
+                "The saved position is one in other batches: the data, the token budget or the seed changed since. "
+                "Restore them, or start anew."
+            )
+        self.epoch, self.position = state["epoch"], state["position"]
+
+    def padding(self) -> float:
+        """The share of this epoch's cost that is padding."""
+        used = int(self._sizes[self._kept].sum())
+        cost = sum(len(batch) * int(self._sizes[batch].max(axis=0).sum()) for batch in self._plan())
+        return 1 - used / cost if cost else 0.0
+
+    def _plan(self) -> list[NDArray[np.int64]]:
+        if self._planned is None or self._planned[0] != self.epoch:
+            self._planned = self.epoch, self._make_plan()
+        return self._planned[1]
+
+    def _make_plan(self) -> list[NDArray[np.int64]]:
+        random = np.random.default_rng([self.seed, self.epoch])
+        order = random.permutation(self._kept) if self.shuffle else self._kept
+        pool = self.pool if self.shuffle else max(len(order), 1)
+        batches: list[NDArray[np.int64]] = []
+        for start in range(0, len(order), pool):
+            examples = order[start : start + pool]
+            examples = examples[by_size(self._sizes[examples])]
+            batches += np.split(examples, cuts(self._sizes[examples], self.budget))
+        if self.shuffle:
+            batches = [batches[i] for i in random.permutation(len(batches))]
+        return batches
+
+    def _fingerprint(self) -> str:
+        settings = (self._sizes.shape, len(self._kept), self.budget, self.seed, self.shuffle, self.pool)
+        return hashlib.blake2b(repr(settings).encode() + self._sizes.tobytes(), digest_size=16).hexdigest()
+
+
+def by_size(sizes: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The order in which neighbours are of similar size, the last side first; ties stay as they are.
+
+    Within equal last sides the others go up and down in turn, so that they do not jump from long to short.
+    """
+    last = sizes[:, -1]
+    rest = sizes[:, :-1].sum(axis=1)
+    return np.lexsort((np.where(last % 2, -rest, rest), last))
+
+
+def cuts(sizes: NDArray[np.int64], budget: int) -> Sequence[int]:
+    """Where batches end so that each costs at most the budget: its rows times the sum of its largest sides."""
+    found = []
+    start, largest = 0, [0] * sizes.shape[1]
+    for row, sides in enumerate(sizes.tolist()):
+        grown = [max(pair) for pair in zip(largest, sides, strict=True)]
+        if row > start and (row - start + 1) * sum(grown) > budget:
+            found.append(row)
+            start, grown = row, sides
+        largest = grown
+    return found

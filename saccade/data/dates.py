@@ -1,0 +1,113 @@
+"""Dates as people write them, and what they mean: an example set that needs no download.
+
+    de Sonntag, 15. November 2026 -> 2026-11-15
+    en-us 3/4/26                  -> 2026-03-04
+    en-gb 3/4/26                  -> 2026-04-03
+    15 novembre 2026              -> 2026-11-15
+
+A source begins with the language (and country, where it matters) whenever the date could be read in two ways, and in
+half of the other cases. The forms come from the CLDR data of Babel, full to short, and vary as people's do: without a
+weekday, in lower or upper case, without accents, with ordinals, other separators, two digits for the year. Two digits
+stand for 1950 to 2049. Each example has its gold alignment.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from saccade.data.date_forms import LOCALES, Form, Part, forms, is_clear, vary
+from saccade.registry import nearest
+
+SPLITS = ("train", "valid", "test")
+FIRST, LAST = datetime.date(1900, 1, 1), datetime.date(2099, 12, 31)
+RECENT = datetime.date(1970, 1, 1), datetime.date(2039, 12, 31)
+
+
+class DateExample(NamedTuple):
+    """One written date.
+
+    Args:
+        source: what someone wrote, such as "de 3. April 2026" or "3 avril 2026".
+        target: the date in ISO 8601, "2026-04-03".
+        locale: whose form it is, "de".
+        alignment: pairs `i-j` in Pharaoh's form: character i of the source gives character j of the target.
+    """
+
+    source: str
+    target: str
+    locale: str
+    alignment: str
+
+
+def generate(
+    count: int, *, split: str = "train", seed: int = 0, locales: Sequence[str] = LOCALES, tagged: float = 0.5
+) -> Iterator[DateExample]:
+    """Written dates; equal arguments give equal examples.
+
+    Half of the dates lie between 1970 and 2039, the others anywhere between 1900 and 2099. The splits share no date:
+    of any twenty, about eighteen are for training, one for validation and one for the test, whatever the seed.
+
+    Args:
+        count: how many.
+        split: "train", "valid" or "test".
+        seed: other examples of the same split.
+        locales: names of Babel's locales with a Gregorian calendar.
+        tagged: the share of unambiguous dates that begin with their language all the same.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"Unknown split {split!r}.{nearest(split, SPLITS)}")
+    if count < 0:
+        raise ValueError(f"count is at least 0, got {count}.")
+    random_ = random.Random(f"{seed} {split}")
+    anywhere = days(split, FIRST, LAST)
+    recent = days(split, *RECENT)
+    for _ in range(count):
+        date = random_.choice(recent if random_.random() < 0.5 else anywhere)
+        locale = random_.choice(locales)
+        yield write(date, locale, random_.choice(forms(locale)), random_, tagged)
+
+
+def write(date: datetime.date, locale: str, form: Form, random_: random.Random, tagged: float) -> DateExample:
+    """The date in a variation of the form, with the language in front where it is needed."""
+    parts = vary(form, date, locale, random_)
+    if not is_clear(parts, date) or random_.random() < tagged:
+        parts = [Part(f"{locale.lower().replace('_', '-')} "), *parts]
+    target = date.isoformat()
+    return DateExample("".join(part.text for part in parts), target, locale, align(parts, target))
+
+
+FIELDS = {"year": range(4), "month": range(5, 7), "day": range(8, 10)}
+
+
+def align(parts: Sequence[Part], target: str) -> str:
+    """Digits to equal digits, counted from the last; a word, or a padding zero, to all of its field."""
+    pairs: list[tuple[int, int]] = []
+    start = 0
+    for part in parts:
+        source = range(start, start + len(part.text))
+        start = source.stop
+        places = FIELDS.get(part.field or "", range(0))
+        if part.text.isdecimal():
+            matched = min(len(source), len(places))
+            pairs += zip(source[-matched:], places[-matched:], strict=True) if matched else ()
+            places = places[: len(places) - matched]
+        pairs += [(i, j) for i in source for j in places]
+    return " ".join(f"{i}-{j}" for i, j in sorted(pairs))
+
+
+@cache
+def days(split: str, first: datetime.date, last: datetime.date) -> Sequence[datetime.date]:
+    """The dates of a split, by a hash of the date and nothing else."""
+    every = (datetime.date.fromordinal(day) for day in range(first.toordinal(), last.toordinal() + 1))
+    return [date for date in every if split_of(date) == split]
+
+
+def split_of(date: datetime.date) -> str:
+    """Which split a date belongs to."""
+    lot = hashlib.blake2s(date.isoformat().encode()).digest()[0] % 20
+    return {0: "valid", 1: "test"}.get(lot, "train")

@@ -1,0 +1,19 @@
+"""Libraries that only training needs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def required(module: str) -> Any:
+    """The module, imported where it is used; without it, an error that says what to install."""
+    library = module.partition(".")[0]
+    try:
+        importlib.import_module(library)
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        message = f'This needs the library {library!r}: pip install "saccade[train]"'
+        raise ModuleNotFoundError(message, name=library) from None
+    return importlib.import_module(module)

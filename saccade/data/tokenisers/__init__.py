@@ -1,0 +1,15 @@
+"""Tokenisers: text to ids and back, learned from the training data and saved with the model."""
+
+from saccade.data.tokenisers.base import Tokeniser, tokenisers
+from saccade.data.tokenisers.listed import CharTokeniser, PretokenisedTokeniser, WordTokeniser
+from saccade.data.tokenisers.subwords import BpeTokeniser, UnigramTokeniser
+
+__all__ = [
+    "BpeTokeniser",
+    "CharTokeniser",
+    "PretokenisedTokeniser",
+    "Tokeniser",
+    "UnigramTokeniser",
+    "WordTokeniser",
+    "tokenisers",
+]

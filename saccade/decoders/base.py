@@ -1,0 +1,115 @@
+"""What a decoder is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+from saccade.encoders import Encoded
+from saccade.memory import Memory
+from saccade.reading import State
+
+Weights = Tensor | Callable[[], Tensor] | None
+
+
+class _Looked:
+    """Weights that are computed when they are first asked for: training never asks."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+
+    @property
+    def weights(self) -> Tensor | None:
+        """What was looked at; None without attention."""
+        if callable(self._weights):
+            self._weights = self._weights()
+        return self._weights
+
+
+class Step(_Looked):
+    """What one step gives.
+
+    Args:
+        logits: (batch, vocab).
+        state: for the next step.
+        weights: (batch, keys), or a function that computes them, or None without attention.
+    """
+
+    def __init__(self, logits: Tensor, state: Any, weights: Weights = None) -> None:
+        super().__init__(weights)
+        self.logits = logits
+        self.state = state
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.logits, self.state, self.weights))
+
+
+class Decoded(_Looked):
+    """What all steps of teacher forcing give.
+
+    Args:
+        features: (batch, steps, dim), for `Decoder.output`, which a loss may ask for real positions alone.
+        weights: (batch, steps, keys), or a function that computes them, or None without attention.
+    """
+
+    def __init__(self, features: Tensor, weights: Weights = None) -> None:
+        super().__init__(weights)
+        self.features = features
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.features, self.weights))
+
+
+class Decoder(nn.Module):
+    """Writes a target token by token, looking at what was encoded.
+
+    A new decoder writes `begin`, `step`, `forward` and `output`. Its state is a tuple of tensors with the batch first,
+    memories, plain numbers and tuples of these; a named tuple may call one field `memory`: what belongs to the sentence
+    and is the same for all its hypotheses.
+    """
+
+    vocab_size: int
+
+    def begin(self, encoded: Encoded) -> Any:
+        """The state before the first token."""
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: Any) -> Step:
+        """One step after tokens (batch,), the previous one of each row; the start token first."""
+        raise NotImplementedError
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        """Teacher forcing: what `step` gives after each of tokens (batch, steps), the start token first.
+
+        Padding after the end of a row changes nothing before it.
+        """
+        raise NotImplementedError
+
+    def output(self, features: Tensor) -> Tensor:
+        """Logits (*, vocab) of features (*, dim)."""
+        raise NotImplementedError
+
+    def select(self, state: Any, rows: Tensor) -> Any:
+        """The state of the chosen batch rows, which may repeat."""
+        return _index(state, rows)
+
+    def reorder(self, state: Any, rows: Tensor) -> Any:
+        """Like `select`, for rows that stay within their own sentence: its memory need not move."""
+        if not hasattr(state, "_fields"):
+            return _index(state, rows)
+        return type(state)(
+            *(part if name == "memory" else _index(part, rows) for name, part in zip(state._fields, state, strict=True))
+        )
+
+
+def _index(state: Any, rows: Tensor) -> Any:
+    if isinstance(state, Tensor):
+        return state.index_select(0, rows)
+    if isinstance(state, Memory | State):
+        return state.index(rows)
+    if isinstance(state, tuple):
+        parts = [_index(part, rows) for part in state]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    return state  # a number of steps, or None

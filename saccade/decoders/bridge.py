@@ -1,0 +1,50 @@
+"""From what an encoder ends with to what a recurrent decoder starts with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.encoders.base import top_of
+from saccade.layers.cell import State
+
+
+class CopyStates(nn.Module):
+    """Each layer of the decoder starts with the final state of the same layer of the encoder.
+
+    Reference:
+        Sutskever et al. (2014), arXiv:1409.3215, section 2.
+    """
+
+    def forward(self, summary: Any) -> tuple[State, ...]:
+        if isinstance(summary, Tensor):
+            raise TypeError("CopyStates needs a recurrent encoder with the decoder's layers; use ProjectSummary.")
+        return tuple(summary)
+
+
+class ProjectSummary(nn.Module):
+    r"""Each layer starts with its own map of one vector.
+
+    .. math:: s_0 = \tanh(W s)
+
+    s is the last `summary_dim` features of the summary: of a bidirectional encoder's, half of them are the backward
+    direction's, as in the paper. An LSTM's c starts at zero.
+
+    Reference:
+        Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2.
+    """
+
+    def __init__(self, *, summary_dim: int, hidden_dim: int, num_layers: int = 1, num_states: int = 1) -> None:
+        super().__init__()
+        self.summary_dim = summary_dim
+        self.num_layers = num_layers
+        self.num_states = num_states
+        self.proj = nn.Linear(summary_dim, num_layers * hidden_dim)
+        nn.init.xavier_uniform_(self.proj.weight)
+        nn.init.zeros_(self.proj.bias)
+
+    def forward(self, summary: Any) -> tuple[State, ...]:
+        hidden = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)
+        return tuple((h, *(torch.zeros_like(h) for _ in range(self.num_states - 1))) for h in hidden)

@@ -1,0 +1,139 @@
+"""A recurrent decoder that looks at the source after each step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.attention import Attention
+from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.encoders import Encoded
+from saccade.layers import RecurrentStack, TokenEmbedding
+from saccade.layers import cell as cells
+from saccade.layers.cell import glorot_by_gate
+from saccade.memory import Memory
+from saccade.reading import Reading, State
+from saccade.scores import LocationScore
+
+
+class LuongState(NamedTuple):
+    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `keys` counts
+    those of the source, of which the memory may hold fewer."""
+
+    memory: Memory
+    hidden: tuple[cells.State, ...]
+    fed: Tensor | None
+    attention: State
+    keys: int
+
+
+class LuongDecoder(Decoder):
+    r"""Layers of a recurrent network whose top state looks at the source, and says the next token with what it saw.
+
+    .. math:: c_t = \mathrm{attention}(h_t, \bar h), \quad \tilde h_t = \tanh(W_c [c_t; h_t]), \quad
+        p = \operatorname{softmax}(W_s \tilde h_t)
+
+    With input feeding the next step is given [e_t; \tilde h_t], so steps must come one by one; without it, all steps
+    are one run of the network and one reading.
+
+    Shapes:
+        states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, hidden_dim).
+
+    Reference:
+        Luong et al. (2015), arXiv:1508.04025, section 3.
+
+    Args:
+        embedding: tokens -> (batch, steps, input_dim of the stack).
+        attention: queries are h (hidden_dim of the stack), keys and values the encoder's states (context_dim).
+        bridge: from the encoder's summary to the first states: `CopyStates` or `ProjectSummary`.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        stack: RecurrentStack,
+        attention: Attention,
+        bridge: nn.Module,
+        vocab_size: int,
+        context_dim: int,
+        input_feeding: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.embedding = embedding
+        self.stack = stack
+        self.attention = attention
+        self.bridge = bridge
+        self.dropout = dropout
+        size = stack.hidden_dim
+        self.combine_proj = nn.Linear(context_dim + size, size, bias=False)
+        nn.init.xavier_uniform_(self.combine_proj.weight)
+        self.feed_proj: nn.Linear | None = None
+        if input_feeding:
+            self.feed_proj = nn.Linear(size, stack.first.input_proj.out_features, bias=False)
+            glorot_by_gate(self.feed_proj, size)
+        self.output_proj = nn.Linear(size, vocab_size)
+
+    def begin(self, encoded: Encoded) -> LuongState:
+        states, mask = encoded.states, encoded.mask
+        score = self.attention.score
+        if isinstance(score, LocationScore):  # the paper ignores what stands beyond its last position
+            states, mask = states[:, : score.max_keys], mask[:, : score.max_keys]
+        hidden = self.bridge(encoded.summary)
+        fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
+        memory = self.attention.prepare(states, mask=mask.unsqueeze(1))
+        return LuongState(memory, hidden, fed, State(), encoded.mask.shape[1])
+
+    def step(self, tokens: Tensor, state: LuongState) -> Step:
+        projected = self.stack.first.input_proj(self.embedding(tokens))
+        features, reading, state = self._advance(projected, state)
+        return Step(self.output(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        state = self.begin(encoded)
+        embedded = self.embedding(tokens)
+        keys = encoded.mask.shape[1]
+        if self.feed_proj is None:
+            hidden = self.stack(embedded, state.hidden)
+            reading = self.attention.read(hidden, state.memory)
+            features = self._combine(reading, hidden)
+            return Decoded(features, lambda: _widen(reading.weights, keys))
+        steps, readings = [], []
+        for projected in self.stack.first.input_proj(embedded).unbind(1):
+            features, reading, state = self._advance(projected, state)
+            steps.append(features)
+            readings.append(reading)
+        if not steps:
+            nothing = embedded.new_zeros(len(tokens), 0, self.stack.hidden_dim)
+            return Decoded(nothing, embedded.new_zeros(len(tokens), 0, keys))
+        return Decoded(
+            torch.stack(steps, dim=1), lambda: _widen(torch.cat([reading.weights for reading in readings], dim=1), keys)
+        )
+
+    def _advance(self, projected: Tensor, state: LuongState) -> tuple[Tensor, Reading, LuongState]:
+        if self.feed_proj is not None:
+            assert state.fed is not None
+            projected = projected + self.feed_proj(state.fed)
+        hidden, states = self.stack.step(projected, state.hidden)
+        reading = self.attention.read(hidden.unsqueeze(1), state.memory, state=state.attention)
+        features = self._combine(reading, hidden.unsqueeze(1)).squeeze(1)
+        fed = None if self.feed_proj is None else features
+        return features, reading, LuongState(state.memory, states, fed, reading.state, state.keys)
+
+    def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
+        features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))
+        return F.dropout(features, self.dropout, self.training)
+
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.output_proj(features)
+        return logits
+
+
+def _widen(weights: Tensor, keys: int) -> Tensor:
+    """Zeros for keys that were cut off."""
+    return F.pad(weights, (0, keys - weights.shape[-1]))

@@ -1,0 +1,61 @@
+"""A recurrent decoder that sees the source through its first state alone."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.encoders import Encoded
+from saccade.layers import RecurrentStack, TokenEmbedding
+from saccade.layers.cell import State
+
+
+class RecurrentDecoder(Decoder):
+    r"""Layers of a recurrent network that start where the encoder ended.
+
+    .. math:: h_t = \mathrm{RNN}(e_{t-1}, h_{t-1}), \qquad p = \operatorname{softmax}(W h_t)
+
+    Shapes:
+        tokens (batch, steps) -> features (batch, steps, hidden_dim).
+
+    Reference:
+        Sutskever et al. (2014), arXiv:1409.3215, section 2.
+
+    Args:
+        embedding: tokens -> (batch, steps, input_dim of the stack).
+        bridge: from the encoder's summary to the first states: `CopyStates` or `ProjectSummary`.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        stack: RecurrentStack,
+        bridge: nn.Module,
+        vocab_size: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = vocab_size
+        self.embedding = embedding
+        self.stack = stack
+        self.bridge = bridge
+        self.dropout = dropout
+        self.output_proj = nn.Linear(stack.hidden_dim, vocab_size)
+
+    def begin(self, encoded: Encoded) -> tuple[State, ...]:
+        states: tuple[State, ...] = self.bridge(encoded.summary)
+        return states
+
+    def step(self, tokens: Tensor, state: tuple[State, ...]) -> Step:
+        hidden, state = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state)
+        return Step(self.output(hidden), state)
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        hidden = self.stack(self.embedding(tokens), self.begin(encoded))
+        return Decoded(F.dropout(hidden, self.dropout, self.training))
+
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.output_proj(features)
+        return logits

@@ -1,0 +1,126 @@
+"""A recurrent decoder that looks at the source before each step."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.attention import Attention
+from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.bridge import ProjectSummary
+from saccade.encoders import Encoded
+from saccade.layers import GRUCell, Maxout, TokenEmbedding
+from saccade.layers.cell import glorot_by_gate
+from saccade.memory import Memory
+from saccade.reading import Reading, State
+
+
+class SearchState(NamedTuple):
+    """The state of a `SearchDecoder`."""
+
+    memory: Memory
+    hidden: Tensor
+    attention: State
+
+
+class SearchDecoder(Decoder):
+    r"""A gated recurrent unit whose state asks before each step, with a maxout readout.
+
+    .. math:: c_i = \mathrm{attention}(s_{i-1}, h), \quad s_i = \mathrm{GRU}([e_{i-1}; c_i], s_{i-1}), \quad
+        p = \operatorname{softmax}(W_o \operatorname{maxout}(U_o s + V_o e_{i-1} + C_o c_i))
+
+    In the readout s is s_{i-1} as the paper's appendix has it (`readout_state="previous"`), or s_i as most code does
+    ("current"). The cell's update gate z is 1 less the paper's.
+
+    Shapes:
+        states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, maxout_dim).
+
+    Reference:
+        Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2.
+
+    Args:
+        embedding: tokens -> (batch, steps, embedding_dim).
+        attention: queries are s (hidden_dim), keys and values the encoder's states (context_dim).
+        summary_dim: how many of the summary's last features s_0 comes from.
+        cell: "paper" resets before the recurrent product, "fast" after it, which saves a product a step.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        attention: Attention,
+        vocab_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        context_dim: int,
+        summary_dim: int,
+        maxout_dim: int,
+        cell: Literal["paper", "fast"] = "paper",
+        readout_state: Literal["previous", "current"] = "previous",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if cell not in ("paper", "fast"):
+            raise ValueError(f"cell must be 'paper' or 'fast', got {cell!r}.")
+        if readout_state not in ("previous", "current"):
+            raise ValueError(f"readout_state must be 'previous' or 'current', got {readout_state!r}.")
+        self.vocab_size = vocab_size
+        self.embedding = embedding
+        self.attention = attention
+        self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
+        self.input_proj = nn.Linear(embedding_dim, 3 * hidden_dim)
+        self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
+        self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
+        self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
+        self.output_proj = nn.Linear(maxout_dim, vocab_size)
+        self.readout_state = readout_state
+        self.dropout = dropout
+        for linear in (self.input_proj, self.context_proj):
+            glorot_by_gate(linear, hidden_dim)
+
+    def begin(self, encoded: Encoded) -> SearchState:
+        memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
+        return SearchState(memory, self.bridge(encoded.summary)[0][0], State())
+
+    def step(self, tokens: Tensor, state: SearchState) -> Step:
+        embedded = self.embedding(tokens)
+        reading, context, hidden = self._advance(self.input_proj(embedded), state)
+        asked = state.hidden if self.readout_state == "previous" else hidden
+        features = self.readout(torch.cat([asked, embedded, context], dim=-1))
+        state = SearchState(state.memory, hidden, reading.state)
+        return Step(self.output(features), state, lambda: reading.weights.squeeze(1))
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        state = self.begin(encoded)
+        embedded = self.embedding(tokens)
+        hidden, readings, contexts = [state.hidden], [], []
+        for projected in self.input_proj(embedded).unbind(1):
+            reading, context, after = self._advance(projected, state)
+            state = SearchState(state.memory, after, reading.state)
+            hidden.append(after)
+            readings.append(reading)
+            contexts.append(context)
+        if not readings:
+            return Decoded(embedded.new_zeros(len(tokens), 0, self.output_proj.in_features), _no_weights(encoded))
+        asked = torch.stack(hidden[:-1] if self.readout_state == "previous" else hidden[1:], dim=1)
+        features = self.readout(torch.cat([asked, embedded, torch.stack(contexts, dim=1)], dim=-1))
+        features = F.dropout(features, self.dropout, self.training)
+        return Decoded(features, lambda: torch.cat([reading.weights for reading in readings], dim=1))
+
+    def _advance(self, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
+        reading = self.attention.read(state.hidden.unsqueeze(1), state.memory, state=state.attention)
+        context = reading.context.squeeze(1)
+        hidden = self.cell.step(projected + self.context_proj(context), (state.hidden,))[0]
+        return reading, context, hidden
+
+    def output(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.output_proj(features)
+        return logits
+
+
+def _no_weights(encoded: Encoded) -> Tensor:
+    return encoded.states.new_zeros(len(encoded.mask), 0, encoded.mask.shape[1])

@@ -1,0 +1,93 @@
+"""A decoder of attention alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.encoders import Encoded
+from saccade.layers import TokenEmbedding, TransformerDecoderLayer
+from saccade.memory import Memory
+
+
+class TransformerState(NamedTuple):
+    """The state of a `TransformerDecoder`: for each layer the source, its own past, and what its attentions keep."""
+
+    memory: tuple[Memory, ...]
+    cache: tuple[Memory, ...]
+    attention: tuple[Any, ...]
+
+
+class TransformerDecoder(Decoder):
+    """Transformer layers over the tokens so far; with `tied` weights the embeddings also say the next token.
+
+    The weights it reports are the mean over the heads of the last layer's attention to the source.
+
+    Shapes:
+        states (batch, length, key_dim), tokens (batch, steps) -> features (batch, steps, dim).
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
+
+    Args:
+        embedding: tokens -> (batch, steps, dim).
+        layers: the first reads the embeddings, each other one what the one before put out.
+        final_norm: normalises the features, as layers that normalise before their sublayers need.
+        tied: the output weights are those of the embedding.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        layers: Sequence[TransformerDecoderLayer],
+        dim: int,
+        vocab_size: int,
+        final_norm: bool = True,
+        tied: bool = True,
+    ) -> None:
+        super().__init__()
+        if not layers:
+            raise ValueError("TransformerDecoder needs at least one layer, got none.")
+        self.vocab_size = vocab_size
+        self.embedding = embedding
+        self.layers = nn.ModuleList(layers)
+        self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
+        self.output_proj = None if tied else nn.Linear(dim, vocab_size, bias=False)
+        if self.output_proj is not None:
+            nn.init.xavier_uniform_(self.output_proj.weight)
+
+    def _layers(self) -> list[TransformerDecoderLayer]:
+        return [layer for layer in self.layers if isinstance(layer, TransformerDecoderLayer)]
+
+    def _memories(self, encoded: Encoded) -> tuple[Memory, ...]:
+        mask = encoded.mask.unsqueeze(1)
+        return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
+
+    def begin(self, encoded: Encoded) -> TransformerState:
+        caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
+        return TransformerState(self._memories(encoded), caches, ((None, None),) * len(caches))
+
+    def step(self, tokens: Tensor, state: TransformerState) -> Step:
+        outputs = self.embedding(tokens.unsqueeze(1), start=len(state.cache[0]))
+        caches, attentions = [], []
+        for layer, memory, cache, attention in zip(self._layers(), *state, strict=True):
+            outputs, reading, cache, attention = layer.step(outputs, memory, cache, attention)
+            caches.append(cache)
+            attentions.append(attention)
+        features = self.final_norm(outputs).squeeze(1)
+        state = TransformerState(state.memory, tuple(caches), tuple(attentions))
+        return Step(self.output(features), state, lambda: reading.weights.mean(1).squeeze(1))
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        outputs = self.embedding(tokens)
+        for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
+            outputs, reading = layer(outputs, memory)
+        return Decoded(self.final_norm(outputs), lambda: reading.weights.mean(1))
+
+    def output(self, features: Tensor) -> Tensor:
+        return F.linear(features, self.embedding.weight if self.output_proj is None else self.output_proj.weight)

@@ -1,0 +1,16 @@
+"""Encoders: anything into a memory."""
+
+from saccade.encoders.base import Encoded, Encoder
+from saccade.encoders.convolutional import ConvolutionalEncoder
+from saccade.encoders.embedding import EmbeddingEncoder
+from saccade.encoders.recurrent import RecurrentEncoder
+from saccade.encoders.transformer import TransformerEncoder
+
+__all__ = [
+    "ConvolutionalEncoder",
+    "EmbeddingEncoder",
+    "Encoded",
+    "Encoder",
+    "RecurrentEncoder",
+    "TransformerEncoder",
+]

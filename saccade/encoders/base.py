@@ -1,0 +1,48 @@
+"""What an encoder is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+
+class Encoded(NamedTuple):
+    """What was read of a source.
+
+    Args:
+        states: (batch, length, dim), the keys and values of the memory that a decoder looks at.
+        mask: bool (batch, length), True = real; padding comes last.
+        summary: what a decoder starts from: a tensor (batch, dim), or for each layer of a recurrent network its
+            final state, tensors (batch, dim).
+    """
+
+    states: Tensor
+    mask: Tensor
+    summary: Any
+
+
+class Encoder(nn.Module):
+    """Anything that makes a source into states to look at."""
+
+    output_dim: int
+    """Features of the states."""
+
+    summary_dim: int
+    """Features of the summary, or of each tensor in it."""
+
+    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+        """Reads source (batch, length), or (batch, length, features); mask bool (batch, length), padding last."""
+        raise NotImplementedError
+
+
+def mean_of_real(states: Tensor, mask: Tensor) -> Tensor:
+    """The mean of the real states (batch, length, dim), zero where there is none."""
+    real = mask.unsqueeze(-1)
+    return torch.where(real, states, 0.0).sum(1) / real.sum(1).clamp(min=1)
+
+
+def top_of(summary: Any) -> Tensor:
+    """The summary as one tensor: what the last layer put out."""
+    return summary if isinstance(summary, Tensor) else summary[-1][0]

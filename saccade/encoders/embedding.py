@@ -1,0 +1,27 @@
+"""A sentence as the matrix of its word vectors."""
+
+from torch import Tensor, nn
+
+from saccade.encoders.base import Encoded, Encoder, mean_of_real
+
+
+class EmbeddingEncoder(Encoder):
+    """The embeddings themselves: order is lost unless they hold positions.
+
+    Shapes:
+        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), their
+        mean.
+
+    Args:
+        embedding: source -> (batch, length, dim).
+        dim: features of the embeddings.
+    """
+
+    def __init__(self, *, embedding: nn.Module, dim: int) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.output_dim = self.summary_dim = dim
+
+    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+        states = self.embedding(source)
+        return Encoded(states, mask, mean_of_real(states, mask))

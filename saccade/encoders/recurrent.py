@@ -1,0 +1,69 @@
+"""A sentence as the states of a recurrent network."""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.encoders.base import Encoded, Encoder
+from saccade.layers import RecurrentLayer
+from saccade.layers.recurrent import CellName, reverse
+
+
+class RecurrentEncoder(Encoder):
+    """Layers of a recurrent network, in one direction, reversed, or in both.
+
+    Shapes:
+        source (batch, length), mask bool (batch, length) -> states (batch, length, output_dim) of the last layer, each
+        at the place of its token, also when read in reverse; summary: for each layer its final state, (h,) or (h, c),
+        tensors (batch, output_dim), forward then backward.
+
+    Args:
+        embedding: source -> (batch, length, input_dim).
+        input_dim: features of the embeddings.
+        hidden_dim: features of one direction.
+        num_layers: each reads the states of the one before.
+        cell: "gru", "paper_gru" (resets before the product) or "lstm".
+        bidirectional: reads forwards and backwards; the features double.
+        reversed: reads from the last token to the first.
+        dropout: between layers.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: nn.Module,
+        input_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        cell: CellName = "gru",
+        bidirectional: bool = False,
+        reversed: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be 1 or more, got {num_layers}.")
+        if bidirectional and reversed:
+            raise ValueError("bidirectional=True reads both ways already: leave out reversed=True.")
+        self.embedding = embedding
+        self.output_dim = self.summary_dim = hidden_dim * (2 if bidirectional else 1)
+        self.layers = nn.ModuleList(
+            RecurrentLayer(
+                input_dim=self.output_dim if i else input_dim,
+                hidden_dim=hidden_dim,
+                cell=cell,
+                bidirectional=bidirectional,
+            )
+            for i in range(num_layers)
+        )
+        self.reversed = reversed
+        self.dropout = dropout
+
+    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+        states = self.embedding(reverse(source, mask) if self.reversed else source)
+        summary = []
+        for i, layer in enumerate(self.layers):
+            if i:
+                states = F.dropout(states, self.dropout, self.training)
+            states, final = layer(states, mask)
+            summary.append(final)
+        return Encoded(reverse(states, mask) if self.reversed else states, mask, tuple(summary))

@@ -1,0 +1,42 @@
+"""A sentence as states that looked at each other."""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from saccade.encoders.base import Encoded, Encoder, mean_of_real
+from saccade.layers import TransformerEncoderLayer
+
+
+class TransformerEncoder(Encoder):
+    """Transformer layers over embeddings.
+
+    Shapes:
+        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), their
+        mean.
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
+
+    Args:
+        embedding: source -> (batch, length, dim).
+        layers: the first reads the embeddings, each other one what the one before put out.
+        dim: features of all of these.
+        final_norm: normalises the states, as layers that normalise before their sublayers need.
+    """
+
+    def __init__(
+        self, *, embedding: nn.Module, layers: Sequence[TransformerEncoderLayer], dim: int, final_norm: bool = True
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.layers = nn.ModuleList(layers)
+        self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
+        self.output_dim = self.summary_dim = dim
+
+    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+        states = self.embedding(source)
+        for layer in self.layers:
+            states = layer(states, mask.unsqueeze(1))
+        states = self.final_norm(states)
+        return Encoded(states, mask, mean_of_real(states, mask))

@@ -1,0 +1,33 @@
+"""Edit distance."""
+
+from collections.abc import Hashable, Sequence
+
+
+def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """The least number of insertions, deletions and substitutions that turn one sequence into the other.
+
+    A column of the table of distances differs from its neighbour by -1, 0 or 1 in every row, so that the bits of two
+    integers hold it, and one step through `second` is a handful of operations on them.
+
+    Reference:
+        Myers (1999), in the form of Hyyrö (2001).
+    """
+    if not first:
+        return len(second)
+    everywhere, last = (1 << len(first)) - 1, 1 << (len(first) - 1)
+    places: dict[Hashable, int] = {}
+    for place, item in enumerate(first):
+        places[item] = places.get(item, 0) | 1 << place
+    rises, falls, distance = everywhere, 0, len(first)  # of the first column, downwards
+    for item in second:
+        equal = places.get(item, 0)
+        diagonal = (((equal & rises) + rises) ^ rises) | equal
+        right_rises = falls | ~(diagonal | rises) & everywhere
+        right_falls = rises & diagonal
+        distance += bool(right_rises & last) - bool(right_falls & last)
+        right_rises = (right_rises << 1 | 1) & everywhere
+        right_falls = right_falls << 1 & everywhere
+        steady = equal | falls
+        rises = right_falls | ~(steady | right_rises) & everywhere
+        falls = right_rises & steady
+    return distance

@@ -1,0 +1,36 @@
+"""Figures by the length of the source, as in figure 2 of Bahdanau et al. (2015)."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from saccade.evaluation.text import Figure
+
+
+class LengthBin(NamedTuple):
+    """The figures of the examples whose sources have from `low` to `high` tokens."""
+
+    low: int
+    high: int
+    examples: int
+    figures: dict[str, Figure]
+
+
+def by_length(
+    lengths: Sequence[int], score: Callable[[list[int]], dict[str, Figure]], *, width: int = 10
+) -> list[LengthBin]:
+    """Figures for 1 to `width` tokens, the next `width`, and so on; lengths that do not occur are left out.
+
+    Args:
+        lengths: how many tokens each source has.
+        score: the figures of the examples with these numbers, counted from 0.
+        width: of a bin, in tokens.
+    """
+    if width < 1:
+        raise ValueError(f"width must be a number of tokens, 1 or more, got {width}.")
+    members: dict[int, list[int]] = {}
+    for number, length in enumerate(lengths):
+        members.setdefault(max(length - 1, 0) // width, []).append(number)
+    return [
+        LengthBin(place * width + 1, (place + 1) * width, len(numbers), score(numbers))
+        for place, numbers in sorted(members.items())
+    ]

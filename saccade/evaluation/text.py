@@ -1,0 +1,109 @@
+"""How near predicted texts come to the texts that were wanted."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from saccade.data.extra import required
+from saccade.evaluation.edits import edit_distance
+from saccade.registry import nearest
+
+Texts = Sequence[str]
+
+
+class Figure(NamedTuple):
+    """A figure, and how exactly it was computed."""
+
+    value: float
+    signature: str = ""
+    """What makes the figure comparable with others: sacrebleu's own signature, or the definition in words."""
+
+
+def bleu(predicted: Texts, wanted: Texts, *, tokenize: str = "13a") -> Figure:
+    """Corpus BLEU, from 0 to 100; `tokenize="none"` for text that is tokenised already."""
+    return _sacrebleu("BLEU", predicted, wanted, tokenize=tokenize)
+
+
+def chrf(predicted: Texts, wanted: Texts) -> Figure:
+    """chrF: the F-score of character n-grams, from 0 to 100."""
+    return _sacrebleu("CHRF", predicted, wanted)
+
+
+def ter(predicted: Texts, wanted: Texts) -> Figure:
+    """Translation edit rate: word edits and shifts for each hundred wanted words; lower is better."""
+    return _sacrebleu("TER", predicted, wanted)
+
+
+def exact_match(predicted: Texts, wanted: Texts) -> Figure:
+    """How many of a hundred texts are right to the last character."""
+    _check(predicted, wanted)
+    same = sum(p == w for p, w in zip(predicted, wanted, strict=True))
+    return Figure(_percent(same, len(wanted)), "% of texts that are equal")
+
+
+def token_accuracy(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> Figure:
+    """How many of a hundred tokens are right at their place; missing and superfluous ones count as wrong."""
+    right = total = 0
+    for p, w in zip(predicted, wanted, strict=True):
+        right += sum(a == b for a, b in zip(p, w, strict=False))
+        total += max(len(p), len(w))
+    return Figure(_percent(right, total), "% of tokens that are equal at their place, of the longer of the two")
+
+
+def character_error_rate(predicted: Texts, wanted: Texts) -> Figure:
+    """Character insertions, deletions and substitutions for each hundred wanted characters; lower is better."""
+    _check(predicted, wanted)
+    edits = sum(edit_distance(p, w) for p, w in zip(predicted, wanted, strict=True))
+    return Figure(_percent(edits, sum(map(len, wanted))), "edits per 100 wanted characters")
+
+
+METRICS: dict[str, Callable[..., Figure]] = {
+    "bleu": bleu,
+    "chrf": chrf,
+    "ter": ter,
+    "exact_match": exact_match,
+    "token_accuracy": token_accuracy,
+    "character_error_rate": character_error_rate,
+}
+
+HIGHER_IS_BETTER: dict[str, bool] = {name: name not in ("ter", "character_error_rate") for name in METRICS}
+
+
+def score_texts(predicted: Texts, wanted: Texts, metrics: Sequence[str], *, tokenize: str = "13a") -> dict[str, Figure]:
+    """Several figures of the same texts.
+
+    Args:
+        predicted: what a model said.
+        wanted: what it should have said, in the same order.
+        metrics: names from `METRICS`.
+        tokenize: sacrebleu's tokenisation for BLEU.
+    """
+    figures = {}
+    for name in metrics:
+        if name not in METRICS:
+            raise ValueError(f"Unknown metric {name!r}.{nearest(name, METRICS)}")
+        if name == "token_accuracy":  # words, unless a caller who knows the tokens says otherwise
+            figures[name] = token_accuracy([p.split() for p in predicted], [w.split() for w in wanted])
+        else:
+            options = {"tokenize": tokenize} if name == "bleu" else {}
+            figures[name] = METRICS[name](predicted, wanted, **options)
+    return figures
+
+
+def _sacrebleu(kind: str, predicted: Texts, wanted: Texts, **options: Any) -> Figure:
+    _check(predicted, wanted)
+    metric = getattr(required("sacrebleu.metrics"), kind)(**options)
+    score = metric.corpus_score(list(predicted), [list(wanted)]).score
+    return Figure(float(score), str(metric.get_signature()))
+
+
+def _check(predicted: Texts, wanted: Texts) -> None:
+    if isinstance(predicted, str) or isinstance(wanted, str):
+        raise TypeError("Give lists of texts, not one text.")
+    if len(predicted) != len(wanted):
+        raise ValueError(f"{len(predicted)} predicted texts cannot be compared with {len(wanted)} wanted ones.")
+    if not wanted:
+        raise ValueError("There are no texts to compare.")
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / max(whole, 1)

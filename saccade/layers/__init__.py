@@ -1,0 +1,28 @@
+"""Layers that encoders and decoders are made of."""
+
+from saccade.layers.cell import Cell
+from saccade.layers.convolution import ConvolutionBlock
+from saccade.layers.embedding import TokenEmbedding
+from saccade.layers.gru import GRUCell
+from saccade.layers.lstm import LSTMCell
+from saccade.layers.maxout import Maxout
+from saccade.layers.positions import LearnedPositions, SinusoidalPositions
+from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
+from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
+
+__all__ = [
+    "Cell",
+    "ConvolutionBlock",
+    "FeedForward",
+    "GRUCell",
+    "LSTMCell",
+    "LearnedPositions",
+    "Maxout",
+    "RecurrentLayer",
+    "RecurrentStack",
+    "Residual",
+    "SinusoidalPositions",
+    "TokenEmbedding",
+    "TransformerDecoderLayer",
+    "TransformerEncoderLayer",
+]

@@ -1,0 +1,76 @@
+"""What a recurrent cell is."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+State = tuple[Tensor, ...]
+"""A recurrent state: what is put out comes first, (h,) of a GRU and (h, c) of an LSTM."""
+
+
+class Cell(nn.Module):
+    """The recurrent half of a cell: it is given its inputs projected, as many gates side by side as it has.
+
+    A new cell writes `tensors`, `step` and `sequence`.
+    """
+
+    gates: int
+    """How many times `hidden_dim` the projected inputs have."""
+
+    num_states: int = 1
+    weight: nn.Parameter
+
+    def __init__(self, *, hidden_dim: int) -> None:
+        super().__init__()
+        if hidden_dim < 1:
+            raise ValueError(f"hidden_dim must be 1 or more, got {hidden_dim}.")
+        self.hidden_dim = hidden_dim
+
+    def reset_parameters(self) -> None:
+        """Each gate's recurrent weight orthogonal, as in the papers, so that states neither grow nor fade."""
+        for gate in self.weight.data.split(self.hidden_dim):
+            nn.init.orthogonal_(gate)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The parameters as `sequence` takes them; cells side by side stack theirs."""
+        raise NotImplementedError
+
+    def step(self, projected: Tensor, state: State) -> State:
+        """The state after one step; projected (*batch, gates * hidden_dim)."""
+        raise NotImplementedError
+
+    def sequence(self, projected: Tensor, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The states (steps, *batch, hidden_dim) after each step of projected (steps, *batch, gates * hidden_dim)."""
+        raise NotImplementedError
+
+    def zeros(self, *batch: int, like: Tensor) -> State:
+        """The state before anything was read."""
+        return (like.new_zeros(*batch, self.hidden_dim),) * self.num_states
+
+    def forward(self, projected: Tensor, state: State | None = None) -> tuple[Tensor, ...]:
+        """All steps: projected (batch, steps, gates * hidden_dim) -> states (batch, steps, hidden_dim)."""
+        state = self.zeros(len(projected), like=projected) if state is None else state
+        states = self.sequence(projected.transpose(0, 1), state, *self.tensors())
+        return tuple(tensor.transpose(0, 1) for tensor in states)
+
+
+def sum_of_products(left: Tensor, right: Tensor) -> Tensor:
+    """The gradient of a weight used at every step: the sum over steps and batch of left x right.
+
+    left (steps, *directions, batch, m), right (steps, *directions, batch, n) -> (*directions, m, n).
+    """
+    if left.dim() == 3:
+        return left.flatten(0, 1).T @ right.flatten(0, 1)
+    return left.transpose(0, 1).flatten(1, 2).mT @ right.transpose(0, 1).flatten(1, 2)
+
+
+def glorot_by_gate(linear: nn.Linear, out_features: int) -> None:
+    """Glorot's bound for the matrix of one gate, not for all of them side by side; biases zero."""
+    bound = math.sqrt(6.0 / (linear.in_features + out_features))
+    with torch.no_grad():
+        linear.weight.uniform_(-bound, bound)
+        if linear.bias is not None:
+            linear.bias.zero_()

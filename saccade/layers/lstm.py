@@ -1,0 +1,143 @@
+"""Long short-term memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from saccade.layers.cell import Cell, State, sum_of_products
+
+
+class LSTMCell(Cell):
+    r"""A long short-term memory without its input projection, which is computed for all steps at once.
+
+    .. math:: i, f, o = \sigma(x_{i,f,o} + U_{i,f,o} h), \quad g = \tanh(x_g + U_g h), \quad
+        c' = f \odot c + i \odot g, \quad h' = o \odot \tanh(c')
+
+    A constant `forget_bias` inside f, 1 by default, lets a new cell remember.
+
+    Shapes:
+        projected (*batch, 4 * hidden_dim): x_i, x_f, x_g, x_o side by side, with their biases; state (h, c), each
+        (*batch, hidden_dim).
+
+    Reference:
+        Hochreiter and Schmidhuber (1997) with the forget gate of Gers et al. (2000); no peepholes, as in
+        `torch.nn.LSTM`. Forget bias: Jozefowicz et al. (2015).
+    """
+
+    gates = 4
+    num_states = 2
+
+    def __init__(self, *, hidden_dim: int, forget_bias: float = 1.0) -> None:
+        super().__init__(hidden_dim=hidden_dim)
+        self.weight = nn.Parameter(torch.empty(4 * hidden_dim, hidden_dim))
+        self.bias = nn.Parameter(torch.empty(hidden_dim))
+        self.forget_bias = forget_bias
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.constant_(self.bias, self.forget_bias)
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        return self.weight, self.bias
+
+    def step(self, projected: Tensor, state: State) -> State:
+        return lstm_step(projected, state[0], state[1], self.weight, self.bias)
+
+    def sequence(self, projected: Tensor, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
+        weight, bias = tensors
+        size = self.hidden_dim
+        bias = nn.functional.pad(bias, (size, 2 * size))  # of the forget gate, the second of four
+        return lstm_sequence(projected + bias, state[0], state[1], weight)
+
+
+def lstm_step(
+    projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, forget_bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """One step."""
+    enter, forget, candidate, leave = (projected + hidden @ weight.mT).chunk(4, -1)
+    if forget_bias is not None:
+        forget = forget + forget_bias
+    cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+    return leave.sigmoid() * cell.tanh(), cell
+
+
+def lstm_sequence_reference(projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """h and c after each step of projected (steps, *batch, 4 * hidden), one `lstm_step` after the other."""
+    states = []
+    for row in projected.unbind(0):
+        hidden, cell = lstm_step(row, hidden, cell, weight)
+        states.append((hidden, cell))
+    if not states:
+        return hidden.new_empty(0, *hidden.shape), cell.new_empty(0, *cell.shape)
+    return torch.stack([h for h, _ in states]), torch.stack([c for _, c in states])
+
+
+def lstm_sequence(projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """`lstm_sequence_reference`, with the gradient of the weight in one product after the last step.
+
+    A leading dimension of the states (directions, batch, hidden) and the weight (directions, 4 * hidden, hidden) runs
+    several cells side by side.
+    """
+    if torch.compiler.is_compiling() or not len(projected):
+        return lstm_sequence_reference(projected, hidden, cell, weight)
+    with torch.autocast(projected.device.type, enabled=False):
+        dtype = weight.dtype
+        apply: Callable[..., tuple[Tensor, Tensor]] = _LSTM.apply
+        return apply(projected.to(dtype), hidden.to(dtype), cell.to(dtype), weight)
+
+
+class _LSTM(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        size, steps = hidden.shape[-1], len(projected)
+        states = projected.new_empty(steps + 1, *hidden.shape)
+        cells = torch.empty_like(states)
+        states[0], cells[0] = hidden, cell
+        gates = projected.new_empty(steps, *hidden.shape[:-1], 4 * size)
+        squashed = torch.empty_like(cells[1:])
+        transposed = weight.mT
+        for t, (row, gate) in enumerate(zip(projected.unbind(), gates.unbind(), strict=True)):
+            torch.add(row, torch.matmul(states[t], transposed), out=gate)
+            enter, forget, candidate, leave = gate.chunk(4, -1)
+            gate[..., : 2 * size].sigmoid_()
+            candidate.tanh_()
+            leave.sigmoid_()
+            torch.mul(forget, cells[t], out=cells[t + 1]).addcmul_(enter, candidate)
+            torch.tanh(cells[t + 1], out=squashed[t])
+            torch.mul(leave, squashed[t], out=states[t + 1])
+        ctx.save_for_backward(states, cells, gates, squashed, weight)
+        return states[1:], cells[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_states: Tensor, grad_cells: Tensor) -> tuple[Tensor, ...]:
+        states, cells, gates, squashed, weight = ctx.saved_tensors
+        enter, forget, candidate, leave = gates.chunk(4, -1)
+        # Every gate's gradient is that of c (of h for the last gate) times a factor that all steps compute at once.
+        factors = torch.stack(
+            [
+                candidate * enter * (1 - enter),
+                cells[:-1] * forget * (1 - forget),
+                enter * (1 - candidate * candidate),
+                squashed * leave * (1 - leave),
+            ],
+            dim=-2,
+        )
+        through = leave * (1 - squashed * squashed)
+        inputs = torch.empty_like(factors)
+        hidden, cell = torch.zeros_like(states[0]), torch.zeros_like(cells[0])
+        for t in reversed(range(len(grad_states))):
+            hidden = hidden + grad_states[t]
+            cell = (cell + grad_cells[t]).addcmul_(hidden, through[t])
+            torch.mul(factors[t][..., :3, :], cell.unsqueeze(-2), out=inputs[t][..., :3, :])
+            torch.mul(factors[t][..., 3, :], hidden, out=inputs[t][..., 3, :])
+            hidden = torch.matmul(inputs[t].flatten(-2), weight)
+            cell = cell * forget[t]
+        inputs = inputs.flatten(-2)
+        return inputs, hidden, cell, sum_of_products(inputs, states[:-1])

@@ -1,0 +1,34 @@
+"""Maxout."""
+
+import functools
+
+import torch
+from torch import Tensor, nn
+
+
+class Maxout(nn.Module):
+    r"""The largest of several linear units.
+
+    .. math:: y_k = \max_{1 \le m \le p} (W x + b)_{p(k - 1) + m}
+
+    p is `pieces`.
+
+    Shapes:
+        (*, input_dim) -> (*, output_dim).
+
+    Reference:
+        Goodfellow et al. (2013), arXiv:1302.4389; in readouts since Cho et al. (2014), arXiv:1406.1078, appendix A.
+    """
+
+    def __init__(self, *, input_dim: int, output_dim: int, pieces: int = 2) -> None:
+        super().__init__()
+        if pieces < 1:
+            raise ValueError(f"pieces must be 1 or more, got {pieces}.")
+        self.pieces = pieces
+        self.proj = nn.Linear(input_dim, pieces * output_dim)
+        nn.init.xavier_uniform_(self.proj.weight)
+        nn.init.zeros_(self.proj.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        pieces: tuple[Tensor, ...] = self.proj(inputs).unflatten(-1, (-1, self.pieces)).unbind(-1)
+        return functools.reduce(torch.maximum, pieces)

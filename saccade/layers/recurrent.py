@@ -1,0 +1,154 @@
+"""Recurrent layers over padded batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.layers.cell import Cell, State, glorot_by_gate
+from saccade.layers.gru import GRUCell
+from saccade.layers.lstm import LSTMCell
+from saccade.registry import nearest
+
+CellName = Literal["gru", "paper_gru", "lstm"]
+
+
+def make_cell(cell: CellName, hidden_dim: int) -> Cell:
+    """`gru` resets after the product as PyTorch does, `paper_gru` before it."""
+    if cell == "gru":
+        return GRUCell(hidden_dim=hidden_dim, reset="after")
+    if cell == "paper_gru":
+        return GRUCell(hidden_dim=hidden_dim, reset="before")
+    if cell == "lstm":
+        return LSTMCell(hidden_dim=hidden_dim)
+    raise ValueError(f"Unknown cell {cell!r}.{nearest(cell, ('gru', 'paper_gru', 'lstm'))}")
+
+
+class RecurrentLayer(nn.Module):
+    """One layer of a recurrent network, in one direction or both, over batches padded at the end.
+
+    Padding never touches what is real: the backward direction starts at each row's true end, and final states are
+    those after the last real step (the first, backwards). A row without any real step has zero final states.
+
+    Shapes:
+        inputs (batch, length, input_dim), mask bool (batch, length), real steps first
+        -> outputs (batch, length, output_dim), final state: tensors (batch, output_dim), forward then backward.
+    """
+
+    def __init__(self, *, input_dim: int, hidden_dim: int, cell: CellName = "gru", bidirectional: bool = False) -> None:
+        super().__init__()
+        self.directions = 2 if bidirectional else 1
+        self.cells = nn.ModuleList(make_cell(cell, hidden_dim) for _ in range(self.directions))
+        self.output_dim = self.directions * hidden_dim
+        self.input_proj = nn.Linear(input_dim, self.directions * self.cell.gates * hidden_dim)
+        glorot_by_gate(self.input_proj, hidden_dim)
+
+    @property
+    def cell(self) -> Cell:
+        """The one of the forward direction."""
+        cell = self.cells[0]
+        assert isinstance(cell, Cell)
+        return cell
+
+    def step(self, inputs: Tensor, state: State) -> State:
+        """One more step of inputs (batch, input_dim), forwards."""
+        return self.cell.step(self.input_proj(inputs), state)
+
+    def run(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, ...]:
+        """The states (batch, length, hidden_dim) after each step of the forward direction."""
+        states: tuple[Tensor, ...] = self.cell(self.input_proj(inputs), state)
+        return states
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+        projected = self.input_proj(inputs)
+        if self.directions == 1:
+            states = self.cell(projected)
+            return states[0], last_real(states, mask)
+        forward, backward = projected.chunk(2, -1)
+        both = torch.stack([forward.transpose(0, 1), reverse(backward, mask).transpose(0, 1)], dim=1)
+        start = self.cell.zeros(2, len(inputs), like=inputs)
+        # Side by side: half the small operations, and a thread for each direction.
+        tensors = [torch.stack(pair) for pair in zip(*(cell.tensors() for cell in self._cells()), strict=True)]
+        if len(tensors) > 1:
+            tensors[1] = tensors[1].unsqueeze(1)  # one bias for all rows of a direction
+        states = self.cell.sequence(both, start, *tensors)
+        ahead = tuple(tensor[:, 0].transpose(0, 1) for tensor in states)
+        behind = tuple(tensor[:, 1].transpose(0, 1) for tensor in states)
+        final = zip(last_real(ahead, mask), last_real(behind, mask), strict=True)
+        outputs = torch.cat([ahead[0], reverse(behind[0], mask)], dim=-1)
+        return outputs, tuple(torch.cat(pair, dim=-1) for pair in final)
+
+    def _cells(self) -> list[Cell]:
+        return [cell for cell in self.cells if isinstance(cell, Cell)]
+
+
+class RecurrentStack(nn.Module):
+    """Layers of a recurrent network that run forwards, as a decoder needs them: all steps at once or one by one.
+
+    Shapes:
+        inputs (batch, steps, input_dim), states one for each layer -> (batch, steps, hidden_dim).
+    """
+
+    def __init__(
+        self, *, input_dim: int, hidden_dim: int, num_layers: int, cell: CellName = "lstm", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"num_layers must be 1 or more, got {num_layers}.")
+        self.layers = nn.ModuleList(
+            RecurrentLayer(input_dim=hidden_dim if i else input_dim, hidden_dim=hidden_dim, cell=cell)
+            for i in range(num_layers)
+        )
+        self.hidden_dim = hidden_dim
+        self.dropout = dropout
+
+    def _layers(self) -> list[RecurrentLayer]:
+        return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]
+
+    @property
+    def first(self) -> RecurrentLayer:
+        return self._layers()[0]
+
+    @property
+    def num_states(self) -> int:
+        """Tensors in one layer's state."""
+        return self.first.cell.num_states
+
+    def forward(self, inputs: Tensor, states: Sequence[State]) -> Tensor:
+        outputs = inputs
+        for i, (layer, state) in enumerate(zip(self._layers(), states, strict=True)):
+            if i:
+                outputs = F.dropout(outputs, self.dropout, self.training)
+            outputs = layer.run(outputs, state)[0]
+        return outputs
+
+    def step(self, projected: Tensor, states: Sequence[State]) -> tuple[Tensor, tuple[State, ...]]:
+        """The top state and all states after one step, whose input the first layer has projected already."""
+        first, *others = self._layers()
+        after = [first.cell.step(projected, states[0])]
+        for layer, state in zip(others, states[1:], strict=True):
+            after.append(layer.step(F.dropout(after[-1][0], self.dropout, self.training), state))
+        return after[-1][0], tuple(after)
+
+
+def reverse(tensor: Tensor, mask: Tensor) -> Tensor:
+    """Reverses the real steps of (batch, length, ...) and leaves the padding behind them where it is."""
+    length = mask.shape[1]
+    places = torch.arange(length, device=mask.device)
+    ends = mask.sum(1, keepdim=True)
+    index = torch.where(places < ends, ends - 1 - places, places)
+    return tensor[torch.arange(len(tensor), device=mask.device).unsqueeze(1), index]
+
+
+def last_real(states: tuple[Tensor, ...], mask: Tensor) -> State:
+    """The states (batch, length, dim) after each row's last real step, zero where there is none."""
+    if not mask.shape[1]:
+        return tuple(tensor.new_zeros(len(tensor), tensor.shape[-1]) for tensor in states)
+    rows = torch.arange(len(mask), device=mask.device)
+    ends = mask.sum(1)
+    real = (ends > 0).unsqueeze(1)
+    return tuple(torch.where(real, tensor[rows, (ends - 1).clamp(min=0)], 0.0) for tensor in states)

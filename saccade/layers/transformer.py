@@ -1,0 +1,176 @@
+"""The layers of a Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade import masks
+from saccade.masks import Mask
+from saccade.memory import Memory
+from saccade.multihead import MultiHead
+from saccade.reading import Reading, State
+from saccade.registry import nearest
+from saccade.selections.local import LocalSelection
+from saccade.selections.tree import TreeSelection
+
+NormPlace = Literal["pre", "post"]
+
+
+class FeedForward(nn.Module):
+    r"""Two linear maps with a nonlinearity between, the same at every position.
+
+    .. math:: W_2\, f(W_1 x + b_1) + b_2
+
+    Shapes:
+        (*, dim) -> (*, dim).
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.3.
+    """
+
+    def __init__(self, *, dim: int, hidden_dim: int, activation: Literal["relu", "gelu"] = "relu") -> None:
+        super().__init__()
+        if activation not in ("relu", "gelu"):
+            raise ValueError(f"Unknown activation {activation!r}.{nearest(activation, ('relu', 'gelu'))}")
+        self.activation = F.relu if activation == "relu" else F.gelu
+        self.hidden_proj = nn.Linear(dim, hidden_dim)
+        self.output_proj = nn.Linear(hidden_dim, dim)
+        for linear in (self.hidden_proj, self.output_proj):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs: Tensor = self.output_proj(self.activation(self.hidden_proj(inputs)))
+        return outputs
+
+
+class Residual(nn.Module):
+    r"""Adds what a sublayer computes to its input, normalised before the sublayer or after the sum.
+
+    .. math:: x + \mathrm{drop}(f(\mathrm{norm}(x))) \quad\text{or}\quad \mathrm{norm}(x + \mathrm{drop}(f(x)))
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.1 (after); Xiong et al. (2020), arXiv:2002.04745 (before).
+    """
+
+    def __init__(self, *, dim: int, norm: NormPlace = "pre", dropout: float = 0.0) -> None:
+        super().__init__()
+        if norm not in ("pre", "post"):
+            raise ValueError(f"norm must be 'pre' or 'post', got {norm!r}.")
+        self.before = norm == "pre"
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = dropout
+
+    def forward(self, inputs: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        changed = sublayer(self.norm(inputs) if self.before else inputs)
+        summed = inputs + F.dropout(changed, self.dropout, self.training)
+        return summed if self.before else self.norm(summed)
+
+
+class TransformerEncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward map, each with a residual connection.
+
+    Shapes:
+        inputs (batch, length, dim), mask broadcastable to (batch, length, length) -> (batch, length, dim).
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
+    """
+
+    def __init__(
+        self, *, self_attention: MultiHead, feed_forward: FeedForward, norm: NormPlace = "pre", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        dim = self_attention.query_dim
+        self.self_attention = self_attention
+        self.feed_forward = feed_forward
+        self.around_attention = Residual(dim=dim, norm=norm, dropout=dropout)
+        self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout)
+
+    def forward(self, inputs: Tensor, mask: Tensor | Mask | None = None) -> Tensor:
+        attended = self.around_attention(inputs, lambda x: self.self_attention(x, mask=mask).context)
+        outputs: Tensor = self.around_feed_forward(attended, self.feed_forward)
+        return outputs
+
+
+class TransformerDecoderLayer(nn.Module):
+    """Self-attention to the past, attention to the memory, then the feed-forward map.
+
+    Shapes:
+        inputs (batch, steps, dim), a memory that `cross_attention` prepared -> (batch, steps, dim).
+
+    Reference:
+        Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
+    """
+
+    def __init__(
+        self,
+        *,
+        self_attention: MultiHead,
+        cross_attention: MultiHead,
+        feed_forward: FeedForward,
+        norm: NormPlace = "pre",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        _check_growing(self_attention)
+        dim = self_attention.query_dim
+        self.self_attention = self_attention
+        self.cross_attention = cross_attention
+        self.feed_forward = feed_forward
+        self.around_self = Residual(dim=dim, norm=norm, dropout=dropout)
+        self.around_cross = Residual(dim=dim, norm=norm, dropout=dropout)
+        self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout)
+
+    def forward(self, inputs: Tensor, memory: Memory) -> tuple[Tensor, Reading]:
+        """All steps at once; also what was read from the memory."""
+        outputs = self.around_self(inputs, lambda x: self.self_attention(x, mask=masks.causal()).context)
+        return self._after_self(outputs, memory, None)
+
+    def empty_cache(self, like: Tensor) -> Memory:
+        """The memory of the past before the first step; `like` has the batch and features of the inputs."""
+        return self.self_attention.prepare(like.new_zeros(len(like), 0, self.self_attention.query_dim))
+
+    def step(
+        self, inputs: Tensor, memory: Memory, cache: Memory, states: tuple[State | None, State | None]
+    ) -> tuple[Tensor, Reading, Memory, tuple[State, State]]:
+        """One step of inputs (batch, 1, dim); also what was read, and the cache and states for the next step."""
+        past: list[Memory] = []
+        looks: list[Reading] = []
+
+        def look_back(x: Tensor) -> Tensor:
+            past.append(cache.append(x))
+            looks.append(self.self_attention.read(x, past[0], state=states[0]))
+            return looks[0].context
+
+        outputs, reading = self._after_self(self.around_self(inputs, look_back), memory, states[1])
+        return outputs, reading, past[0], (looks[0].state, reading.state)
+
+    def _after_self(self, inputs: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Reading]:
+        readings: list[Reading] = []
+
+        def look_across(x: Tensor) -> Tensor:
+            readings.append(self.cross_attention.read(x, memory, state=state))
+            return readings[0].context
+
+        outputs = self.around_cross(inputs, look_across)
+        return self.around_feed_forward(outputs, self.feed_forward), readings[0]
+
+
+def _check_growing(attention: MultiHead) -> None:
+    """Refuses parts that cannot read a past that grows by one key a step."""
+    score, selection = attention.attention.score, attention.attention.selection
+    if score.stateful or not score.appendable:
+        raise ValueError(
+            f"{type(score).__name__} cannot look back at a growing past: it mixes neighbouring keys or remembers "
+            "weights over a fixed number of them. Give it to the cross-attention alone."
+        )
+    if isinstance(selection, TreeSelection) or (selection.stateful and not isinstance(selection, LocalSelection)):
+        raise ValueError(
+            f"{type(selection).__name__} cannot look back at a growing past: it needs all keys from the start. Give "
+            "it to the cross-attention alone."
+        )

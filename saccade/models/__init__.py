@@ -1,0 +1,13 @@
+"""Models: one paper a file."""
+
+from saccade.models.base import EncoderDecoder, models
+from saccade.models.cho import Cho
+from saccade.models.luong import Luong
+from saccade.models.rnnsearch import RNNSearch
+from saccade.models.sutskever import Sutskever
+from saccade.models.transformer import Transformer
+
+create = models.create
+names = models.names
+
+__all__ = ["Cho", "EncoderDecoder", "Luong", "RNNSearch", "Sutskever", "Transformer", "create", "models", "names"]

@@ -1,0 +1,134 @@
+"""RNNsearch: learning to align and translate."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from saccade.attention import Attention
+from saccade.decoders import SearchDecoder
+from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
+from saccade.layers import TokenEmbedding, initialisation
+from saccade.layers.choices import make_score, make_selection
+from saccade.models.base import EncoderDecoder, models
+from saccade.registry import nearest
+from saccade.scores import AdditiveScore, Score
+from saccade.selections import Selection
+
+EncoderName = Literal["birnn", "convolutional", "embedding"]
+
+
+@models.register("rnnsearch")
+class RNNSearch(EncoderDecoder):
+    """A bidirectional recurrent encoder, and a decoder that looks at its states before each step.
+
+    Shapes:
+        source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
+        -> features (batch, steps, maxout_dim). The paper: hidden_dim and alignment_dim 1000, embedding_dim 620,
+        maxout_dim 500.
+
+    Reference:
+        Bahdanau et al. (2015), arXiv:1409.0473.
+
+    Args:
+        encoder: "birnn" is the paper's; "convolutional" and "embedding" (with positions) see no farther than their
+            windows, or not at all; or any `Encoder`.
+        score, selection: of the attention, by short name or as an instance; the paper's are additive and softmax.
+        cell: the gated unit resets before the recurrent product ("paper") or after it ("fast"): see `GRUCell`.
+        readout_state: the readout sees the state before the step ("previous", the paper's) or after it ("current").
+        dropout: of embeddings, and of the features before the output.
+        paper_start: starts the weights as the paper does, for Adadelta.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        embedding_dim: int = 128,
+        hidden_dim: int = 256,
+        alignment_dim: int | None = None,
+        maxout_dim: int | None = None,
+        encoder: EncoderName | Encoder = "birnn",
+        encoder_layers: int | None = None,
+        score: str | Score = "additive",
+        selection: str | Selection = "softmax",
+        cell: Literal["paper", "fast"] = "paper",
+        readout_state: Literal["previous", "current"] = "previous",
+        dropout: float = 0.0,
+        max_length: int = 512,
+        paper_start: bool = False,
+    ) -> None:
+        if isinstance(encoder, str):
+            encoder = _make_encoder(
+                encoder, source_vocab, embedding_dim, hidden_dim, encoder_layers, cell, dropout, max_length
+            )
+        context_dim = encoder.output_dim
+        sizes = {
+            "query_dim": hidden_dim,
+            "key_dim": context_dim,
+            "hidden_dim": alignment_dim or hidden_dim,
+            "max_keys": max_length,
+        }
+        attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+        both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
+        decoder = SearchDecoder(
+            embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
+            attention=attention,
+            vocab_size=target_vocab,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            context_dim=context_dim,
+            summary_dim=hidden_dim if both_ways else encoder.summary_dim,  # the backward direction alone, as they do
+            maxout_dim=maxout_dim or embedding_dim,
+            cell=cell,
+            readout_state=readout_state,
+            dropout=dropout,
+        )
+        super().__init__(encoder=encoder, decoder=decoder)
+        if paper_start:
+            _start_as_paper(self, attention.score)
+
+
+def _make_encoder(
+    name: str,
+    source_vocab: int,
+    embedding_dim: int,
+    hidden_dim: int,
+    num_layers: int | None,
+    cell: Literal["paper", "fast"],
+    dropout: float,
+    max_length: int,
+) -> Encoder:
+    if name == "birnn":
+        return RecurrentEncoder(
+            embedding=TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout),
+            input_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            num_layers=num_layers or 1,
+            cell="paper_gru" if cell == "paper" else "gru",
+            bidirectional=True,
+            dropout=dropout,
+        )
+    embedding = TokenEmbedding(
+        vocab_size=source_vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
+    )
+    if name == "convolutional":
+        return ConvolutionalEncoder(
+            embedding=embedding, dim=hidden_dim, num_layers=3 if num_layers is None else num_layers, dropout=dropout
+        )
+    if name == "embedding":
+        return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
+    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ('birnn', 'convolutional', 'embedding'))}")
+
+
+@torch.no_grad()
+def _start_as_paper(model: nn.Module, score: Score) -> None:
+    """All from N(0, 0.01²) but for orthogonal recurrent weights, the alignment's N(0, 0.001²), and its v at zero."""
+    initialisation.normal_and_orthogonal(model)
+    if isinstance(score, AdditiveScore):
+        score.query_proj.weight.normal_(0.0, 0.001)
+        score.key_proj.weight.normal_(0.0, 0.001)
+        score.hidden_proj.weight.zero_()

@@ -1,0 +1,9 @@
+"""Search: greedy, beam and sampling, over every model with `begin`, `step`, `select` and `reorder`."""
+
+from saccade.search.beam_search import beam
+from saccade.search.constraints import Constraint, Past
+from saccade.search.greedy_search import greedy
+from saccade.search.hypothesis import Hypothesis, Searchable
+from saccade.search.sampling import sample
+
+__all__ = ["Constraint", "Hypothesis", "Past", "Searchable", "beam", "greedy", "sample"]

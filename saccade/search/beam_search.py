@@ -1,0 +1,178 @@
+"""Beam search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.search.constraints import IMPOSSIBLE, Constraint, Past, Prefix, Rules
+from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
+from saccade.search.penalties import Penalties
+
+CROWDED = 0.25
+"""The share of the batch that must be done before it leaves: to close up costs a part of a step, to wait does too."""
+
+
+@torch.no_grad()
+def beam(
+    model: Searchable,
+    encoded: Any,
+    *,
+    max_length: int | Sequence[int] | Tensor,
+    size: int = 5,
+    nbest: int = 1,
+    length_penalty: float = 0.6,
+    coverage_penalty: float = 0.0,
+    min_length: int = 0,
+    no_repeat_ngram: int = 0,
+    forbidden: Sequence[int] = (),
+    forced: Mapping[int, int] | None = None,
+    prefix: Prefix = (),
+    constraints: Sequence[Constraint] = (),
+    weights: bool = True,
+    bos: int = 1,
+    eos: int = 2,
+    pad: int = 0,
+) -> list[list[Hypothesis]]:
+    """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
+
+    A hypothesis that ends among the best `size` continuations is finished. A sentence is done when `size` hypotheses
+    are finished, or no unfinished one can become better than the `nbest` finished ones; sentences that are done leave
+    the batch. They do not influence each other. Scores are those of the model: what a constraint forbids is left out,
+    and the rest is not rescaled.
+
+    Args:
+        model: what is searched in; in evaluation mode, if it has dropout.
+        encoded: what it begins with; its `mask` (batch, keys) tells how many sentences there are.
+        max_length: the most tokens, without the end; one for all sentences or one for each.
+        size: how many unfinished hypotheses are kept.
+        nbest: how many are returned for each sentence, at most `size`; fewer if there are no more.
+        length_penalty: alpha of `Penalties`; 0 compares plain log-probabilities.
+        coverage_penalty: beta of `Penalties`; 0 leaves it out.
+        min_length: the fewest tokens, without the end.
+        no_repeat_ngram: no sequence of so many tokens occurs twice; 0 allows all.
+        forbidden: tokens that do not occur.
+        forced: from places, counted from 0, to the tokens that stand there.
+        prefix: tokens to begin with, the same for all sentences or a list for each.
+        constraints: more of them (see `saccade.search.constraints`).
+        weights: whether hypotheses carry their attention.
+        bos, eos, pad: the special ids; begin and padding are never written.
+    """
+    if not 1 <= nbest <= size:
+        raise ValueError(f"nbest is between 1 and size={size}, got {nbest}.")
+    penalties = Penalties(length_penalty, coverage_penalty)
+    penalties.check()
+    batch, device = encoded.mask.shape[0], encoded.mask.device
+    rules = Rules(
+        encoded.mask,
+        eos=eos,
+        never=(bos, pad),
+        min_length=min_length,
+        no_repeat_ngram=no_repeat_ngram,
+        forbidden=forbidden,
+        forced=forced,
+        prefix=prefix,
+        constraints=constraints,
+    )
+    trail = Trail()
+    harvest = Harvest(trail)
+    if not batch:
+        return []
+
+    # Of each sentence that is still searched (active,): its number, its limit, its best finished scores, their count.
+    sentences = torch.arange(batch, device=device)
+    limit = limits(max_length, batch, device)
+    best = torch.full((batch, nbest), IMPOSSIBLE, device=device)
+    finished = torch.zeros(batch, dtype=torch.long, device=device)
+    # Of each hypothesis (active, width): its log-probability; as rows (active * width) of the model: all the rest.
+    totals = torch.zeros(batch, 1, device=device)
+    past = torch.zeros(batch, 0, dtype=torch.long, device=device)
+    tokens = torch.full((batch,), bos, device=device)
+    mask = encoded.mask
+    coverage: Tensor | None = None
+    state = model.begin(encoded)
+
+    for step in count():
+        active, width = totals.shape
+        given = model.step(tokens, state)
+        looked = given.weights if weights or coverage_penalty else None
+        if weights:
+            trail.looked(looked)
+        covered = looked if coverage is None or looked is None else coverage + looked
+
+        # Of the best 2 * size continuations at most `size` are ends (one of each row), so that `size` others remain.
+        log_probs = given.logits.float().log_softmax(dim=-1)
+        scores = rules(log_probs, Past(past, sentences.repeat_interleave(width)))
+        values, ids = scores.topk(min(2 * size, scores.shape[1]))
+        values = (values + totals.view(-1, 1)).view(active, -1)
+        values, places = values.topk(min(2 * size, values.shape[1]))
+        rows = places // ids.shape[1] + torch.arange(active, device=device)[:, None] * width
+        written = ids.view(active, -1).gather(1, places)
+
+        ends = (written == eos) & (values > IMPOSSIBLE)
+        ends[:, size:] = False
+        sentence, place = ends.nonzero(as_tuple=True)
+        row, total = rows[sentence, place], values[sentence, place]
+        score = penalties.score(total, step + 1, None if covered is None else covered[row], mask[row])
+        harvest.add(
+            sentences=sentences[sentence],
+            rows=row,
+            step=step,
+            tokens=past[row],
+            log_probs=total,
+            scores=score,
+            finished=True,
+        )
+        ranked = torch.full_like(values, IMPOSSIBLE).masked_scatter_(ends, score)
+        best = torch.cat([best, ranked], dim=1).topk(nbest).values
+        finished = finished + ends.sum(dim=1)
+
+        grown, order = values.masked_fill(written == eos, IMPOSSIBLE).topk(min(size, values.shape[1]))
+        # Log-probabilities only fall, and are divided by at most the norm of the longest: nothing ends better than so.
+        attainable = penalties.normalise(grown[:, 0], limit + 1)
+        stopped = limit <= step
+        done = stopped | (finished >= size) | (best[:, -1] >= attainable) | (grown[:, 0] == IMPOSSIBLE)
+
+        cut = (stopped & (finished < nbest))[:, None] & (totals > IMPOSSIBLE)
+        row = cut.view(-1).nonzero().squeeze(1)
+        total = totals.view(-1)[row]
+        harvest.add(
+            sentences=sentences[row // width],
+            rows=trail.before(row),
+            step=step - 1,
+            tokens=past[row],
+            log_probs=total,
+            scores=penalties.score(total, step, None if coverage is None else coverage[row], mask[row]),
+            finished=False,
+        )
+
+        if done.all():
+            return _checked(harvest.best(batch, nbest))
+        grown[done] = IMPOSSIBLE  # so that nothing comes of a sentence that is done and still in the batch
+        leaving = done.sum() >= CROWDED * active
+        going = (~done if leaving else torch.ones_like(done)).nonzero().squeeze(1)
+        parents = rows.gather(1, order)[going].flatten()
+        same = len(going) == active and grown.shape[1] == width
+        state = (model.reorder if same else model.select)(given.state, parents)
+        trail.continued(parents)
+        tokens = written.gather(1, order)[going].flatten()
+        past = torch.cat([past[parents], tokens[:, None]], dim=1)
+        mask = mask if same else mask[parents]
+        coverage = None if covered is None or not coverage_penalty else covered[parents]
+        totals = grown[going]
+        sentences, limit, best, finished = sentences[going], limit[going], best[going], finished[going]
+    raise AssertionError("A search ends at the maximal length.")
+
+
+def _checked(found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
+    for number, hypotheses in enumerate(found):
+        if not hypotheses:
+            raise ValueError(
+                f"Nothing can be written for sentence {number}: the model gives all that is allowed the probability 0, "
+                "or its logits are not numbers."
+            )
+    return found

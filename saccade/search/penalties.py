@@ -1,0 +1,58 @@
+"""How hypotheses of different lengths and coverage are compared."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+NEVER_SEEN = 1e-6
+"""The least coverage that counts, so that a position without any attention costs much but not infinitely much."""
+
+
+class Penalties(NamedTuple):
+    r"""The score of a hypothesis.
+
+    .. math::
+        s(Y, X) = \frac{\log P(Y | X)}{lp(Y)} + cp(X, Y), \quad
+        lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha, \quad
+        cp(X, Y) = \beta \sum_i \log \min\left(\sum_j p_{ij}, 1\right)
+
+    |Y| counts the steps, that of the end included; p_ij is the attention of step j to source position i.
+
+    Args:
+        length: alpha; 0 compares plain log-probabilities, 1 nearly those per token.
+        coverage: beta; 0 leaves the coverage out.
+
+    Reference:
+        Wu et al. (2016), arXiv:1609.08144, equation 14.
+    """
+
+    length: float
+    coverage: float
+
+    def check(self) -> None:
+        """Refuses negative ones, with which the search could not know when to stop."""
+        if self.length < 0 or self.coverage < 0:
+            raise ValueError(
+                f"Penalties are at least 0, got length_penalty={self.length}, coverage_penalty={self.coverage}."
+            )
+
+    def normalise(self, log_probs: Tensor, steps: Tensor | int) -> Tensor:
+        """The log-probabilities divided by lp."""
+        return log_probs / ((5 + steps) / 6) ** self.length
+
+    def score(self, log_probs: Tensor, steps: Tensor | int, coverage: Tensor | None, mask: Tensor) -> Tensor:
+        """The scores (rows,) of log-probabilities (rows,).
+
+        Args:
+            steps: |Y|.
+            coverage: (rows, keys), the weights summed over the steps; None without attention.
+            mask: (rows, keys), True = real.
+        """
+        scores = self.normalise(log_probs, steps)
+        if coverage is None or not self.coverage:
+            return scores
+        terms = coverage.clamp(NEVER_SEEN, 1.0).log()
+        return scores + self.coverage * torch.where(mask, terms, 0.0).sum(dim=-1)

@@ -1,0 +1,89 @@
+"""The walk that greedy search and sampling share: one hypothesis of each sentence, one token a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.search.constraints import Past, Rules
+from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
+from saccade.search.penalties import Penalties
+
+
+@torch.no_grad()
+def walk(
+    model: Searchable,
+    encoded: Any,
+    *,
+    choose: Callable[[Tensor], Tensor],
+    max_length: int | Sequence[int] | Tensor,
+    rules: Rules,
+    penalties: Penalties,
+    weights: bool,
+    bos: int,
+    eos: int,
+) -> list[Hypothesis]:
+    """One hypothesis of each sentence; a sentence leaves the batch when it ends.
+
+    Args:
+        choose: gives the next tokens (rows,) from the log-probabilities (rows, vocab) of what is allowed.
+        rules: what is allowed.
+        penalties: for the score.
+
+    The others are those of `saccade.search.beam`.
+    """
+    penalties.check()
+    batch, device = encoded.mask.shape[0], encoded.mask.device
+    trail = Trail()
+    harvest = Harvest(trail)
+    if not batch:
+        return []
+    sentences = torch.arange(batch, device=device)
+    limit = limits(max_length, batch, device)
+    totals = torch.zeros(batch, device=device)
+    past = torch.zeros(batch, 0, dtype=torch.long, device=device)
+    tokens = torch.full((batch,), bos, device=device)
+    coverage: Tensor | None = None
+    mask = encoded.mask
+    state = model.begin(encoded)
+
+    for step in count():
+        given = model.step(tokens, state)
+        looked = given.weights if weights or penalties.coverage else None
+        if weights:
+            trail.looked(looked)
+        covered = looked if coverage is None or looked is None else coverage + looked
+        log_probs = given.logits.float().log_softmax(dim=-1)
+        allowed = rules(log_probs, Past(past, sentences))
+        tokens = choose(allowed)
+        grown = totals + allowed.gather(1, tokens[:, None]).squeeze(1)
+
+        ended = tokens == eos
+        cut = ~ended & (limit <= step)
+        for leaving, finished in ((ended, True), (cut, False)):
+            row = leaving.nonzero().squeeze(1)
+            total, seen = (grown[row], covered) if finished else (totals[row], coverage)
+            harvest.add(
+                sentences=sentences[row],
+                rows=row if finished else trail.before(row),
+                step=step if finished else step - 1,
+                tokens=past[row],
+                log_probs=total,
+                scores=penalties.score(total, step + finished, None if seen is None else seen[row], mask[row]),
+                finished=finished,
+            )
+
+        going = (~ended & ~cut).nonzero().squeeze(1)
+        if not len(going):
+            return [best for (best,) in harvest.best(batch, 1)]
+        state = given.state if len(going) == len(tokens) else model.select(given.state, going)
+        trail.continued(going)
+        tokens = tokens[going]
+        past = torch.cat([past[going], tokens[:, None]], dim=1)
+        coverage = covered[going] if covered is not None and penalties.coverage else None
+        totals, sentences, limit, mask = grown[going], sentences[going], limit[going], mask[going]
+    raise AssertionError("A walk ends at the maximal length.")

@@ -1,0 +1,270 @@
+"""Transduction: one sequence of tokens becomes another."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from saccade.data.special import BOS, EOS, NAMES, PAD
+from saccade.data.tokenisers import Tokeniser, tokenisers
+from saccade.evaluation import HIGHER_IS_BETTER, Figure, LengthBin, by_length, score_texts, token_accuracy
+from saccade.layers.positions import LearnedPositions
+from saccade.registry import nearest
+from saccade.tasks.base import Encoded, Example, Loss, Prediction, Task, tasks
+from saccade.tasks.searching import check_options, search
+
+
+@tasks.register("translation")
+class Transduction(Task):
+    """Turns source texts into target texts: translation, transliteration, normalisation, pronunciation.
+
+    Args:
+        source_tokeniser: char, word, bpe, unigram or pretokenised, or an instance with its own options.
+        target_tokeniser: the same for the other side; if left out, of the source's kind.
+        joint: one vocabulary, learnt from both sides and shared by them.
+        max_length: training leaves out examples of which a side has more tokens.
+        label_smoothing: how much of the probability is wanted, in training, for all tokens alike that can follow.
+        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, character_error_rate.
+        bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
+    """
+
+    columns = ("source", "target")
+    metrics = HIGHER_IS_BETTER
+
+    def __init__(
+        self,
+        *,
+        source_tokeniser: Tokeniser | str = "bpe",
+        target_tokeniser: Tokeniser | str | None = None,
+        joint: bool = False,
+        max_length: int = 256,
+        label_smoothing: float = 0.0,
+        metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
+        bleu_tokenize: str = "13a",
+    ) -> None:
+        if joint and target_tokeniser is not None:
+            raise ValueError("joint=True means one tokeniser for both sides: leave target_tokeniser out.")
+        if max_length < 1:
+            raise ValueError(f"max_length must be a number of tokens, 1 or more, got {max_length}.")
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing}.")
+        for metric in metrics:
+            if metric not in HIGHER_IS_BETTER:
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
+        self.source_tokeniser = _tokeniser(source_tokeniser)
+        self.target_tokeniser = (
+            self.source_tokeniser
+            if joint
+            else copy.deepcopy(self.source_tokeniser)
+            if target_tokeniser is None
+            else _tokeniser(target_tokeniser)
+        )
+        self.joint = joint
+        self.max_length = max_length
+        self.label_smoothing = label_smoothing
+        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.bleu_tokenize = bleu_tokenize
+        self._fitted = False
+        self.longest_target = 0  # tokens, of the examples that `fit` saw and `keeps` keeps
+        self.target_ratio = 0.0  # their target tokens to their source tokens
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        if self.joint:
+            self.source_tokeniser.fit(text for example in examples for text in (example["source"], example["target"]))
+        else:
+            self.source_tokeniser.fit(example["source"] for example in examples)
+            self.target_tokeniser.fit(example["target"] for example in examples)
+        self._fitted = True
+        self._measure(examples)
+
+    def _measure(self, examples: Iterable[Example]) -> None:
+        """How long targets are, so that no prediction is cut that is no longer than they."""
+        longest, sources, targets = 0, 0, 0
+        for example in examples:
+            encoded = self.encode(example)
+            if self.keeps(encoded):
+                longest = max(longest, len(encoded["target"]) - 1)
+                sources += len(encoded["source"])
+                targets += len(encoded["target"])
+        self.longest_target, self.target_ratio = longest, targets / max(1, sources)
+
+    def most_tokens(self, sources: Tensor) -> Tensor:
+        """How many tokens a prediction may have, for sources of these lengths, unless the user says.
+
+        As many as the longest target of the training data, or twice as many as the source makes expect, and ten.
+        """
+        expected = (max(1.0, self.target_ratio) * sources).ceil().long()
+        return (2 * expected).clamp(min=self.longest_target) + 10
+
+    def sizes(self) -> dict[str, int]:
+        if self._fitted:
+            return {"source_vocab": self.source_tokeniser.size, "target_vocab": self.target_tokeniser.size}
+        return {"source_vocab": 11, "target_vocab": 11 if self.joint else 13}
+
+    def check(self, model: nn.Module) -> None:
+        for part in model.modules():
+            if isinstance(part, LearnedPositions) and part.max_length <= self.max_length:
+                raise ValueError(
+                    f"the model's {part.max_length} learned positions are too few for a task of "
+                    f"max_length={self.max_length} and the end: set model.max_length to {self.max_length + 1} or more, "
+                    f"or task.max_length to {part.max_length - 1} or less."
+                )
+
+    def encode(self, example: Example) -> Encoded:
+        encoded: Encoded = {"source": [*self.source_tokeniser.encode(example["source"]), EOS]}
+        if "target" in example:
+            encoded["target"] = [*self.target_tokeniser.encode(example["target"]), EOS]
+        return encoded
+
+    def size(self, encoded: Encoded) -> tuple[int, ...]:
+        return len(encoded["source"]), len(encoded["target"])
+
+    def keeps(self, encoded: Encoded) -> bool:
+        return max(map(len, encoded.values())) <= self.max_length + 1  # the end
+
+    def collate(self, encoded: Sequence[Encoded]) -> dict[str, Tensor]:
+        return {name: _pad(example[name] for example in encoded) for name in encoded[0]}
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        source, target = batch["source"], batch["target"]
+        shifted = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
+        decoded = model(source, source != PAD, shifted)
+        real = target != PAD
+        wanted = target[real]
+        logits = model.output(decoded.features[real])  # type: ignore[operator]  # no logits of padding are computed
+        log_probs = logits.float().log_softmax(dim=-1)
+        total = F.nll_loss(log_probs, wanted, reduction="sum")
+        if self.label_smoothing and model.training:  # in validation, the loss is that of the targets
+            alike = -log_probs[:, EOS:].mean(dim=-1).sum()  # padding and the beginning are before, and never wanted
+            total = (1.0 - self.label_smoothing) * total + self.label_smoothing * alike
+        right = (logits.detach().argmax(dim=-1) == wanted).sum()
+        return Loss(total, real.sum(), {"accuracy": right})
+
+    @torch.no_grad()
+    def predict(
+        self,
+        model: nn.Module,
+        inputs: Sequence[str | Example],
+        *,
+        batch_size: int = 64,
+        **options: Any,
+    ) -> list[Prediction]:
+        """One prediction for each text.
+
+        Args:
+            model: made by `build`.
+            inputs: source texts, or examples with a source.
+            batch_size: how many texts are translated together; those of like length are.
+            options: see `saccade.tasks.searching.search`: beam, nbest, sample, max_length (by default that of
+                `most_tokens`), ...
+        """
+        asked = options.pop("max_length", None)
+        texts = [text if isinstance(text, str) else text["source"] for text in inputs]
+        sources = [[*self.source_tokeniser.encode(text), EOS] for text in texts]
+        device = next(model.parameters()).device
+        found = [Prediction("", 0.0, source=[NAMES[EOS]]) for _ in texts]  # what nothing becomes
+        was_training = model.training
+        model.eval()
+        try:
+            for numbers in _batches([len(source) - 1 for source in sources], batch_size):
+                batch = _pad(sources[number] for number in numbers).to(device)
+                mask = batch != PAD
+                most = self.most_tokens(mask.sum(dim=1)) if asked is None else asked
+                hypotheses_of = search(model, batch, mask, max_length=most, **options)
+                for number, hypotheses in zip(numbers, hypotheses_of, strict=True):
+                    found[number] = self._prediction(sources[number], hypotheses)
+        finally:
+            model.train(was_training)
+        return found
+
+    def check_options(self, options: Mapping[str, Any]) -> None:
+        own = {"beam": 5, "nbest": 1, "sample": False, "seed": None, "max_length": None, "batch_size": 64}
+        given = {**own, **options}
+        check_options({name: given[name] for name in given if name not in own}, sample=given["sample"])
+        for name in ("beam", "nbest", "batch_size"):
+            if not isinstance(given[name], int) or given[name] < 1:
+                raise ValueError(f"{name} must be 1 or more, got {given[name]!r}.")
+        if given["nbest"] > given["beam"] and not given["sample"]:
+            raise ValueError(f"nbest={given['nbest']} hypotheses need a beam of as many, got beam={given['beam']}.")
+
+    def score(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> dict[str, Figure]:
+        wanted = [self.target_tokeniser.normalise(example["target"]) for example in examples]
+        predicted = [prediction.text for prediction in predictions]
+        figures = score_texts(predicted, wanted, list(self.metrics), tokenize=self.bleu_tokenize)
+        if "token_accuracy" in figures:
+            tokens = [self.target_tokeniser.encode(text) for text in wanted]
+            figures["token_accuracy"] = token_accuracy([prediction.tokens for prediction in predictions], tokens)
+        return figures
+
+    def score_by_length(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example], *, width: int = 10
+    ) -> list[LengthBin]:
+        """The figures by the number of source tokens."""
+
+        def score(numbers: list[int]) -> dict[str, Figure]:
+            return self.score([predictions[n] for n in numbers], [examples[n] for n in numbers])
+
+        return by_length([len(prediction.source) - 1 for prediction in predictions], score, width=width)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        self.source_tokeniser.save(Path(folder) / "source.json")
+        if not self.joint:
+            self.target_tokeniser.save(Path(folder) / "target.json")
+        lengths = {"longest_target": self.longest_target, "target_ratio": self.target_ratio}
+        (Path(folder) / "lengths.json").write_text(json.dumps(lengths), encoding="utf-8")
+
+    def load(self, folder: str | os.PathLike[str]) -> None:
+        self.source_tokeniser = Tokeniser.load(Path(folder) / "source.json")
+        self.target_tokeniser = self.source_tokeniser if self.joint else Tokeniser.load(Path(folder) / "target.json")
+        file = Path(folder) / "lengths.json"
+        if file.is_file():  # runs had none at first
+            lengths = json.loads(file.read_text(encoding="utf-8"))
+            self.longest_target, self.target_ratio = lengths["longest_target"], lengths["target_ratio"]
+        self._fitted = True
+
+    def _prediction(self, source: list[int], hypotheses: Sequence[Any]) -> Prediction:
+        """The best hypothesis, with all of them if there are several."""
+        pieces = [*self.source_tokeniser.pieces(source[:-1]), NAMES[EOS]]
+        all_of_them = [
+            Prediction(
+                text=self.target_tokeniser.decode(h.tokens),
+                score=h.score,
+                tokens=list(h.tokens),
+                source=pieces,
+                target=[*self.target_tokeniser.pieces(h.tokens), *([NAMES[EOS]] if h.finished else [])],
+                weights=None if h.weights is None else h.weights[: len(h.tokens) + h.finished, : len(source)].cpu(),
+                finished=h.finished,
+            )
+            for h in hypotheses
+        ]
+        best = all_of_them[0]
+        if len(all_of_them) == 1:
+            return best
+        return replace(best, nbest=all_of_them)
+
+
+def _tokeniser(given: Tokeniser | str) -> Tokeniser:
+    return tokenisers.create(given) if isinstance(given, str) else given
+
+
+def _pad(sequences: Iterable[Sequence[int]]) -> Tensor:
+    return pad_sequence([torch.tensor(ids) for ids in sequences], batch_first=True, padding_value=PAD)
+
+
+def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Numbers of inputs of like length, the longest first: if memory is short, it shows at once. Empty ones are not."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be 1 or more, got {batch_size}.")
+    order = sorted((n for n, length in enumerate(lengths) if length), key=lambda number: -lengths[number])
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

@@ -1,0 +1,103 @@
+"""The processes that train together, by Accelerate: device, sums over all of them, trackers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.data.extra import required
+from saccade.registry import nearest
+
+if TYPE_CHECKING:
+    from accelerate import Accelerator  # type: ignore[import-untyped]
+
+
+class Processes:
+    """One process, or all that torchrun started: what they must agree on goes through here."""
+
+    def __init__(self, *, cpu: bool, trackers: list[str], output: Path) -> None:
+        accelerate = required("accelerate")
+        check_trackers(trackers)
+        # Accelerate remembers the settings of its first use; a notebook may train twice, on different devices.
+        required("accelerate.state").AcceleratorState._reset_state()
+        self._accelerator: Accelerator = accelerate.Accelerator(
+            cpu=cpu or not torch.accelerator.is_available(),  # it joins several processes without a GPU only if told
+            log_with=list(trackers) or None,
+            project_config=required("accelerate.utils").ProjectConfiguration(
+                project_dir=str(output), logging_dir=str(output / "logs")
+            ),
+            kwargs_handlers=[
+                required("accelerate.utils").InitProcessGroupKwargs(timeout=timedelta(hours=3)),
+                # hard and stochastic attention may leave parameters of a step unused
+                required("accelerate.utils").DistributedDataParallelKwargs(find_unused_parameters=True),
+            ],
+        )
+        self.device: torch.device = self._accelerator.device
+        self.count: int = self._accelerator.num_processes
+        self.index: int = self._accelerator.process_index
+        self.wide = torch.float32 if self.device.type == "mps" else torch.float64  # for sums over many batches
+        self.main: bool = self._accelerator.is_main_process
+
+    def share(self, module: nn.Module) -> nn.Module:
+        """The module on this device; with several processes, its gradients become their mean over all."""
+        warnings.filterwarnings("ignore", message=".*find_unused_parameters=True was specified.*")
+        shared: nn.Module = self._accelerator.prepare_model(module)
+        return shared
+
+    def apart(self, module: nn.Module) -> AbstractContextManager[Any]:
+        """Gradients within stay with their process until the next backward outside."""
+        return self._accelerator.no_sync(module) if self.count > 1 else nullcontext()
+
+    def total(self, values: Tensor) -> list[float]:
+        """The values summed over all processes."""
+        summed: Tensor = self._accelerator.reduce(values, reduction="sum")
+        numbers: list[float] = summed.tolist()
+        return numbers
+
+    def gather(self, value: Any) -> list[Any]:
+        """The value of each process, in order."""
+        values: list[Any] = required("accelerate.utils").gather_object([value])
+        return values
+
+    def from_main(self, make: Callable[[], Any]) -> Any:
+        """What the main process makes, in all of them."""
+        made = [make() if self.main else None]
+        return required("accelerate.utils").broadcast_object_list(made)[0]
+
+    def to_device(self, batch: Any) -> Any:
+        return required("accelerate.utils").send_to_device(batch, self.device)
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        self._accelerator.wait_for_everyone()
+
+    def begin_tracking(self) -> None:
+        self._accelerator.init_trackers("saccade")
+
+    def track(self, values: dict[str, Any], step: int) -> None:
+        self._accelerator.log(values, step=step)
+
+    def end_tracking(self) -> None:
+        for tracker in self._accelerator.trackers:
+            tracker.finish()
+
+
+def check_trackers(names: list[str]) -> None:
+    """Raises unless each is a tracker that Accelerate knows and that is installed."""
+    if not names:
+        return
+    known = [str(kind) for kind in required("accelerate.utils").LoggerType.list()]
+    available = {str(kind) for kind in required("accelerate.tracking").get_available_trackers()}
+    for name in names:
+        if name not in known:
+            raise ValueError(f"Unknown tracker {name!r}.{nearest(name, known)}")
+        if name not in available:
+            extra = '"saccade[train]"' if name == "tensorboard" else name
+            raise ModuleNotFoundError(f"The tracker {name!r} is not installed: pip install {extra}")

@@ -1,0 +1,149 @@
+"""What a training shows: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from typing import Any, NamedTuple, TextIO
+
+from saccade.data.extra import required
+
+
+class StepReport(NamedTuple):
+    """What is known after a training step."""
+
+    step: int
+    epoch: int
+    loss: float
+    learning_rate: float
+    tokens: int
+    seconds: float
+    """How long the step took."""
+    done: float
+    """The fraction of the training that is over."""
+    left: float | None
+    """How many seconds it still takes, if that can be told."""
+
+
+class Progress:
+    """Shows nothing: what all processes but the first do."""
+
+    def step(self, report: StepReport) -> None:
+        """After each training step."""
+
+    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
+        """After each validation."""
+
+    def say(self, text: str) -> None:
+        """One line of text."""
+
+    def close(self) -> None:
+        """At the end."""
+
+
+class PlainProgress(Progress):
+    """A line every so many steps, for files and pipes."""
+
+    def __init__(self, *, every: int, stream: TextIO | None = None) -> None:
+        self.every = every
+        self.stream = stream or sys.stderr
+        self._speed = Speed()
+
+    def step(self, report: StepReport) -> None:
+        self._speed.add(report)
+        if report.step % self.every == 0:
+            left = "" if report.left is None else f"  {duration(report.left)} left"
+            self.say(
+                f"step {report.step}  epoch {report.epoch}  loss {report.loss:.4f}  "
+                f"learning rate {report.learning_rate:.3g}  {self._speed}{left}"
+            )
+
+    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
+        self.say(f"step {step}  validation: {describe_scores(scores)}{'  (best so far)' if improved else ''}")
+
+    def say(self, text: str) -> None:
+        print(text, file=self.stream, flush=True)
+
+
+class BarProgress(Progress):
+    """A bar with loss, tokens per second, time left and the last validation, by rich."""
+
+    def __init__(self, *, console: Any = None) -> None:
+        console = console or required("rich.console").Console(stderr=True)
+        bars = required("rich.progress")
+        self._bar = bars.Progress(
+            bars.TextColumn("step {task.fields[step]}"),
+            bars.BarColumn(bar_width=None),
+            bars.TaskProgressColumn(),
+            bars.TextColumn("loss {task.fields[loss]:.4f}"),
+            bars.TextColumn("{task.fields[speed]}"),
+            bars.TextColumn("{task.fields[left]}"),
+            bars.TextColumn("{task.fields[scores]}", style="green"),
+            console=console,
+            auto_refresh=False,  # no thread beside the training
+            transient=True,
+        )
+        self._task = self._bar.add_task("", total=1.0, step=0, loss=float("nan"), speed="", left="", scores="")
+        self._speed = Speed()
+        self._refreshed = 0.0
+        self._bar.start()
+
+    def step(self, report: StepReport) -> None:
+        self._speed.add(report)
+        if time.monotonic() - self._refreshed < 0.25:
+            return
+        self._bar.update(
+            self._task,
+            completed=report.done,
+            step=report.step,
+            loss=report.loss,
+            speed=str(self._speed),
+            left="" if report.left is None else f"{duration(report.left)} left",
+        )
+        self._bar.refresh()
+        self._refreshed = time.monotonic()
+
+    def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
+        text = describe_scores(scores)
+        self._bar.update(self._task, scores=text)
+        self.say(f"step {step}  validation: {text}{'  (best so far)' if improved else ''}")
+
+    def say(self, text: str) -> None:
+        self._bar.console.print(text, markup=False, highlight=False)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+class Speed:
+    """Tokens per second over the last steps."""
+
+    def __init__(self, steps: int = 50) -> None:
+        self._recent: deque[tuple[int, float]] = deque(maxlen=steps)
+
+    def add(self, report: StepReport) -> None:
+        self._recent.append((report.tokens, report.seconds))
+
+    def __str__(self) -> str:
+        seconds = sum(s for _, s in self._recent)
+        return f"{sum(t for t, _ in self._recent) / seconds:,.0f} tokens/s" if seconds else ""
+
+
+def make_progress(*, every: int, main: bool) -> Progress:
+    """The bar if the error stream is a terminal, else lines; nothing on any process but the main one."""
+    if not main:
+        return Progress()
+    return BarProgress() if sys.stderr.isatty() else PlainProgress(every=every)
+
+
+def describe_scores(scores: dict[str, float]) -> str:
+    """Names and values in one line."""
+    return "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+
+
+def duration(seconds: float) -> str:
+    """`1:02:03` or `2:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,58 @@
+"""Batches of indices, epoch after epoch, that know where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from saccade.data.batches import TokenBatches
+from saccade.tasks.base import Encoded
+
+
+class Stream:
+    """This process's share of the global batches, epoch after epoch."""
+
+    def __init__(
+        self, sizes: ArrayLike, *, budget: int, seed: int, shuffle: bool, process: int, processes: int
+    ) -> None:
+        if not len(np.asarray(sizes)):
+            raise ValueError("There are no examples to train on or to validate with.")
+        self._batches = TokenBatches(sizes, budget=budget, seed=seed, shuffle=shuffle, shard=process, shards=processes)
+        self._iterator = iter(self._batches)
+
+    def __len__(self) -> int:
+        """The number of batches in an epoch."""
+        return len(self._batches)
+
+    @property
+    def at_epoch_end(self) -> bool:
+        return self._batches.position >= len(self._batches)
+
+    @property
+    def epochs_done(self) -> int:
+        return self._batches.epoch + self.at_epoch_end
+
+    def take(self, count: int) -> tuple[int, list[list[int]]]:
+        """The next batches, `count` or as many as the epoch still has, and the epoch that they are of."""
+        taken = list(islice(self._iterator, count))
+        if not taken:
+            self._iterator = iter(self._batches)
+            taken = list(islice(self._iterator, count))
+        return self._batches.epoch, taken
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._batches.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._batches.load_state_dict(state)
+        self._iterator = iter(self._batches)
+
+
+def rows(encoded: Sequence[Encoded], indices: Iterable[int]) -> list[Encoded]:
+    """Some examples; an Arrow dataset reads them together, which is much faster than one by one."""
+    together = getattr(encoded, "__getitems__", None)
+    return together(list(indices)) if together is not None else [encoded[i] for i in indices]

@@ -1,0 +1,209 @@
+"""The trainer: how long, how fast, how often; the loop itself is in `loop.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import ArrayLike
+from torch import nn
+
+from saccade.registry import nearest
+from saccade.tasks.base import Encoded, Example, Task
+from saccade.training.loop import Loop, Result
+from saccade.training.optimisers import Optimiser, optimisers
+from saccade.training.schedules import Schedule, schedules
+
+
+class Trainer:
+    """Trains a model on a task, and goes on exactly where it was after a crash.
+
+    A step minimises the summed loss of a global batch divided by its number of items, however many processes and
+    accumulated batches it is spread over. The run folder gets `metrics.jsonl`, `checkpoints/` and, at the end, the
+    weights that did best in validation as `model.safetensors`.
+
+    Args:
+        max_steps: stop after so many updates.
+        max_epochs: stop after so many passes over the data.
+        max_minutes: stop after so many minutes, those before a resumption included.
+        batch_tokens: the token budget of a batch over all processes.
+        accumulate: how many such batches make one update.
+        learning_rate: what the schedule multiplies.
+        optimiser: adam, adamw, adadelta, adagrad, rmsprop, sgd, or an instance with its own options.
+        schedule: constant, inverse_sqrt, cosine, linear, plateau, or an instance with its own options (noam).
+        clip_norm: the greatest norm of the gradient; None does not clip.
+        weight_decay: of matrices; vectors (biases, gains) never decay.
+        precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
+        validate_every: after how many steps; None: after each epoch.
+        validate_examples: how many validation examples are predicted for the figures; None: all, 0: the loss alone.
+        validate_options: options of the task's `evaluate` in these validations, such as the beam size.
+        metric: the validation figure that decides which weights are best, and when to stop.
+        patience: stop after so many validations in a row without improvement.
+        checkpoint_every: after how many steps, besides every validation.
+        keep: how many of the last checkpoints stay, besides the best.
+        average: "ema" validates and keeps a moving average of the weights; "last" averages the last checkpoints at
+            the end, and takes the average if it does better than the best.
+        average_last: how many checkpoints "last" averages.
+        average_decay: how slowly "ema" moves.
+        log_every: after how many steps a line is printed where there is no terminal, and trackers are told.
+        trackers: tensorboard, wandb, mlflow and others that Accelerate knows; `metrics.jsonl` is always written.
+        device: "cpu" leaves an accelerator alone.
+        seed: of everything random: the order of the data, dropout, sampling.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_steps: int | None = None,
+        max_epochs: int | None = None,
+        max_minutes: float | None = None,
+        batch_tokens: int = 4096,
+        accumulate: int = 1,
+        learning_rate: float = 1e-3,
+        optimiser: Optimiser | str = "adam",
+        schedule: Schedule | str = "constant",
+        clip_norm: float | None = 1.0,
+        weight_decay: float = 0.0,
+        precision: Literal["no", "bf16"] = "no",
+        validate_every: int | None = None,
+        validate_examples: int | None = None,
+        validate_options: dict[str, Any] | None = None,
+        metric: str = "loss",
+        patience: int | None = None,
+        checkpoint_every: int | None = None,
+        keep: int = 2,
+        average: Literal["none", "last", "ema"] = "none",
+        average_last: int = 5,
+        average_decay: float = 0.999,
+        log_every: int = 50,
+        trackers: list[str] | None = None,
+        device: Literal["auto", "cpu"] = "auto",
+        seed: int = 1,
+    ) -> None:
+        self.max_steps = _positive("max_steps", max_steps)
+        self.max_epochs = _positive("max_epochs", max_epochs)
+        self.max_minutes = _positive("max_minutes", max_minutes)
+        self.batch_tokens = _positive("batch_tokens", batch_tokens)
+        self.accumulate = _positive("accumulate", accumulate)
+        self.learning_rate = _positive("learning_rate", learning_rate)
+        self.optimiser = optimisers.create(optimiser) if isinstance(optimiser, str) else optimiser
+        self.schedule: Schedule = schedules.create(schedule) if isinstance(schedule, str) else schedule
+        self.clip_norm = _positive("clip_norm", clip_norm)
+        self.weight_decay = weight_decay
+        self.precision = _one_of("precision", precision, ("no", "bf16"))
+        self.validate_every = _positive("validate_every", validate_every)
+        self.validate_examples = validate_examples
+        self.validate_options = validate_options or {}
+        self.metric = metric
+        self.patience = _positive("patience", patience)
+        self.checkpoint_every = _positive("checkpoint_every", checkpoint_every)
+        self.keep = keep
+        self.average = _one_of("average", average, ("none", "last", "ema"))
+        self.average_last = _positive("average_last", average_last)
+        self.average_decay = average_decay
+        self.log_every = _positive("log_every", log_every)
+        self.trackers = trackers or []
+        self.device = _one_of("device", device, ("auto", "cpu"))
+        self.seed = seed
+        if max_steps is max_epochs is max_minutes is patience is None:
+            raise ValueError("This training would never end: give max_steps, max_epochs, max_minutes or patience.")
+        if keep < 2:
+            raise ValueError(f"keep must be 2 or more, got {keep}: the last checkpoint may be damaged in a crash.")
+        if weight_decay < 0.0:
+            raise ValueError(f"weight_decay must be 0 or more, got {weight_decay}.")
+        if not 0.0 < average_decay < 1.0:
+            raise ValueError(f"average_decay must be between 0 and 1, got {average_decay}.")
+        if self.schedule.ends and self.schedule.steps is None and max_steps is None:
+            raise ValueError(
+                f"{type(self.schedule).__name__} must know where it ends: give it steps, or set max_steps."
+            )
+
+    def fit(
+        self,
+        *,
+        task: Task,
+        model: nn.Module,
+        train: Sequence[Encoded],
+        valid: Sequence[Example] | None = None,
+        sizes: ArrayLike | None = None,
+        output: str | os.PathLike[str],
+        resume: bool = False,
+        started: Callable[[], None] | None = None,
+    ) -> Result:
+        """Trains, and leaves the best weights in the model and in the run folder.
+
+        SIGINT and SIGTERM save a checkpoint after the step in progress and raise `Interrupted`, exit code 130.
+
+        Args:
+            task: says how examples become a loss, and predictions figures.
+            model: is trained in place.
+            train: encoded examples (`task.encode`): a list, or an Arrow dataset of any size.
+            valid: examples that are not encoded, for the loss and the figures of validation.
+            sizes: `task.size` of each training example, where they are known already.
+            output: the run folder.
+            resume: go on from the last checkpoint in the run folder, if there is one.
+            started: called by the process that writes once all is in place, before the first step.
+        """
+        self.check(task, output, validating=bool(valid), resume=resume)
+        loop = Loop(
+            self,
+            task=task,
+            model=model,
+            train=train,
+            valid=valid,
+            sizes=sizes,
+            output=Path(output),
+            started=started,
+        )
+        return loop.run(resume)
+
+    def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
+        """Raises if these arguments do not go with the task, the folder, or having no validation data."""
+        if not validating:
+            watching = [
+                name
+                for name, used in (
+                    ("patience", self.patience is not None),
+                    (f"metric={self.metric!r}", self.metric != "loss"),
+                    ("the plateau schedule", type(self.schedule).observe is not Schedule.observe),
+                )
+                if used
+            ]
+            if watching:
+                raise ValueError(f"{', '.join(watching)} needs validation data, and there is none.")
+        if self.metric != "loss":
+            if self.metric not in task.metrics:
+                raise ValueError(
+                    f"metric={self.metric!r} is not a figure of {type(task).__name__}."
+                    f"{nearest(self.metric, ['loss', *task.metrics])}"
+                )
+            if self.validate_examples == 0:
+                raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
+        if validating and self.validate_examples != 0:
+            task.check_options(self.validate_options)
+        checkpoints = Path(output) / "checkpoints"
+        trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
+        finished = (Path(output) / "model.safetensors").exists()
+        if not resume and trained:
+            raise FileExistsError(f"{output} holds the checkpoints of a training: resume it, or choose another folder.")
+        if not resume and finished:
+            raise FileExistsError(f"{output} holds a trained model: choose another folder.")
+        if resume and finished and not trained:
+            raise FileNotFoundError(
+                f"{output} holds a trained model but no checkpoint to go on from: it would be trained again from the "
+                "beginning and overwritten. Bring its checkpoints back, or train in another folder."
+            )
+
+
+def _positive(name: str, value: Any) -> Any:
+    if value is not None and not value > 0:
+        raise ValueError(f"{name} must be positive, got {value}.")
+    return value
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> Any:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown.{nearest(value, choices)}")
+    return value

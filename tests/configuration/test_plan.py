@@ -1,0 +1,194 @@
+"""Configurations are checked against constructors, and the message says what would be right."""
+
+from functools import partial
+
+import pytest
+
+from saccade.configuration import ConfigError, Plan, override, read_config, shipped, write_config
+from saccade.data.tokenisers import BpeTokeniser
+from saccade.models import RNNSearch, Transformer
+from saccade.selections import Entmax, Sparsemax
+from saccade.tasks import Transduction
+from saccade.training import Adam, Noam
+
+SMALL = {"model": {"class": "rnnsearch", "hidden_dim": 7}, "trainer": {"max_steps": 3}}
+TRANSFORMER = {
+    "task": {"joint": True},
+    "model": {"class": "transformer", "dim": 12, "num_heads": 3, "encoder_layers": 1, "tied": "all"},
+    "trainer": {"max_steps": 3},
+}
+
+
+def changed(config, **changes):
+    return override(config, {key.replace("__", "."): value for key, value in changes.items()})
+
+
+def test_short_names_and_defaults() -> None:
+    plan = Plan(SMALL)
+    assert isinstance(plan.task, Transduction)
+    assert plan.model.kind is RNNSearch
+    assert plan.plain["model"]["hidden_dim"] == 7
+    assert plan.plain["model"]["embedding_dim"] == 128
+    assert plan.trainer.max_steps == 3
+
+
+def test_what_is_saved_reads_as_the_same_plan() -> None:
+    config = changed(
+        TRANSFORMER,
+        model__selection={"class": "entmax", "alpha": 1.3, "learn_alpha": False},
+        trainer__optimiser={"class": "adam", "betas": [0.9, 0.98]},
+        trainer__schedule={"class": "noam", "model_dim": 12},
+        task__source_tokeniser={"class": "bpe", "vocab_size": 31},
+    )
+    plan = Plan(config)
+    assert isinstance(plan.trainer.optimiser, Adam)
+    assert plan.trainer.optimiser.betas == (0.9, 0.98)
+    assert isinstance(plan.trainer.schedule, Noam)
+    assert isinstance(plan.task.source_tokeniser, BpeTokeniser)
+    assert plan.model.arguments()["selection"].alpha == pytest.approx(1.3)
+    again = Plan(plan.plain)
+    assert again.plain == plan.plain
+    assert plan.plain["trainer"]["schedule"] == {"class": "noam", "model_dim": 12, "warmup": 4000}
+
+
+def test_yaml_round_trip(tmp_path) -> None:
+    plan = Plan(SMALL)
+    (tmp_path / "a.yaml").write_text(write_config(plan.plain, heading="Two\nlines."))
+    assert (tmp_path / "a.yaml").read_text().startswith("# Two\n# lines.\n")
+    assert Plan(read_config(tmp_path / "a.yaml")).plain == plan.plain
+
+
+def test_python_says_it_with_classes_and_partials() -> None:
+    plan = Plan(
+        {
+            "task": partial(Transduction, source_tokeniser=partial(BpeTokeniser, vocab_size=31)),
+            "model": partial(RNNSearch, hidden_dim=7, selection=Sparsemax),
+            "trainer": {"max_steps": 3},
+        }
+    )
+    assert plan.plain["task"]["source_tokeniser"]["vocab_size"] == 31
+    assert plan.plain["model"]["selection"] == {"class": "sparsemax"}
+    assert Plan(plan.plain).plain == plan.plain
+
+
+def test_a_class_of_ones_own_by_dotted_path(tmp_path, monkeypatch) -> None:
+    (tmp_path / "my_models.py").write_text(
+        "from saccade.models import RNNSearch\n\n\n"
+        "class Deep(RNNSearch):\n"
+        "    def __init__(self, *, source_vocab: int, target_vocab: int, depth: int = 2) -> None:\n"
+        "        super().__init__(source_vocab=source_vocab, target_vocab=target_vocab, hidden_dim=5 * depth)\n"
+    )
+    monkeypatch.chdir(tmp_path)  # the file in the current folder is found
+    plan = Plan({"model": {"class": "my_models.Deep", "depth": 3}, "trainer": {"max_steps": 3}})
+    assert plan.plain["model"] == {"class": "my_models.Deep", "depth": 3}
+    with pytest.raises(ConfigError, match=r"model\.depth must be a whole number, got 'x'"):
+        Plan({"model": {"class": "my_models.Deep", "depth": "x"}, "trainer": {"max_steps": 3}})
+
+
+def test_command_line_values_are_texts() -> None:
+    plan = Plan(
+        override(
+            SMALL,
+            {
+                "model.hidden_dim": "11",
+                "trainer.learning_rate": "1e-4",
+                "trainer.clip_norm": "null",
+                "trainer.optimiser.betas": "[0.9, 0.98]",
+                "data.train": "[a.tsv, b.tsv]",
+                "task.metrics": "[ter]",
+            },
+        )
+    )
+    assert plan.plain["model"]["hidden_dim"] == 11
+    assert plan.trainer.learning_rate == pytest.approx(1e-4)
+    assert plan.trainer.clip_norm is None
+    assert plan.trainer.optimiser.options()["betas"] == (0.9, 0.98)
+    assert plan.data.train == ["a.tsv", "b.tsv"]
+    assert plan.task.metrics == {"ter": False}
+    assert SMALL["model"]["hidden_dim"] == 7
+
+
+def test_arguments_of_a_part_that_was_a_name() -> None:
+    config = changed(TRANSFORMER, model__selection="entmax")
+    assert override(config, {"model.selection.alpha": 2})["model"]["selection"] == {"class": "entmax", "alpha": 2}
+    config = changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": 2})
+    assert override(config, {"model.selection": "softmax"})["model"]["selection"] == {"class": "softmax"}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({**SMALL, "trainr": {}}, r"no section 'trainr'\. Did you mean 'trainer'"),
+        ({"trainer": {"max_steps": 3}}, r"Say which model"),
+        (
+            changed(SMALL, model__hiden_dim=3),
+            r"model \(rnnsearch\) has no argument 'hiden_dim'\. Did you mean 'hidden_dim'",
+        ),
+        (changed(SMALL, trainer__max_stepz=3), r"trainer \(Trainer\) .*'max_stepz'\. Did you mean 'max_steps'"),
+        (changed(SMALL, model__hidden_dim="many"), r"model\.hidden_dim must be a whole number, got 'many'"),
+        (changed(SMALL, model__hidden_dim=2.5), r"model\.hidden_dim must be a whole number, got 2\.5"),
+        (changed(SMALL, model__cell="quick"), r"model\.cell must be 'paper' or 'fast', got 'quick'"),
+        (changed(SMALL, model__source_vocab=3), r"model\.source_vocab follows from the data"),
+        (changed(SMALL, model__class="rnsearch"), r"Unknown model 'rnsearch'\. Did you mean 'rnnsearch'"),
+        (changed(SMALL, model__class="nowhere.Model"), r"no module 'nowhere'"),
+        (changed(SMALL, model__class="saccade.models.RNNSerch"), r"no 'RNNSerch'\. Did you mean 'RNNSearch'"),
+        (changed(SMALL, model__class="saccade.tasks.Task"), r"saccade\.tasks\.Task is not a kind of Module"),
+        (changed(SMALL, model__selection="sparsmax"), r"'sparsmax'\. Did you mean 'sparsemax'"),
+        (
+            changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": "x"}),
+            r"model\.selection\.alpha must be a num",
+        ),
+        (
+            changed(TRANSFORMER, model__selection={"class": "entmax", "beta": 1}),
+            r"model\.selection \(entmax\) .* 'beta'",
+        ),
+        (changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": 0.5}), r"model\.selection: alpha .* 0\.5"),
+        (changed(TRANSFORMER, model__num_heads=5), r"model: dim=12 is not a multiple of num_heads=5"),
+        (changed(TRANSFORMER, task__joint=False), r"model: tied='all' needs one vocabulary"),
+        (changed(TRANSFORMER, task__target_tokeniser="char"), r"task: joint=True"),
+        (
+            changed(TRANSFORMER, task__max_length=30, model__positions="learned", model__max_length=30),
+            r"30 learned positions are too few .* model\.max_length to 31",
+        ),
+        (changed(TRANSFORMER, model__dropout=1.5), r"model: dropout must be from 0 to less than 1, got 1\.5"),
+        (changed(SMALL, model__dropout=-0.1), r"model: dropout must be"),
+        (changed(SMALL, trainer__max_steps=None), r"never end"),
+        (changed(SMALL, trainer__metric="blue"), r"trainer\.metric: .*'blue'\. Did you mean 'bleu'"),
+        (changed(SMALL, trainer__schedule={"class": "plateau", "decay": 3}), r"trainer\.schedule: decay .* got 3"),
+        (changed(SMALL, trainer__schedule="noam"), r"trainer: .*model_dim"),
+        (changed(SMALL, data__bad_rows="drop"), r"data\.bad_rows must be 'error' or 'skip', got 'drop'"),
+        (changed(SMALL, model__selection=Entmax(alpha=1.5)), r"cannot be saved with the run.*partial\(Entmax"),
+        ({**SMALL, "model": 3}, r"model must be a class"),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_would_be_right(config, message) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
+        Plan(config)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model: rnnsearch\nmodel: cho\n", "'model' is there twice"),
+        ("model: [\n", "not YAML"),
+        ("- a\n", "must hold sections"),
+        (b"model: \xff\n", "not UTF-8"),
+    ],
+)
+def test_files_that_are_no_configuration(text, message, tmp_path) -> None:
+    (tmp_path / "bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ConfigError, match=message):
+        read_config(tmp_path / "bad.yaml")
+
+
+def test_shipped_configurations_by_name_or_path() -> None:
+    assert read_config("translation/rnnsearch") == read_config("configs/translation/rnnsearch.yaml")
+    assert read_config(shipped()["dates/rnnsearch"]) == read_config("dates/rnnsearch")
+    with pytest.raises(ConfigError, match="Did you mean 'translation/rnnsearch'"):
+        read_config("translation/rnnserch")
+
+
+def test_checking_makes_no_weights() -> None:
+    config = changed(TRANSFORMER, model__dim=12 * 1024, model__feed_forward_dim=120_000)  # tens of gigabytes
+    assert Plan(config).model.kind is Transformer

@@ -1,0 +1,34 @@
+"""Edit distance against the textbook's table."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saccade.evaluation import edit_distance
+
+short = st.text(alphabet="abc", max_size=9)
+
+
+def table(first: str, second: str) -> int:
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, start=1):
+        diagonal, row[0] = row[0], i
+        for j, b in enumerate(second, start=1):
+            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (a != b))
+    return row[-1]
+
+
+@given(short, short)
+def test_equals_the_table(first: str, second: str) -> None:
+    assert edit_distance(first, second) == table(first, second)
+
+
+def test_longer_than_a_machine_word() -> None:
+    first, second = "abcde" * 40, "abde" * 50
+    assert edit_distance(first, second) == table(first, second)
+
+
+def test_any_hashable_items() -> None:
+    assert edit_distance([1, 2, 3], [1, 3]) == 1
+    assert edit_distance(["the", "cat"], []) == 2
+    assert edit_distance([], ["the", "cat"]) == 2
+    assert edit_distance([], []) == 0

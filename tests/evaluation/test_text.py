@@ -1,0 +1,81 @@
+"""Figures of texts, by hand and against sacrebleu's own command line."""
+
+import math
+import subprocess
+import sys
+
+import pytest
+
+from saccade.evaluation import (
+    HIGHER_IS_BETTER,
+    METRICS,
+    bleu,
+    by_length,
+    character_error_rate,
+    chrf,
+    exact_match,
+    score_texts,
+    ter,
+    token_accuracy,
+)
+
+WANTED = ["the cat sat on the mat .", "two dogs run in the snow .", "a man ."]
+PREDICTED = ["the cat sat on a mat .", "two dogs run in the snow .", "man ."]
+
+
+def test_bleu_by_hand() -> None:
+    # One pair: matches of 1- to 4-grams 6/7, 4/6, 2/5, 1/4; equal lengths, so no brevity penalty.
+    figure = bleu(PREDICTED[:1], WANTED[:1], tokenize="none")
+    expected = 100 * (6 / 7 * 4 / 6 * 2 / 5 * 1 / 4) ** 0.25
+    assert math.isclose(figure.value, expected)
+    assert "tok:none" in figure.signature
+    assert "version:" in figure.signature
+
+
+def test_equal_to_sacrebleu_on_the_command_line(tmp_path) -> None:
+    (tmp_path / "wanted").write_text("\n".join(WANTED) + "\n")
+    (tmp_path / "predicted").write_text("\n".join(PREDICTED) + "\n")
+    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "wanted"), "-i", str(tmp_path / "predicted")]
+    options = ["-m", "bleu", "chrf", "ter", "-b", "-w", "6"]
+    run = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
+    printed = [float(number) for number in run.stdout.replace("[", " ").replace("]", " ").replace(",", " ").split()]
+    ours = [bleu(PREDICTED, WANTED).value, chrf(PREDICTED, WANTED).value, ter(PREDICTED, WANTED).value]
+    assert ours == pytest.approx(printed, abs=1e-5)
+
+
+def test_counted_figures() -> None:
+    assert exact_match(PREDICTED, WANTED).value == pytest.approx(100 / 3)
+    # "the" for "a" costs 3 edits ("t", "h", and "e" for "a"); "a " is missing.
+    assert character_error_rate(PREDICTED, WANTED).value == pytest.approx(100 * 5 / sum(map(len, WANTED)))
+    split = [[text.split() for text in texts] for texts in (PREDICTED, WANTED)]
+    assert token_accuracy(*split).value == pytest.approx(100 * (6 + 7 + 0) / 17)
+
+
+def test_perfect_predictions_have_perfect_figures() -> None:
+    for name, figure in score_texts(WANTED, WANTED, list(METRICS)).items():
+        assert figure.value == pytest.approx(100.0 if HIGHER_IS_BETTER[name] else 0.0)
+        assert figure.signature
+
+
+def test_wrong_use_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'blue'.*Did you mean 'bleu'"):
+        score_texts(WANTED, WANTED, ["blue"])
+    with pytest.raises(ValueError, match=r"2 predicted texts .* 3 wanted"):
+        exact_match(WANTED[:2], WANTED)
+    with pytest.raises(ValueError, match="no texts"):
+        bleu([], [])
+    with pytest.raises(TypeError, match="lists of texts"):
+        chrf("a", "b")
+
+
+def test_length_bins_hold_every_example_once() -> None:
+    lengths = [1, 7, 8, 14, 15, 30]
+
+    def score(numbers):
+        return {"exact_match": exact_match([str(number) for number in numbers], ["0"] * len(numbers))}
+
+    bins = by_length(lengths, score, width=7)
+    assert [(b.low, b.high, b.examples) for b in bins] == [(1, 7, 2), (8, 14, 2), (15, 21, 1), (29, 35, 1)]
+    assert [b.figures["exact_match"].value for b in bins] == [50.0, 0.0, 0.0, 0.0]
+    with pytest.raises(ValueError, match="width"):
+        by_length(lengths, lambda numbers: {}, width=0)

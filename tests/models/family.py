@@ -1,0 +1,65 @@
+"""Every model in small, by name."""
+
+from saccade import selections
+from saccade.encoders import ConvolutionalEncoder
+from saccade.layers import TokenEmbedding
+from saccade.models import Cho, Luong, RNNSearch, Sutskever, Transformer
+
+VOCAB = {"source_vocab": 13, "target_vocab": 11}
+SMALL = {**VOCAB, "embedding_dim": 5, "hidden_dim": 8}
+TINY = {**VOCAB, "dim": 12, "num_heads": 2, "encoder_layers": 2, "feed_forward_dim": 17, "dropout": 0.0}
+
+LUONG = {
+    "global_location": {"score": "location"},
+    "global_dot": {"score": "dot"},
+    "global_general": {"score": "general"},
+    "global_concat": {"score": "concat"},
+    "local_m_dot": {"score": "dot", "selection": "local_m", "half_width": 1},
+    "local_m_general": {"score": "general", "selection": "local_m", "half_width": 1},
+    "local_p_dot": {"score": "dot", "selection": "local_p", "half_width": 1},
+    "local_p_general": {"score": "general", "selection": "local_p", "half_width": 1},
+}
+
+FAMILY = {
+    "cho": lambda: Cho(**SMALL, maxout_dim=7),
+    "cho_low_rank": lambda: Cho(**SMALL, maxout_dim=7, output_rank=3),
+    "sutskever": lambda: Sutskever(**SMALL, num_layers=2),
+    **{
+        f"rnnsearch_{cell}_{readout}": lambda cell=cell, readout=readout: RNNSearch(
+            **SMALL, cell=cell, readout_state=readout, alignment_dim=7, maxout_dim=3
+        )
+        for cell in ("paper", "fast")
+        for readout in ("previous", "current")
+    },
+    "rnnsearch_convolutional": lambda: RNNSearch(**SMALL, encoder="convolutional"),
+    "rnnsearch_embedding": lambda: RNNSearch(**SMALL, encoder="embedding"),
+    "rnnsearch_sparsemax": lambda: RNNSearch(**SMALL, selection=selections.Sparsemax()),
+    "rnnsearch_coverage": lambda: RNNSearch(**SMALL, score="neural_coverage"),
+    "rnnsearch_location_aware": lambda: RNNSearch(**SMALL, score="location_aware"),
+    **{
+        f"luong_{name}_{'feeding' if feeding else 'parallel'}": lambda options=options, feeding=feeding: Luong(
+            **SMALL, **options, num_layers=2, input_feeding=feeding
+        )
+        for name, options in LUONG.items()
+        for feeding in (True, False)
+    },
+    "luong_bidirectional": lambda: Luong(**SMALL, bidirectional=True),
+    "luong_reversed_gru": lambda: Luong(**SMALL, reversed=True, cell="gru"),
+    "luong_short_location": lambda: Luong(**SMALL, score="location", max_source_length=3),
+    "luong_convolutional": lambda: Luong(
+        **SMALL, encoder=ConvolutionalEncoder(embedding=TokenEmbedding(vocab_size=13, dim=7), dim=7)
+    ),
+    **{
+        f"transformer_{positions}_{norm}": lambda positions=positions, norm=norm: Transformer(
+            **TINY, positions=positions, norm=norm, tied="none" if norm == "post" else "target"
+        )
+        for positions in ("sinusoidal", "learned", "rotary", "relative", "alibi")
+        for norm in ("pre", "post")
+    },
+    "transformer_additive": lambda: Transformer(**TINY, score="additive"),
+    "transformer_additive_alibi": lambda: Transformer(**TINY, score="additive", positions="alibi"),
+    "transformer_sparsemax": lambda: Transformer(**TINY, selection="sparsemax"),
+    "transformer_entmax15": lambda: Transformer(**TINY, selection=selections.Entmax15()),
+    "transformer_local_m": lambda: Transformer(**TINY, selection=selections.LocalM(half_width=2)),
+    "transformer_cross_windowed": lambda: Transformer(**TINY, cross_selection="windowed"),
+}

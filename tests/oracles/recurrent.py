@@ -1,0 +1,46 @@
+"""The equations of the recurrent papers, step by step and row by row."""
+
+import torch
+
+
+def sigmoid(x):
+    return 1 / (1 + torch.exp(-x))
+
+
+def gru_before(x_r, x_z, x_n, h, U_r, U_z, U_n):
+    """Cho et al. 2014, section 2.3: one vector each."""
+    r, z = sigmoid(x_r + U_r @ h), sigmoid(x_z + U_z @ h)
+    candidate = torch.tanh(x_n + U_n @ (r * h))
+    return z * h + (1 - z) * candidate
+
+
+def lstm(x_i, x_f, x_g, x_o, h, c, U_i, U_f, U_g, U_o):
+    i, f, o = sigmoid(x_i + U_i @ h), sigmoid(x_f + U_f @ h), sigmoid(x_o + U_o @ h)
+    c = f * c + i * torch.tanh(x_g + U_g @ h)
+    return o * torch.tanh(c), c
+
+
+def maxout(x):
+    return torch.stack([torch.maximum(x[2 * k], x[2 * k + 1]) for k in range(len(x) // 2)])
+
+
+def run_gru_before(inputs, W, b, U):
+    """States of one row: inputs (length, input_dim), W (3n, input_dim), U (3n, n)."""
+    n = U.shape[1]
+    h, states = torch.zeros(n, dtype=U.dtype), []
+    for x in inputs:
+        p = W @ x + b
+        h = gru_before(p[:n], p[n : 2 * n], p[2 * n :], h, U[:n], U[n : 2 * n], U[2 * n :])
+        states.append(h)
+    return states
+
+
+def run_lstm(inputs, W, b, U, h=None, c=None):
+    n = U.shape[1]
+    h = torch.zeros(n, dtype=U.dtype) if h is None else h
+    c = torch.zeros(n, dtype=U.dtype) if c is None else c
+    states = []
+    for x in inputs:
+        h, c = lstm(*(W @ x + b).chunk(4), h, c, *U.chunk(4))
+        states.append((h, c))
+    return states

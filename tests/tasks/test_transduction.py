@@ -1,0 +1,247 @@
+"""Transduction: examples to batches, batches to a loss, predictions to figures."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from saccade.data.special import BOS, EOS, PAD
+from saccade.data.tokenisers import BpeTokeniser, CharTokeniser
+from saccade.models import Cho, RNNSearch, Transformer
+from saccade.tasks import Prediction, Transduction, tasks
+from saccade.training import seed_everything
+
+EXAMPLES = [
+    {"source": "abcab", "target": "bacba"},
+    {"source": "ca", "target": "ac"},
+    {"source": "bcbcbca", "target": "acbcbcb"},
+]
+
+
+def fitted(**arguments) -> Transduction:
+    task = Transduction(source_tokeniser="char", **arguments)
+    task.fit(EXAMPLES)
+    return task
+
+
+def small_model(task: Transduction, kind: type[nn.Module] = RNNSearch) -> nn.Module:
+    seed_everything(3)
+    sizes = {"embedding_dim": 5, "hidden_dim": 7, "maxout_dim": 11}
+    return task.build(kind, **sizes).eval()
+
+
+def test_reachable_by_short_name() -> None:
+    assert tasks.get("translation") is Transduction
+
+
+def test_encoding_ends_both_sides_and_round_trips() -> None:
+    task = fitted()
+    encoded = task.encode(EXAMPLES[0])
+    assert encoded["source"][-1] == encoded["target"][-1] == EOS
+    assert task.source_tokeniser.decode(encoded["source"]) == "abcab"
+    assert task.size(encoded) == (6, 6)
+    assert "target" not in task.encode({"source": "ab"})
+
+
+def test_collated_batches_are_padded() -> None:
+    task = fitted()
+    batch = task.collate([task.encode(example) for example in EXAMPLES])
+    assert batch["source"].shape == batch["target"].shape == (3, 8)
+    assert (batch["source"] != PAD).sum(1).tolist() == [6, 3, 8]
+
+
+def test_long_examples_are_not_kept() -> None:
+    task = fitted(max_length=5)
+    assert [task.keeps(task.encode(example)) for example in EXAMPLES] == [True, True, False]
+
+
+def test_one_vocabulary_or_two() -> None:
+    examples = [{"source": "ab", "target": "xyz"}]
+    apart, joint = Transduction(source_tokeniser="char"), Transduction(source_tokeniser="char", joint=True)
+    apart.fit(examples)
+    joint.fit(examples)
+    assert apart.sizes() == {"source_vocab": 6, "target_vocab": 7}
+    assert joint.sizes() == {"source_vocab": 9, "target_vocab": 9}
+    assert joint.source_tokeniser is joint.target_tokeniser
+
+
+def test_stand_in_sizes_tell_whether_the_vocabulary_is_joint() -> None:
+    apart, joint = Transduction().sizes(), Transduction(joint=True).sizes()
+    assert apart["source_vocab"] != apart["target_vocab"]
+    assert joint["source_vocab"] == joint["target_vocab"]
+
+
+@pytest.mark.parametrize(("given", "training"), [(0.0, True), (0.1, True), (0.1, False)])
+def test_loss_is_the_sum_over_real_tokens(given, training) -> None:
+    """Against a loop over sentences and steps, without batches or padding; smoothing is for training alone."""
+    task = fitted(label_smoothing=given)
+    smoothing = given if training else 0.0
+    model = small_model(task).train(training)
+    encoded = [task.encode(example) for example in EXAMPLES]
+    expected, count, right = 0.0, 0, 0
+    for example in encoded:
+        source = torch.tensor([example["source"]])
+        state = model.begin(model.encode(source, torch.ones_like(source, dtype=torch.bool)))
+        token = torch.tensor([BOS])
+        for wanted in example["target"]:
+            step = model.step(token, state)
+            log_probs = step.logits[0].log_softmax(-1)
+            possible = [log_probs[token].item() for token in range(len(log_probs)) if token not in (PAD, BOS)]
+            expected -= (1 - smoothing) * log_probs[wanted].item() + smoothing * sum(possible) / len(possible)
+            right += int(log_probs.argmax() == wanted)
+            state, token, count = step.state, torch.tensor([wanted]), count + 1
+    loss = task.loss(model, task.collate(encoded))
+    assert math.isclose(loss.total.item(), expected, rel_tol=1e-4)
+    assert int(loss.count) == count
+    assert int(loss.parts["accuracy"]) == right
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3}, {"beam": 3, "nbest": 2}])
+def test_predictions_keep_the_order_and_do_not_depend_on_the_batch(options) -> None:
+    task = fitted()
+    model = small_model(task)
+    texts = ["ca", "abcab", "bcbcbca", "a", "cab"]
+    together = task.predict(model, texts, batch_size=3, **options)
+    alone = [task.predict(model, [text], **options)[0] for text in texts]
+    for text, a, b in zip(texts, together, alone, strict=True):
+        assert a.text == b.text
+        assert a.score == pytest.approx(b.score, abs=1e-5)
+        assert a.source == [*text, "</s>"]
+        assert a.weights is not None
+        assert a.weights.shape == (len(a.target), len(a.source))
+        assert torch.allclose(a.weights.sum(1), torch.ones(len(a.target)), atol=1e-5)
+        assert len(a.nbest) == (options.get("nbest", 1) if options.get("nbest", 1) > 1 else 0)
+    assert [p.text for p in together[0].nbest[:1]] == ([together[0].text] if "nbest" in options else [])
+
+
+def test_prediction_leaves_the_model_in_its_mode() -> None:
+    task = fitted()
+    model = small_model(task).train()
+    task.predict(model, ["ab"])
+    assert model.training
+
+
+def test_model_without_attention_has_no_weights() -> None:
+    task = fitted()
+    prediction = task.predict(small_model(task, Cho), ["abc"], beam=2)[0]
+    assert prediction.weights is None
+    assert prediction.source == ["a", "b", "c", "</s>"]
+
+
+def test_nothing_becomes_nothing() -> None:
+    task = fitted()
+    predictions = task.predict(small_model(task), ["", "ab", "  "], beam=1)
+    assert [p.text for p in predictions[::2]] == ["", ""]
+    assert task.predict(small_model(task), []) == []
+
+
+def test_sampling_is_repeatable() -> None:
+    task = fitted()
+    model = small_model(task)
+    first, second = (task.predict(model, ["abcab"], sample=True, nbest=4, seed=5)[0] for _ in range(2))
+    assert [p.text for p in first.nbest] == [p.text for p in second.nbest]
+    assert len({p.text for p in first.nbest}) > 1
+    assert [p.score for p in first.nbest] == sorted((p.score for p in first.nbest), reverse=True)
+
+
+def test_figures_of_predictions() -> None:
+    task = fitted(metrics=["exact_match", "token_accuracy", "character_error_rate"])
+    predictions = [
+        Prediction("bacba", 0.0, task.target_tokeniser.encode("bacba"), source=[*"abcab", "</s>"]),
+        Prediction("aa", 0.0, task.target_tokeniser.encode("aa"), source=[*"ca", "</s>"]),
+        Prediction("acbcbcb", 0.0, task.target_tokeniser.encode("acbcbcb"), source=[*"bcbcbca", "</s>"]),
+    ]
+    figures = {name: figure.value for name, figure in task.score(predictions, EXAMPLES).items()}
+    assert figures == pytest.approx(
+        {"exact_match": 200 / 3, "token_accuracy": 1300 / 14, "character_error_rate": 100 / 14}
+    )
+    assert set(task.metrics) == set(figures)
+    bins = task.score_by_length(predictions, EXAMPLES, width=3)
+    assert [(b.low, b.high, b.figures["exact_match"].value) for b in bins] == [
+        (1, 3, 0.0),
+        (4, 6, 100.0),
+        (7, 9, 100.0),
+    ]
+
+
+@pytest.mark.parametrize("joint", [True, False])
+def test_saved_and_loaded(joint, tmp_path) -> None:
+    task = fitted(joint=joint)
+    task.save(tmp_path)
+    other = Transduction(source_tokeniser="char", joint=joint)
+    other.load(tmp_path)
+    assert other.sizes() == task.sizes()
+    assert (other.longest_target, other.target_ratio) == (task.longest_target, task.target_ratio) == (7, 1.0)
+    assert all(other.encode(example) == task.encode(example) for example in EXAMPLES)
+
+
+def test_tokenisers_by_name_or_with_their_own_options() -> None:
+    task = Transduction(source_tokeniser=BpeTokeniser(vocab_size=31), target_tokeniser="char")
+    assert isinstance(task.source_tokeniser, BpeTokeniser)
+    assert isinstance(task.target_tokeniser, CharTokeniser)
+    like = Transduction(source_tokeniser=BpeTokeniser(vocab_size=31)).target_tokeniser
+    assert isinstance(like, BpeTokeniser)
+    assert like.vocab_size == 31
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"source_tokeniser": "bqe"}, "Did you mean 'bpe'"),
+        ({"joint": True, "target_tokeniser": "char"}, "one tokeniser"),
+        ({"label_smoothing": 1.0}, "label_smoothing must be between 0 and 1, got 1.0"),
+        ({"max_length": 0}, "max_length"),
+        ({"metrics": ["blue"]}, "Did you mean 'bleu'"),
+    ],
+)
+def test_impossible_arguments_are_named(arguments, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Transduction(**arguments)
+
+
+@pytest.mark.parametrize("options", [{"beam": 0}, {"nbest": 0}, {"beam": 2, "nbest": 3}, {"batch_size": 0}])
+def test_impossible_searches_are_named(options) -> None:
+    task = fitted()
+    with pytest.raises(ValueError, match=r"(beam|nbest|batch_size)"):
+        task.predict(small_model(task), ["abc"], **options)
+
+
+def test_predictions_may_be_as_long_as_the_targets_were() -> None:
+    """The limit is that of each source, at least the longest target, and grows with sources longer than any."""
+    task = Transduction(source_tokeniser="char")
+    task.fit([{"source": "a", "target": "b" * 97}, {"source": "ab", "target": "a" * 51}])
+    assert task.longest_target == 97
+    assert task.target_ratio == (98 + 52) / (2 + 3)
+    assert task.most_tokens(torch.tensor([1, 2, 7])).tolist() == [107, 2 * 60 + 10, 2 * 210 + 10]
+    model = small_model(task)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()  # all tokens are alike, and the end is not the first of them
+    (cut,) = task.predict(model, ["a"], beam=1, forbidden=[EOS])
+    assert (len(cut.tokens), cut.finished) == (2 * 60 + 10, False)
+    (cut,) = task.predict(model, ["a"], beam=1, max_length=5, forbidden=[EOS])
+    assert (len(cut.tokens), cut.finished) == (5, False)
+
+
+def test_predictions_end_with_the_learned_positions() -> None:
+    task = fitted()
+    seed_everything(3)
+    model = task.build(Transformer, dim=8, num_heads=2, encoder_layers=1, positions="learned", max_length=13)
+    (cut,) = task.predict(model, ["abcab"], beam=2, forbidden=[EOS])
+    assert not cut.finished
+    assert len(cut.tokens) == 12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"length_penality": 1.0}, "no option 'length_penality'. Did you mean 'length_penalty'"),
+        ({"temperature": 0.5}, "temperature is for draws: it needs sample=True"),
+        ({"beem": 3, "sample": True}, "Did you mean 'beam'"),
+    ],
+)
+def test_unknown_search_options_are_named(options, message) -> None:
+    task = fitted()
+    with pytest.raises(ValueError, match=message):
+        task.predict(small_model(task), ["abc"], **options)

@@ -1,0 +1,72 @@
+"""Every configuration that is shipped trains, at toy scale, and its run predicts."""
+
+import random
+
+import pytest
+
+import saccade
+from saccade.commands.training import explain_config
+from saccade.configuration import Plan, read_config, shipped
+
+TOY = {
+    "data.train": "pairs.tsv",
+    "data.valid": "valid.tsv",
+    "trainer.max_steps": "2",
+    "trainer.max_epochs": "null",
+    "trainer.validate_every": "2",
+    "trainer.validate_examples": "3",
+    "trainer.batch_tokens": "60",
+}
+SIZES = {
+    "embedding_dim": "8",
+    "hidden_dim": "12",
+    "maxout_dim": "6",
+    "dim": "12",
+    "num_heads": "3",
+    "encoder_layers": "1",
+    "feed_forward_dim": "16",
+}
+
+
+@pytest.fixture
+def pairs(tmp_path, monkeypatch):
+    """Lists of letters, and the same in reverse."""
+    monkeypatch.chdir(tmp_path)
+    letters = random.Random(7)
+    for name, count in (("pairs.tsv", 40), ("valid.tsv", 5)):
+        words = [letters.choices("abcde", k=letters.randint(2, 7)) for _ in range(count)]
+        (tmp_path / name).write_text("".join(f"{' '.join(w)}\t{' '.join(reversed(w))}\n" for w in words))
+    return tmp_path
+
+
+def test_there_is_one_for_everything_a_user_would_train() -> None:
+    variants = ["dot", "general", "concat", "location", "local-m", "local-p", "no-feeding"]
+    heads = ["", "-sparsemax", "-entmax", "-additive"]
+    expected = {"dates/rnnsearch", "translation/rnnsearch", "translation/cho", "translation/sutskever"}
+    expected |= {f"translation/luong-{v}" for v in variants} | {f"translation/transformer{h}" for h in heads}
+    assert set(shipped()) == expected
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_trains_at_toy_scale(name, pairs) -> None:
+    config = read_config(name)
+    known = Plan(config).model.plain
+    sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
+    vocabulary = {} if name.startswith("dates") else {"task.source_tokeniser.vocab_size": "16"}
+    run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})
+    assert run.result is not None
+    assert run.result.step == 2
+    texts = [p.text for p in run.predict(["a b c"], beam=2, max_length=9)]
+    assert texts == [p.text for p in saccade.load(pairs / "run").predict(["a b c"], beam=2, max_length=9)]
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_says_what_it_is_and_every_argument_is_explained(name) -> None:
+    lines = shipped()[name].read_text().splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[0].rstrip().endswith((".", "minutes."))
+    assert f"saccade train {name}" in lines[2]
+    explained = explain_config(name, {})
+    plan = Plan(read_config(name))
+    for section, part in plan.parts.items():
+        assert all(f"--{section}.{argument}  (" in explained for argument in part.plain)

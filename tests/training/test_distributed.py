@@ -1,0 +1,71 @@
+"""Two processes against one, on the loopback interface."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from saccade.artifacts import read_tensors
+from saccade.training import Checkpoints
+from tests.training.processes import records, wait_for_step
+
+TWO = (
+    "-m", "torch.distributed.run", "--nproc-per-node", "2", "--nnodes", "1", "--master-addr", "127.0.0.1",
+    "--master-port",
+)  # fmt: skip
+ROOT = Path(__file__).parents[2]
+
+
+def start(output, *, port=None, resume=False, **options):
+    launcher = [] if port is None else [*TWO, str(port)]
+    command = [sys.executable, *launcher, "-m", "tests.training.run_toy", str(output), json.dumps(options)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command + ["--resume"] * resume, cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finish(process):
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+
+
+# A batch of 13 tokens holds a single long example: the second process has none of it.
+OPTIONS = {
+    "dropout": 0.0, "max_steps": 40, "validate_every": 20, "batch_tokens": 13, "accumulate": 3, "unused": True,
+    "count": 23, "learning_rate": 0.01,
+}  # fmt: skip
+
+
+@pytest.mark.slow
+def test_two_processes_learn_as_one(tmp_path):
+    finish(start(tmp_path / "one", **OPTIONS))
+    finish(start(tmp_path / "two", port=29517, **OPTIONS))
+    for split in ("train", "valid"):
+        one, two = records(tmp_path / "one", split), records(tmp_path / "two", split)
+        assert len(one) == len(two) > 0
+        for a, b in zip(one, two, strict=True):
+            assert b == pytest.approx(a, rel=1e-5, abs=1e-5)
+    one, two = (read_tensors(tmp_path / name / "model.safetensors") for name in ("one", "two"))
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_two_processes_stop_together_and_resume(tmp_path):
+    options = {**OPTIONS, "dropout": 0.3, "accumulate": 1}
+    finish(start(tmp_path / "whole", port=29518, **options))
+    process = start(tmp_path / "parts", port=29519, pause=0.1, **options)
+    wait_for_step(tmp_path / "parts", 5, lambda: process.poll() is None)
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate(timeout=100)
+    assert process.returncode != 0
+    last = records(tmp_path / "parts")[-1]["step"]
+    assert Checkpoints(tmp_path / "parts" / "checkpoints").steps()[-1] == last < OPTIONS["max_steps"]
+    finish(start(tmp_path / "parts", resume=True, port=29520, **options))
+    assert records(tmp_path / "parts") == records(tmp_path / "whole"), "each process has its own dropout back"
