@@ -31,7 +31,7 @@ LAYERS = (
     {"tasks"},
     {"training"},
     {"configuration"},
-    {"card"},
+    {"card", "run_folder"},
     {"run"},
     {"commands"},
     {"cli"},
