@@ -1,6 +1,6 @@
 """Interpretation: what a model looked at."""
 
-from saccade.interpretation.alignments import align, pharaoh
+from saccade.interpretation.alignments import align, merge_words, pharaoh
 from saccade.interpretation.text import draw_attention
 
-__all__ = ["align", "draw_attention", "pharaoh"]
+__all__ = ["align", "draw_attention", "merge_words", "pharaoh"]

@@ -56,6 +56,24 @@ def test_marks_and_signs_round_trip(kind, text):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(alphabet="ab ,.-()'é\u0301\u200d_▁￭\t日", max_size=40))
+def test_words_stand_between_spaces_whatever_is_known(kind, text):
+    for tokeniser in (tokenisers.create(kind).fit([text]), tokenisers.create(kind).fit(["ab. a (b"])):
+        words, ids = tokeniser.words(text), tokeniser.encode(text)
+        normal = tokeniser.normalise(text).split()
+        assert len(words) == len(normal) == len(text.split())
+        places = [place for word in words for place in word]
+        assert places == sorted(set(places))
+        assert set(places) <= set(range(len(ids)))
+        spaces = text.strip().count(" ") if kind == "char" else 0
+        assert len(ids) - len(places) <= spaces + text.count("\t")
+        if UNK not in ids:
+            assert [tokeniser.join(tokeniser.pieces([ids[p] for p in word])) for word in words] == normal
+            assert tokeniser.group(tokeniser.pieces(ids)) == words
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_saved_tokenisers_are_the_same(kind, tmp_path):
     tokeniser = tokenisers.create(kind, lowercase=True).fit(TEXTS)
     tokeniser.save(tmp_path / "tokeniser.json")

@@ -22,7 +22,7 @@ class Tokeniser:
 
     What is decoded equals what was encoded, up to `normalise`, as long as every piece is in the vocabulary; what is
     not becomes `<unk>`. Equal training texts give equal ids in every run. A new tokeniser writes `fit`, `encode`,
-    `join`, and `_state` / `_restore` for what it learned.
+    `join`, `touches` if words have several pieces, and `_state` / `_restore` for what it learned.
 
     Args:
         lowercase: whether upper case is folded to lower case.
@@ -69,6 +69,37 @@ class Tokeniser:
             if not 0 <= token < size:
                 raise ValueError(f"Ids are between 0 and {size - 1}, got {token}.")
         return [self._pieces[token] for token in found]
+
+    def words(self, text: str) -> list[list[int]]:
+        """Which ids of `encode(text)` each word is made of, by their places; words stand between spaces.
+
+        So there are as many as in `text.split()`, whatever is in the vocabulary.
+        """
+        return self.group(self.parts(text))
+
+    def group(self, pieces: Sequence[str]) -> list[list[int]]:
+        """Which pieces each word is made of, by their places, as the pieces themselves tell: special ones left out.
+
+        Of a text that is known, `words` tells more surely: `<unk>` does not say whether it stands beside a space.
+        """
+        words: list[list[int]] = []
+        before = " "
+        for place, piece in enumerate(pieces):
+            if not piece.isspace():
+                if words and not before.isspace() and self.touches(before, piece):
+                    words[-1].append(place)
+                else:
+                    words.append([place])
+            before = piece
+        return words
+
+    def parts(self, text: str) -> list[str]:
+        """The pieces of a text, those that are not in the vocabulary as they were written where that is known."""
+        return self.pieces(self.encode(text))
+
+    def touches(self, before: str, piece: str) -> bool:
+        """Whether a piece belongs to the same word as the one before it; by default every piece is a word."""
+        return False
 
     def normalise(self, text: str) -> str:
         """The text with single spaces, composed characters (NFC), without reserved characters, folded if asked."""

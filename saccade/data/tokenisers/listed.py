@@ -44,7 +44,10 @@ class ListTokeniser(Tokeniser):
         if not self._ids:
             raise RuntimeError(f"This {type(self).__name__} has no vocabulary yet: call fit(texts) first.")
         get = self._ids.get
-        return [get(piece, UNK) for piece in self.split(self.normalise(text))]
+        return [get(piece, UNK) for piece in self.parts(text)]
+
+    def parts(self, text: str) -> list[str]:
+        return self.split(self.normalise(text))
 
     def _set(self, pieces: Iterable[str]) -> None:
         learned = list(pieces)
@@ -70,6 +73,9 @@ class CharTokeniser(ListTokeniser):
 
     def join(self, pieces: Iterable[str]) -> str:
         return "".join(pieces)
+
+    def touches(self, before: str, piece: str) -> bool:
+        return True  # but for spaces, which are in no word
 
 
 @tokenisers.register("pretokenised")
@@ -102,6 +108,9 @@ class WordTokeniser(ListTokeniser):
     def join(self, pieces: Iterable[str]) -> str:
         text = " ".join(pieces)
         return text.replace(f" {self.reserved}", "").replace(f"{self.reserved} ", "").replace(self.reserved, "")
+
+    def touches(self, before: str, piece: str) -> bool:
+        return before.endswith(self.reserved) or piece.startswith(self.reserved)
 
 
 NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]")

@@ -63,6 +63,9 @@ class SubwordTokeniser(Tokeniser):
     def join(self, pieces: Iterable[str]) -> str:
         return "".join(pieces).replace(SPACE, " ").strip()
 
+    def touches(self, before: str, piece: str) -> bool:
+        return not piece.startswith(SPACE)
+
     def _train(self, texts: Iterator[str]) -> Any:
         """The trained `tokenizers.Tokenizer`."""
         raise NotImplementedError
