@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import IMPOSSIBLE, Constraint, Past, Prefix, Rules
+from saccade.search.constraints import IMPOSSIBLE, Past, Rules, Wishes
 from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
 from saccade.search.penalties import Penalties
 
@@ -27,16 +27,11 @@ def beam(
     nbest: int = 1,
     length_penalty: float = 0.6,
     coverage_penalty: float = 0.0,
-    min_length: int = 0,
-    no_repeat_ngram: int = 0,
-    forbidden: Sequence[int] = (),
-    forced: Mapping[int, int] | None = None,
-    prefix: Prefix = (),
-    constraints: Sequence[Constraint] = (),
     weights: bool = True,
     bos: int = 1,
     eos: int = 2,
     pad: int = 0,
+    **wishes: Unpack[Wishes],
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
 
@@ -53,31 +48,17 @@ def beam(
         nbest: how many are returned for each sentence, at most `size`; fewer if there are no more.
         length_penalty: alpha of `Penalties`; 0 compares plain log-probabilities.
         coverage_penalty: beta of `Penalties`; 0 leaves it out.
-        min_length: the fewest tokens, without the end.
-        no_repeat_ngram: no sequence of so many tokens occurs twice; 0 allows all.
-        forbidden: tokens that do not occur.
-        forced: from places, counted from 0, to the tokens that stand there.
-        prefix: tokens to begin with, the same for all sentences or a list for each.
-        constraints: more of them (see `saccade.search.constraints`).
         weights: whether hypotheses carry their attention.
         bos, eos, pad: the special ids; begin and padding are never written.
+        wishes: what may be written; see `saccade.search.constraints.Rules`: min_length, no_repeat_ngram, forbidden,
+            forced, prefix, constraints.
     """
     if not 1 <= nbest <= size:
         raise ValueError(f"nbest is between 1 and size={size}, got {nbest}.")
     penalties = Penalties(length_penalty, coverage_penalty)
     penalties.check()
     batch, device = encoded.mask.shape[0], encoded.mask.device
-    rules = Rules(
-        encoded.mask,
-        eos=eos,
-        never=(bos, pad),
-        min_length=min_length,
-        no_repeat_ngram=no_repeat_ngram,
-        forbidden=forbidden,
-        forced=forced,
-        prefix=prefix,
-        constraints=constraints,
-    )
+    rules = Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes)
     trail = Trail()
     harvest = Harvest(trail)
     if not batch:

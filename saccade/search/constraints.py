@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypedDict, cast
 
 import torch
 from torch import Tensor
 
 IMPOSSIBLE = float("-inf")
 Prefix = Sequence[int] | Sequence[Sequence[int]]
+Forbidden = Sequence[int | Sequence[int]]
 
 
 class Past(NamedTuple):
@@ -34,6 +35,21 @@ def forbid(tokens: Sequence[int]) -> Constraint:
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
         return scores.index_fill_(1, ids.to(scores.device), IMPOSSIBLE)
+
+    return constraint
+
+
+def forbid_sequences(sequences: Sequence[Sequence[int]]) -> Constraint:
+    """Never one of these sequences; what they begin with may be written, their last token not after it."""
+    starts = [torch.tensor(sequence[:-1], dtype=torch.long) for sequence in sequences]
+
+    def constraint(scores: Tensor, past: Past) -> Tensor:
+        steps = past.tokens.shape[1]
+        for start, sequence in zip(starts, sequences, strict=True):
+            if len(start) <= steps:
+                begun = (past.tokens[:, steps - len(start) :] == start.to(scores.device)).all(dim=1)
+                scores[begun, sequence[-1]] = IMPOSSIBLE
+        return scores
 
     return constraint
 
@@ -96,8 +112,31 @@ class Required:
         return self.table[past.sentences, place] if place < self.table.shape[1] else None
 
 
+class Wishes(TypedDict, total=False):
+    """What every search takes beside its own arguments: those of `Rules`."""
+
+    min_length: int
+    no_repeat_ngram: int
+    forbidden: Forbidden
+    forced: Mapping[int, int] | None
+    prefix: Prefix
+    constraints: Sequence[Constraint]
+
+
 class Rules:
-    """All constraints of a search: required tokens have the first say, and where nothing is allowed, the end is."""
+    """All constraints of a search: required tokens have the first say, and where nothing is allowed, the end is.
+
+    Args:
+        mask: (batch, keys), of the sources.
+        eos: the id of the end.
+        never: ids that are never written: begin and padding.
+        min_length: the fewest tokens, without the end.
+        no_repeat_ngram: no sequence of so many tokens occurs twice; 0 allows all.
+        forbidden: tokens, and sequences of tokens, that do not occur.
+        forced: from places, counted from 0, to the tokens that stand there.
+        prefix: tokens to begin with, the same for all sentences or a list for each.
+        constraints: more of them.
+    """
 
     def __init__(
         self,
@@ -107,7 +146,7 @@ class Rules:
         never: Sequence[int] = (),
         min_length: int = 0,
         no_repeat_ngram: int = 0,
-        forbidden: Sequence[int] = (),
+        forbidden: Forbidden = (),
         forced: Mapping[int, int] | None = None,
         prefix: Prefix = (),
         constraints: Sequence[Constraint] = (),
@@ -117,7 +156,13 @@ class Rules:
                 raise ValueError(f"{name} is at least 0, got {value}.")
         self.eos = eos
         self.required = Required(prefix, forced or {}, batch=mask.shape[0], device=mask.device)
-        self.constraints: list[Constraint] = [forbid([*never, *forbidden])]
+        single = [token for token in forbidden if isinstance(token, int)]
+        longer = [sequence for sequence in forbidden if not isinstance(sequence, int)]
+        if not all(longer):
+            raise ValueError("A forbidden sequence has at least one token, got an empty one.")
+        self.constraints: list[Constraint] = [forbid([*never, *single])]
+        if longer:
+            self.constraints.append(forbid_sequences(longer))
         if min_length:
             self.constraints.append(at_least(min_length, eos=eos))
         if no_repeat_ngram:

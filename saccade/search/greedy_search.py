@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from torch import Tensor
 
-from saccade.search.constraints import Constraint, Prefix, Rules
+from saccade.search.constraints import Rules, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.penalties import Penalties
 from saccade.search.walk import walk
@@ -20,38 +20,22 @@ def greedy(
     max_length: int | Sequence[int] | Tensor,
     length_penalty: float = 0.6,
     coverage_penalty: float = 0.0,
-    min_length: int = 0,
-    no_repeat_ngram: int = 0,
-    forbidden: Sequence[int] = (),
-    forced: Mapping[int, int] | None = None,
-    prefix: Prefix = (),
-    constraints: Sequence[Constraint] = (),
     weights: bool = True,
     bos: int = 1,
     eos: int = 2,
     pad: int = 0,
+    **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
     """The hypothesis of each sentence that takes the likeliest token at each step: a beam search of size 1.
 
     The arguments are those of `saccade.search.beam`; the penalties have no say in what is chosen, only in its score.
     """
-    rules = Rules(
-        encoded.mask,
-        eos=eos,
-        never=(bos, pad),
-        min_length=min_length,
-        no_repeat_ngram=no_repeat_ngram,
-        forbidden=forbidden,
-        forced=forced,
-        prefix=prefix,
-        constraints=constraints,
-    )
     return walk(
         model,
         encoded,
         choose=lambda allowed: allowed.argmax(dim=1),
         max_length=max_length,
-        rules=rules,
+        rules=Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes),
         penalties=Penalties(length_penalty, coverage_penalty),
         weights=weights,
         bos=bos,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import IMPOSSIBLE, Constraint, Prefix, Rules
+from saccade.search.constraints import IMPOSSIBLE, Rules, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.penalties import Penalties
 from saccade.search.walk import walk
@@ -25,16 +25,11 @@ def sample(
     generator: torch.Generator | None = None,
     length_penalty: float = 0.0,
     coverage_penalty: float = 0.0,
-    min_length: int = 0,
-    no_repeat_ngram: int = 0,
-    forbidden: Sequence[int] = (),
-    forced: Mapping[int, int] | None = None,
-    prefix: Prefix = (),
-    constraints: Sequence[Constraint] = (),
     weights: bool = True,
     bos: int = 1,
     eos: int = 2,
     pad: int = 0,
+    **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
     """One hypothesis of each sentence, each token drawn at random.
 
@@ -48,12 +43,7 @@ def sample(
 
     The others are those of `saccade.search.beam`; the penalties change the score alone.
     """
-    if temperature <= 0:
-        raise ValueError(f"temperature is above 0, got {temperature}; for the likeliest tokens use greedy search.")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is at least 1, got {top_k}.")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is above 0 and at most 1, got {top_p}.")
+    check_draws(temperature=temperature, top_k=top_k, top_p=top_p)
 
     def choose(allowed: Tensor) -> Tensor:
         scores = allowed / temperature
@@ -63,28 +53,27 @@ def sample(
             scores = keep_top_p(scores, top_p)
         return torch.multinomial(scores.softmax(dim=1), 1, generator=generator).squeeze(1)
 
-    rules = Rules(
-        encoded.mask,
-        eos=eos,
-        never=(bos, pad),
-        min_length=min_length,
-        no_repeat_ngram=no_repeat_ngram,
-        forbidden=forbidden,
-        forced=forced,
-        prefix=prefix,
-        constraints=constraints,
-    )
     return walk(
         model,
         encoded,
         choose=choose,
         max_length=max_length,
-        rules=rules,
+        rules=Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes),
         penalties=Penalties(length_penalty, coverage_penalty),
         weights=weights,
         bos=bos,
         eos=eos,
     )
+
+
+def check_draws(*, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> None:
+    """Refuses what nothing can be drawn with."""
+    if temperature <= 0:
+        raise ValueError(f"temperature is above 0, got {temperature}; for the likeliest tokens use greedy search.")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is at least 1, got {top_k}.")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p is above 0 and at most 1, got {top_p}.")
 
 
 def keep_top_k(scores: Tensor, count: int) -> Tensor:

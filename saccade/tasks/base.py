@@ -70,7 +70,10 @@ class Task:
     """
 
     columns: tuple[str, ...] = ()
-    """What every example must hold."""
+    """What every training example must hold."""
+
+    scored: tuple[str, ...] | None = None
+    """What an example must hold to be evaluated, if less."""
 
     metrics: Mapping[str, bool] = {}
     """The figures that `evaluate` gives, and whether higher is better."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,6 +14,15 @@ from saccade.registry import nearest
 from saccade.search import Hypothesis, greedy
 from saccade.search import beam as beam_search
 from saccade.search import sample as draw
+from saccade.search.constraints import Wishes
+from saccade.search.penalties import Penalties
+from saccade.search.sampling import check_draws
+
+BEAM = 5
+"""How many hypotheses a search keeps, unless its user says."""
+
+DRAWING = frozenset({"temperature", "top_k", "top_p", "seed"})
+"""Options that mean nothing without draws."""
 
 
 def search(
@@ -20,7 +30,7 @@ def search(
     source: Tensor,
     mask: Tensor,
     *,
-    beam: int = 5,
+    beam: int | None = None,
     nbest: int = 1,
     sample: bool = False,
     seed: int | None = None,
@@ -33,18 +43,15 @@ def search(
         model: an encoder-decoder.
         source: (batch, length).
         mask: bool, True = real.
-        beam: how many hypotheses are kept at each step; 1 is greedy search.
+        beam: how many hypotheses are kept at each step, by default 5; 1 is greedy search.
         nbest: how many of them are returned.
-        sample: draw instead of searching; then nbest is how many are drawn, and beam plays no part.
+        sample: draw instead of searching; then nbest is how many are drawn, and there is no beam.
         seed: of the draws.
         max_length: the most tokens, of all or (batch,) of each; by default twice as many as its source has, and ten.
         options: the rest are those of `saccade.search.beam`, `greedy` or `sample`.
     """
-    if nbest < 1:
-        raise ValueError(f"nbest must be 1 or more, got {nbest}.")
-    if beam < 1:
-        raise ValueError(f"beam must be 1 or more, got {beam}.")
-    check_options(options, sample=sample)
+    asked = {"beam": beam, "nbest": nbest, "sample": sample, "seed": seed, "max_length": max_length, **options}
+    check_options(asked)
     encoded = model.encode(source, mask)
     longest = 2 * mask.sum(dim=1) + 10 if max_length is None else max_length  # of its own source, not of the batch
     if not isinstance(longest, int):
@@ -53,26 +60,43 @@ def search(
         generator = None if seed is None else torch.Generator(source.device).manual_seed(seed)
         draws = [draw(model, encoded, max_length=longest, generator=generator, **options) for _ in range(nbest)]
         return [sorted(several, key=lambda h: -h.score) for several in zip(*draws, strict=True)]
-    if beam == 1 and nbest == 1:
+    size = BEAM if beam is None else beam
+    if size == 1:
         return [[hypothesis] for hypothesis in greedy(model, encoded, max_length=longest, **options)]
+    return beam_search(model, encoded, size=size, nbest=nbest, max_length=longest, **options)
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Raises a ValueError unless there are options of these names, with these values, and together."""
+    known = {"beam", "nbest", "sample", "seed", "max_length", "batch_size"} | Wishes.__annotations__.keys()
+    for function in (beam_search, draw):
+        known |= {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
+    known -= {"size", "generator", "bos", "eos", "pad"}  # which are not the user's
+    for name in options:
+        if name not in known:
+            raise ValueError(f"The search has no option {name!r}.{nearest(name, known)}")
+    given = {name: value for name, value in options.items() if value is not None}
+    for name in ("beam", "nbest", "batch_size"):
+        if name in given and (not isinstance(given[name], int) or given[name] < 1):
+            raise ValueError(f"{name} must be 1 or more, got {given[name]!r}.")
+    _check_together(given)
+    Penalties(given.get("length_penalty", 0.0), given.get("coverage_penalty", 0.0)).check()
+    least, most = given.get("min_length", 0), given.get("max_length")
+    if isinstance(most, int) and least > most:
+        raise ValueError(f"min_length={least} is more than max_length={most}.")
+
+
+def _check_together(given: Mapping[str, Any]) -> None:
+    if given.get("sample"):
+        if "beam" in given:
+            raise ValueError("beam is for searches and sample=True draws: give one of the two.")
+        check_draws(**{name: given[name] for name in DRAWING - {"seed"} if name in given})
+        return
+    for name in sorted(DRAWING & given.keys()):
+        raise ValueError(f"{name} is for draws: it needs sample=True.")
+    beam, nbest = given.get("beam", BEAM), given.get("nbest", 1)
     if nbest > beam:
         raise ValueError(f"nbest={nbest} hypotheses need a beam of as many, got beam={beam}.")
-    return beam_search(model, encoded, size=beam, nbest=nbest, max_length=longest, **options)
-
-
-def check_options(options: dict[str, Any], *, sample: bool) -> None:
-    """Raises unless each is an option of the search that is meant."""
-    own = {"model", "encoded", "size", "generator", "max_length"}  # which are given already
-    drawing = set(inspect.signature(draw).parameters) - own
-    searching = set(inspect.signature(beam_search).parameters) - own
-    known = drawing if sample else searching
-    for name in options:
-        if name in known:
-            continue
-        if name in drawing:
-            raise ValueError(f"{name} is for draws: it needs sample=True.")
-        choices = nearest(name, known | {"beam", "nbest", "sample", "seed", "max_length", "batch_size"})
-        raise ValueError(f"The search has no option {name!r}.{choices}")
 
 
 def last_position(model: Any) -> int:

@@ -22,6 +22,8 @@ from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
 from saccade.tasks.base import Encoded, Example, Loss, Prediction, Task, tasks
 from saccade.tasks.searching import check_options, search
+from saccade.tasks.supervision import attention_loss, gold_matrix, link_pieces
+from saccade.tasks.wording import as_ids
 
 
 @tasks.register("translation")
@@ -34,11 +36,15 @@ class Transduction(Task):
         joint: one vocabulary, learnt from both sides and shared by them.
         max_length: training leaves out examples of which a side has more tokens.
         label_smoothing: how much of the probability is wanted, in training, for all tokens alike that can follow.
+        alignment_weight: how much it counts, beside a token's loss, that attention misses given links; above 0 every
+            training example has a third column, `alignment`: links of source and target words (between spaces, from
+            0) such as 0-0 1-2.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, character_error_rate.
         bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
     """
 
-    columns = ("source", "target")
+    columns: tuple[str, ...] = ("source", "target")
+    scored = ("source", "target")
     metrics = HIGHER_IS_BETTER
 
     def __init__(
@@ -49,6 +55,7 @@ class Transduction(Task):
         joint: bool = False,
         max_length: int = 256,
         label_smoothing: float = 0.0,
+        alignment_weight: float = 0.0,
         metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
         bleu_tokenize: str = "13a",
     ) -> None:
@@ -58,6 +65,8 @@ class Transduction(Task):
             raise ValueError(f"max_length must be a number of tokens, 1 or more, got {max_length}.")
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing}.")
+        if alignment_weight < 0.0:
+            raise ValueError(f"alignment_weight must be 0 or more, got {alignment_weight}.")
         for metric in metrics:
             if metric not in HIGHER_IS_BETTER:
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
@@ -72,6 +81,9 @@ class Transduction(Task):
         self.joint = joint
         self.max_length = max_length
         self.label_smoothing = label_smoothing
+        self.alignment_weight = alignment_weight
+        if alignment_weight:
+            self.columns = (*self.scored, "alignment")
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
         self.bleu_tokenize = bleu_tokenize
         self._fitted = False
@@ -124,16 +136,23 @@ class Transduction(Task):
         encoded: Encoded = {"source": [*self.source_tokeniser.encode(example["source"]), EOS]}
         if "target" in example:
             encoded["target"] = [*self.target_tokeniser.encode(example["target"]), EOS]
+            if self.alignment_weight and "alignment" in example:
+                words = (self.source_tokeniser.words(example["source"]), self.target_tokeniser.words(example["target"]))
+                encoded["alignment"] = link_pieces(example["alignment"], *words)
         return encoded
 
     def size(self, encoded: Encoded) -> tuple[int, ...]:
         return len(encoded["source"]), len(encoded["target"])
 
     def keeps(self, encoded: Encoded) -> bool:
-        return max(map(len, encoded.values())) <= self.max_length + 1  # the end
+        return max(len(encoded[side]) for side in self.scored if side in encoded) <= self.max_length + 1  # the end
 
     def collate(self, encoded: Sequence[Encoded]) -> dict[str, Tensor]:
-        return {name: _pad(example[name] for example in encoded) for name in encoded[0]}
+        batch = {name: _pad(example[name] for example in encoded) for name in self.scored if name in encoded[0]}
+        if "alignment" in encoded[0]:
+            links = [example["alignment"] for example in encoded]
+            batch["alignment"] = gold_matrix(links, batch["target"], batch["source"])
+        return batch
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         source, target = batch["source"], batch["target"]
@@ -147,8 +166,13 @@ class Transduction(Task):
         if self.label_smoothing and model.training:  # in validation, the loss is that of the targets
             alike = -log_probs[:, EOS:].mean(dim=-1).sum()  # padding and the beginning are before, and never wanted
             total = (1.0 - self.label_smoothing) * total + self.label_smoothing * alike
-        right = (logits.detach().argmax(dim=-1) == wanted).sum()
-        return Loss(total, real.sum(), {"accuracy": right})
+        parts = {"accuracy": (logits.detach().argmax(dim=-1) == wanted).sum()}
+        if "alignment" in batch:
+            missed = attention_loss(model, decoded.weights, batch["alignment"])
+            parts["alignment"] = missed.detach()
+            if model.training:
+                total = total + self.alignment_weight * missed
+        return Loss(total, real.sum(), parts)
 
     @torch.no_grad()
     def predict(
@@ -166,9 +190,15 @@ class Transduction(Task):
             inputs: source texts, or examples with a source.
             batch_size: how many texts are translated together; those of like length are.
             options: see `saccade.tasks.searching.search`: beam, nbest, sample, max_length (by default that of
-                `most_tokens`), ...
+                `most_tokens`), ...; prefix, forbidden and forced may be texts (see `saccade.tasks.wording.as_ids`).
         """
+        check_options(options)
+        options = as_ids(options, self.target_tokeniser)
         asked = options.pop("max_length", None)
+        prefix: Sequence[Any] = options.pop("prefix", None) or ()
+        several = bool(prefix) and not isinstance(prefix[0], int)
+        if several and len(prefix) != len(inputs):
+            raise ValueError(f"prefix has one text for all inputs or one for each of {len(inputs)}, got {len(prefix)}.")
         texts = [text if isinstance(text, str) else text["source"] for text in inputs]
         sources = [[*self.source_tokeniser.encode(text), EOS] for text in texts]
         device = next(model.parameters()).device
@@ -180,7 +210,8 @@ class Transduction(Task):
                 batch = _pad(sources[number] for number in numbers).to(device)
                 mask = batch != PAD
                 most = self.most_tokens(mask.sum(dim=1)) if asked is None else asked
-                hypotheses_of = search(model, batch, mask, max_length=most, **options)
+                begun = [prefix[number] for number in numbers] if several else prefix
+                hypotheses_of = search(model, batch, mask, max_length=most, prefix=begun, **options)
                 for number, hypotheses in zip(numbers, hypotheses_of, strict=True):
                     found[number] = self._prediction(sources[number], hypotheses)
         finally:
@@ -188,14 +219,9 @@ class Transduction(Task):
         return found
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        own = {"beam": 5, "nbest": 1, "sample": False, "seed": None, "max_length": None, "batch_size": 64}
-        given = {**own, **options}
-        check_options({name: given[name] for name in given if name not in own}, sample=given["sample"])
-        for name in ("beam", "nbest", "batch_size"):
-            if not isinstance(given[name], int) or given[name] < 1:
-                raise ValueError(f"{name} must be 1 or more, got {given[name]!r}.")
-        if given["nbest"] > given["beam"] and not given["sample"]:
-            raise ValueError(f"nbest={given['nbest']} hypotheses need a beam of as many, got beam={given['beam']}.")
+        check_options(options)
+        if self._fitted:
+            as_ids(options, self.target_tokeniser)
 
     def score(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [self.target_tokeniser.normalise(example["target"]) for example in examples]

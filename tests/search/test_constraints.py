@@ -40,6 +40,19 @@ def test_forbidden(make):
         assert set(hypothesis.tokens) <= {4, 6, 7}
 
 
+@pytest.mark.parametrize("make", MODELS)
+def test_forbidden_sequences(make):
+    sequences = [[3, 4], [5, 6, 7], [8]]
+    written = [h.tokens for _, h in every_search(make(), max_length=8, min_length=7, forbidden=[6, *sequences])]
+    for tokens in written:
+        assert 6 not in tokens
+        for sequence in sequences:
+            assert not any(tokens[k : k + len(sequence)] == sequence for k in range(len(tokens)))
+    assert any(3 in tokens for tokens in written)
+    with pytest.raises(ValueError, match="at least one token"):
+        every_search(make(), max_length=8, forbidden=[[]])
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("make", MODELS)
 def test_no_repeat(size, make):

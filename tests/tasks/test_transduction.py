@@ -239,9 +239,44 @@ def test_predictions_end_with_the_learned_positions() -> None:
         ({"length_penality": 1.0}, "no option 'length_penality'. Did you mean 'length_penalty'"),
         ({"temperature": 0.5}, "temperature is for draws: it needs sample=True"),
         ({"beem": 3, "sample": True}, "Did you mean 'beam'"),
+        ({"beam": 3, "sample": True}, "give one of the two"),
+        ({"top_p": 0.5, "beam": 3}, "top_p is for draws: it needs sample=True"),
+        ({"top_p": 1.5, "sample": True}, "top_p is above 0 and at most 1, got 1.5"),
+        ({"top_k": 0, "sample": True}, "top_k is at least 1, got 0"),
+        ({"seed": 3}, "seed is for draws"),
+        ({"nbest": 3, "beam": 2}, "nbest=3 hypotheses need a beam of as many"),
+        ({"beam": 0}, "beam must be 1 or more, got 0"),
+        ({"length_penalty": -1.0}, "length_penalty=-1"),
+        ({"min_length": 7, "max_length": 5}, "min_length=7 is more than max_length=5"),
+        ({"prefix": "xyz"}, "prefix: the model's vocabulary cannot write 'xyz'"),
+        ({"prefix": ["a", "b"]}, "one for each of 1, got 2"),
+        ({"forbidden": "abc"}, r"write \['abc'\]"),
+        ({"forced": {0: "ab"}}, "'ab' is not one piece of the model's vocabulary but 'a', 'b'"),
+        ({"forbidden": [99]}, "got 99"),
     ],
 )
-def test_unknown_search_options_are_named(options, message) -> None:
+def test_impossible_search_options_are_named(options, message) -> None:
     task = fitted()
     with pytest.raises(ValueError, match=message):
         task.predict(small_model(task), ["abc"], **options)
+    if "prefix" not in options or isinstance(options["prefix"], str):  # how many inputs there are is not known yet
+        with pytest.raises(ValueError, match=message):
+            task.check_options(options)
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3, "nbest": 3}, {"sample": True, "seed": 2, "nbest": 4}])
+def test_predictions_keep_to_what_they_are_told(options) -> None:
+    task = fitted()
+    model = small_model(task)
+    inputs = ["ab", "abcab", "c"]  # which the batches reorder
+    told = {"min_length": 6, "max_length": 9, **options}
+
+    def texts(**more) -> list[list[str]]:
+        predictions = task.predict(model, inputs, batch_size=2, **told, **more)
+        return [[h.text.replace("<unk>", "?") for h in p.nbest or [p]] for p in predictions]
+
+    assert all(text.startswith("ca") and 6 <= len(text) <= 9 for several in texts(prefix="ca") for text in several)
+    for begun, several in zip(["b", "", "cc"], texts(prefix=["b", "", "cc"]), strict=True):
+        assert all(text.startswith(begun) for text in several)
+    assert not any("ab" in text or "c" in text for several in texts(forbidden=["ab", "c"]) for text in several)
+    assert all(text[2] == "b" and text[4] == "a" for several in texts(forced={2: "b", 4: "a"}) for text in several)

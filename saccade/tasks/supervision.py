@@ -1,0 +1,52 @@
+"""Given alignments: what attention is told to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from saccade.losses import supervised_attention_loss
+
+Words = Sequence[Sequence[int]]
+"""The places of each word's pieces, as `Tokeniser.words` gives them."""
+
+
+def link_pieces(alignment: str, source_words: Words, target_words: Words) -> list[int]:
+    """Links between words, `0-0 1-2`, as links between all their pieces: source, target, source, target, ...
+
+    A flat list, because that is what Arrow stores and reads fastest.
+    """
+    pieces: list[int] = []
+    for link in alignment.split():
+        source, dash, target = link.partition("-")
+        if not (dash and source.isdecimal() and target.isdecimal()):
+            raise ValueError(f"The alignment {alignment!r} has {link!r}: links are written 0-0, source word first.")
+        for side, word, words in (("source", int(source), source_words), ("target", int(target), target_words)):
+            if word >= len(words):
+                raise ValueError(
+                    f"The alignment {alignment!r} has {link!r}, but the {side} has {len(words)} words between its "
+                    "spaces. They are counted from 0."
+                )
+        for source_piece in source_words[int(source)]:
+            for target_piece in target_words[int(target)]:
+                pieces += (source_piece, target_piece)
+    return pieces
+
+
+def gold_matrix(links: Sequence[Sequence[int]], target: Tensor, source: Tensor) -> Tensor:
+    """bool (batch, target, source): True where a target piece is linked to a source piece."""
+    gold = torch.zeros(*target.shape, source.shape[1], dtype=torch.bool)
+    for row, flat in enumerate(links):
+        gold[row, list(flat[1::2]), list(flat[::2])] = True
+    return gold
+
+
+def attention_loss(model: nn.Module, weights: Tensor | None, gold: Tensor) -> Tensor:
+    """The cross-entropy of attention and gold links, summed over the target pieces that have any."""
+    if weights is None:
+        raise ValueError(
+            f"alignment_weight is for models with attention, and {type(model).__name__} has none: leave it at 0."
+        )
+    return supervised_attention_loss(weights, gold, reduction="sum")
