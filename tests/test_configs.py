@@ -41,10 +41,11 @@ def pairs(tmp_path, monkeypatch):
 
 def test_there_is_one_for_everything_a_user_would_train() -> None:
     variants = ["dot", "general", "concat", "location", "local-m", "local-p", "no-feeding"]
-    heads = ["", "-sparsemax", "-entmax", "-additive"]
+    heads = ["", "-sparsemax", "-entmax", "-additive", "-trees"]
+    structured = {f"translation/rnnsearch-{selection}" for selection in ("linear-chain", "sigmoid")}
     expected = {"dates/rnnsearch", "translation/rnnsearch", "translation/cho", "translation/sutskever"}
     expected |= {f"translation/luong-{v}" for v in variants} | {f"translation/transformer{h}" for h in heads}
-    assert set(shipped()) == expected
+    assert set(shipped()) == expected | structured
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))

@@ -75,11 +75,28 @@ class Segmentation(Structured):
     """
 
     @classmethod
-    def of(cls, scores: Tensor, transitions: Tensor, mask: Tensor, *, training: bool = False) -> Segmentation:
-        """The segmentation with scores (*batch, queries, keys) of state 1, and transitions (2, 2)."""
+    def of(
+        cls,
+        scores: Tensor,
+        transitions: Tensor,
+        mask: Tensor,
+        *,
+        start_and_stop: bool = False,
+        training: bool = False,
+    ) -> Segmentation:
+        """The segmentation with scores (*batch, queries, keys) of state 1, and transitions (2, 2).
+
+        With `start_and_stop` there are transitions into the first key and out of the last, each the mean of those that
+        lead into or out of its state.
+        """
         picked = torch.where(mask, scores, 0.0).to(torch.float64)
         unary = torch.stack([torch.zeros_like(picked), picked], dim=-1)
-        shared = transitions.to(torch.float64).expand(*scores.shape[:-1], 1, 2, 2)
+        edge = transitions.to(torch.float64)
+        if start_and_stop:
+            first = mask & (mask.cumsum(-1) == 1)
+            last = mask & (mask.flip(-1).cumsum(-1).flip(-1) == 1)
+            unary = unary + first.unsqueeze(-1) * edge.mean(0) + last.unsqueeze(-1) * edge.mean(1)
+        shared = edge.expand(*scores.shape[:-1], 1, 2, 2)
         return cls(Chains(mask), (unary, shared), dtype=scores.dtype, training=training)
 
     @property

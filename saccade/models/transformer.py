@@ -40,6 +40,7 @@ class Transformer(EncoderDecoder):
             "alibi" a fixed slope. The last three are for self-attention and leave embeddings without positions.
         score, selection: in the heads, by short name, or an instance for the head's size (dim / num_heads), of which
             every layer gets a copy.
+        encoder_selection: that of the encoder's self-attention (default: the same), where a head may be a tree.
         cross_score, cross_selection: those of the attention to the source (default: the same).
         tied: "target" uses the target embeddings as output weights too, "all" also as source embeddings, which needs
             one vocabulary; "none" keeps three matrices.
@@ -63,6 +64,7 @@ class Transformer(EncoderDecoder):
         positions: Positions = "sinusoidal",
         score: str | Score = "scaled_dot",
         selection: str | Selection = "softmax",
+        encoder_selection: str | Selection | None = None,
         cross_score: str | Score | None = None,
         cross_selection: str | Selection | None = None,
         tied: Literal["none", "target", "all"] = "target",
@@ -93,7 +95,8 @@ class Transformer(EncoderDecoder):
 
         def self_heads(causal: bool) -> MultiHead:
             chosen = make_score(score, **_sizes(dim, num_heads, max_length))
-            return heads(_with_positions(chosen, positions, num_heads, causal), selection)
+            own = selection if causal or encoder_selection is None else encoder_selection
+            return heads(_with_positions(chosen, positions, num_heads, causal), own)
 
         def cross_heads() -> MultiHead:
             chosen = make_score(score if cross_score is None else cross_score, **_sizes(dim, num_heads, max_length))

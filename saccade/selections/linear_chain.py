@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,6 +35,8 @@ class LinearChain(Selection):
         mass: the weights' sum in the default aggregation.
         transitions: b at the beginning, as ((b00, b01), (b10, b11)).
         learn_transitions: whether b is a parameter.
+        start_and_stop: whether there are transitions into the first key and out of the last too, as in the authors'
+            code: the mean of those into or out of the same state.
     """
 
     def __init__(
@@ -42,18 +45,24 @@ class LinearChain(Selection):
         mass: float = 2.0,
         transitions: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0)),
         learn_transitions: bool = True,
+        start_and_stop: bool = False,
     ) -> None:
         super().__init__()
         if not mass > 0:
             raise ValueError(f"mass must be above 0, got {mass}.")
-        start = torch.as_tensor(transitions, dtype=torch.get_default_dtype())
-        if start.shape != (2, 2) or not bool(start.isfinite().all()):
+        rows = [[float(b) for b in row] for row in transitions]
+        if [len(row) for row in rows] != [2, 2] or not all(math.isfinite(b) for row in rows for b in row):
             raise ValueError(f"transitions must be finite ((b00, b01), (b10, b11)), got {transitions}.")
         self.mass = mass
-        self.transitions = nn.Parameter(start, requires_grad=learn_transitions)
+        self.transitions = nn.Parameter(
+            torch.tensor(rows, dtype=torch.get_default_dtype()), requires_grad=learn_transitions
+        )
+        self.start_and_stop = start_and_stop
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        return Segmentation.of(scores, self.transitions, mask, training=self.training)
+        return Segmentation.of(
+            scores, self.transitions, mask, start_and_stop=self.start_and_stop, training=self.training
+        )
 
     def penalty(self, strength: float = 0.005) -> Tensor:
         """The squared norm of b times `strength`, to add to the loss."""

@@ -1,12 +1,17 @@
 """Sigmoid selection."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from saccade.distributions import Bernoulli, Distribution
 from saccade.selections.base import Selection, selections
+
+if TYPE_CHECKING:
+    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("sigmoid")
@@ -19,15 +24,29 @@ class Sigmoid(Selection):
         scores (*batch, queries, keys), mask of the same shape -> a `Bernoulli` for each key.
 
     Reference:
-        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without a structure.
+        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without a structure; their \lambda is
+        `mass`, 2.
+
+    Args:
+        temperature: what scores are divided by.
+        mass: the weights' sum in the default aggregation; None leaves them as they are, so that many keys give a
+            long context.
     """
 
-    def __init__(self, *, temperature: float = 1.0) -> None:
+    def __init__(self, *, temperature: float = 1.0, mass: float | None = None) -> None:
         super().__init__()
+        if mass is not None and not mass > 0:
+            raise ValueError(f"mass must be above 0, got {mass}.")
         if not temperature > 0:
             raise ValueError(f"temperature must be above 0, got {temperature}.")
         self.temperature = temperature
+        self.mass = mass
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         logits = scores.masked_fill(~mask, 0.0) / self.temperature
         return Bernoulli(torch.sigmoid(logits).masked_fill(~mask, 0.0), logits=logits, training=self.training)
+
+    def default_aggregation(self) -> Aggregation | None:
+        from saccade.aggregations import RenormalizedMean
+
+        return None if self.mass is None else RenormalizedMean(scale=self.mass)

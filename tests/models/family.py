@@ -34,6 +34,9 @@ FAMILY = {
     "rnnsearch_convolutional": lambda: RNNSearch(**SMALL, encoder="convolutional"),
     "rnnsearch_embedding": lambda: RNNSearch(**SMALL, encoder="embedding"),
     "rnnsearch_sparsemax": lambda: RNNSearch(**SMALL, selection=selections.Sparsemax()),
+    "rnnsearch_linear_chain": lambda: RNNSearch(**SMALL, selection="linear_chain"),
+    "rnnsearch_sigmoid": lambda: RNNSearch(**SMALL, selection=selections.Sigmoid(mass=2.0)),
+    "rnnsearch_semi_markov": lambda: RNNSearch(**SMALL, selection=selections.SemiMarkov(longest=3)),
     "rnnsearch_coverage": lambda: RNNSearch(**SMALL, score="neural_coverage"),
     "rnnsearch_location_aware": lambda: RNNSearch(**SMALL, score="location_aware"),
     **{
@@ -60,6 +63,11 @@ FAMILY = {
     "transformer_additive_alibi": lambda: Transformer(**TINY, score="additive", positions="alibi"),
     "transformer_sparsemax": lambda: Transformer(**TINY, selection="sparsemax"),
     "transformer_entmax15": lambda: Transformer(**TINY, selection=selections.Entmax15()),
+    "transformer_trees": lambda: Transformer(**TINY, encoder_selection="projective_tree"),
+    "transformer_crossing_trees": lambda: Transformer(**TINY, encoder_selection="non_projective_tree"),
     "transformer_local_m": lambda: Transformer(**TINY, selection=selections.LocalM(half_width=2)),
     "transformer_cross_windowed": lambda: Transformer(**TINY, cross_selection="windowed"),
 }
+
+ANY_MASS = ("local_p", "linear_chain", "sigmoid", "semi_markov")
+"""Selections whose weights need not sum to one."""

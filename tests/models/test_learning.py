@@ -81,6 +81,12 @@ def test_rnnsearch(cell, encoder):
     assert learn(RNNSearch(**RNN, cell=cell, encoder=encoder), "reverse") >= 0.95
 
 
+@pytest.mark.parametrize("selection", ["linear_chain", selections.Sigmoid(mass=2.0)])
+def test_rnnsearch_that_reads_several_words(selection):
+    torch.manual_seed(0)
+    assert learn(RNNSearch(**RNN, cell="fast", selection=selection), "reverse") >= 0.95
+
+
 @pytest.mark.parametrize("feeding", [True, False])
 @pytest.mark.parametrize(
     ("score", "selection", "task"),

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from saccade import Attention
 from saccade.distributions import Bernoulli, Categorical
+from saccade.scores import DotScore
 from saccade.selections import NormalizedSigmoid, ReLUNormalized, Sigmoid
 
 SCORES = torch.tensor([[-2.0, 0.0, 0.5], [3.0, -1.0, 1.0]], dtype=torch.float64)
@@ -71,3 +73,14 @@ def test_relu_normalized_does_not_overflow_in_half_precision():
 def test_temperature_is_checked(temperature):
     with pytest.raises(ValueError, match=f"temperature must be above 0, got {temperature}"):
         Sigmoid(temperature=temperature)
+
+
+def test_sigmoid_with_a_mass_reads_a_mean():
+    keys = torch.randn(2, 5, 3, dtype=torch.float64)
+    attention = Attention(score=DotScore(), selection=Sigmoid(mass=2.0))
+    reading = attention(keys[:, :1], keys)
+    p = torch.sigmoid(keys[:, :1] @ keys.mT)
+    torch.testing.assert_close(reading.weights, p)
+    torch.testing.assert_close(reading.context, 2 * (p @ keys) / p.sum(-1, keepdim=True))
+    with pytest.raises(ValueError, match="mass must be above 0"):
+        Sigmoid(mass=0.0)

@@ -67,6 +67,24 @@ def test_segmentation(length, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("length", [0, 1, 2, 5])
+def test_segmentation_with_start_and_stop(length, seed):
+    scores, transitions, mask = random(1, length), random(2, 2, seed=5), random_mask(length, seed)
+    unary = torch.stack([torch.zeros_like(scores[0]), scores[0]], dim=-1)
+    outcomes = [z for z in state_sequences(length, 2) if all(mask[j] or not z[j] for j in range(length))]
+    edges = transitions.expand(max(length - 1, 0), 2, 2)
+    kept = mask.nonzero().squeeze(-1).tolist()
+
+    def weight(z):
+        ends = transitions[:, z[kept[0]]].mean() + transitions[z[kept[-1]]].mean() if kept else 0.0
+        return chain_weight(z, unary, edges, mask) + ends
+
+    distribution = Segmentation.of(scores, transitions, mask.expand(1, length), start_and_stop=True)
+    expected = Enumerated(torch.tensor(outcomes, dtype=torch.float64), torch.stack([weight(z) for z in outcomes]))
+    check(distribution, expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("length", "states"), [(0, 3), (1, 1), (1, 5), (2, 3), (4, 3), (5, 2), (3, 5)])
 def test_chain(length, states, seed):
     unary, transitions = random(length, states), random(max(length - 1, 0), states, states, seed=3)
