@@ -15,9 +15,10 @@ from types import UnionType
 from typing import Any
 
 import saccade
+from saccade.commands.evaluating import evaluate
 from saccade.commands.members import KINDS, list_members, select_scores, show_member
+from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
-from saccade.commands.using import evaluate, predict
 from saccade.registry import nearest
 
 __all__ = ["COMMANDS", "KINDS", "build_parser", "main"]
@@ -160,6 +161,8 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
         flag = f"--{parameter.name.replace('_', '-')}"
         if kind is bool:
             parser.add_argument(flag, action="store_true", help=text)
+        elif typing.get_origin(_scalar(kind)) is list:
+            parser.add_argument(flag, action="append", type=typing.get_args(_scalar(kind))[0], help=text)
         elif parameter.default is parameter.empty:
             parser.add_argument(flag, type=_scalar(kind), required=True, help=text)
         else:

@@ -86,7 +86,8 @@ def test_predict_gives_one_line_for_each(run, capsys, monkeypatch) -> None:
 
 def test_predict_with_all_columns(run, capsys, monkeypatch) -> None:
     give(monkeypatch, "abc\ned\n")
-    code, out, _ = call(capsys, "predict", run, "--nbest", "2", "--beam", "3", "--scores", "--alignments")
+    options = ["--nbest", "2", "--beam", "3", "--scores", "--alignments", "--subwords"]
+    code, out, _ = call(capsys, "predict", run, *options)
     assert code == 0
     rows = [line.split("\t") for line in out.splitlines()]
     assert [row[0] for row in rows] == ["1", "1", "2", "2"]

@@ -60,6 +60,12 @@ class Prediction:
     finished: bool = True
     """Whether the answer came to its end before the most steps that it was allowed."""
 
+    source_words: list[list[int]] = field(default_factory=list)
+    """The places in `source` of each word's pieces, where the source is a text."""
+
+    target_words: list[list[int]] = field(default_factory=list)
+    """The places in `target` of each word's pieces, where the answer is a text."""
+
 
 class Task:
     """How examples become batches, batches a loss, and predictions figures.

@@ -213,7 +213,7 @@ class Transduction(Task):
                 begun = [prefix[number] for number in numbers] if several else prefix
                 hypotheses_of = search(model, batch, mask, max_length=most, prefix=begun, **options)
                 for number, hypotheses in zip(numbers, hypotheses_of, strict=True):
-                    found[number] = self._prediction(sources[number], hypotheses)
+                    found[number] = self._prediction(texts[number], sources[number], hypotheses)
         finally:
             model.train(was_training)
         return found
@@ -258,9 +258,10 @@ class Transduction(Task):
             self.longest_target, self.target_ratio = lengths["longest_target"], lengths["target_ratio"]
         self._fitted = True
 
-    def _prediction(self, source: list[int], hypotheses: Sequence[Any]) -> Prediction:
+    def _prediction(self, text: str, source: list[int], hypotheses: Sequence[Any]) -> Prediction:
         """The best hypothesis, with all of them if there are several."""
         pieces = [*self.source_tokeniser.pieces(source[:-1]), NAMES[EOS]]
+        words = self.source_tokeniser.words(text)
         all_of_them = [
             Prediction(
                 text=self.target_tokeniser.decode(h.tokens),
@@ -269,6 +270,8 @@ class Transduction(Task):
                 source=pieces,
                 target=[*self.target_tokeniser.pieces(h.tokens), *([NAMES[EOS]] if h.finished else [])],
                 weights=None if h.weights is None else h.weights[: len(h.tokens) + h.finished, : len(source)].cpu(),
+                source_words=words,
+                target_words=self.target_tokeniser.group(self.target_tokeniser.pieces(h.tokens)),
                 finished=h.finished,
             )
             for h in hypotheses
