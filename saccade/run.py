@@ -105,7 +105,7 @@ class Run:
             corpus: how the files are read, if not as the training files were.
             options: as those of `predict`.
         """
-        read = read_data(data, corpus or self.plan.data, self.task)
+        read = read_data(data, corpus or self.plan.data, self.task.scored or self.task.columns)
         examples = list(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r}.")
@@ -188,7 +188,7 @@ def train(
 def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> Run:
     task = plan.task
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    examples = {name: read_data(source, plan.data, task) for name, source in sources.items() if source is not None}
+    examples = {name: read_data(s, plan.data, task.columns) for name, s in sources.items() if s is not None}
     share = plan.data.share(examples["train"])
     if "valid" not in examples and share:
         examples["train"], examples["valid"] = hold_out(examples["train"], share)
@@ -231,9 +231,9 @@ def is_main() -> bool:
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def read_data(data: Any, corpus: Corpus, task: Task) -> Any:
+def read_data(data: Any, corpus: Corpus, roles: Sequence[str]) -> Any:
     """Examples that can be read again and again: a stream over files, or a list."""
-    return corpus.read(data, task.columns) if _are_files(data) else corpus.take(data, task.columns)
+    return corpus.read(data, roles) if _are_files(data) else corpus.take(data, roles)
 
 
 def report_skipped(examples: Any) -> int:

@@ -73,8 +73,8 @@ class Corpus:
 
     def read(self, files: Files, roles: Sequence[str]) -> Examples:
         """The examples of some files, read as the training files are."""
-        columns = roles if self.columns is None else self.columns
-        return Examples(files, columns, header=self.header, bad_rows=self.bad_rows)
+        given = self.columns and {role: c for role, c in self.columns.items() if role in roles or not roles}
+        return Examples(files, roles if given is None else given, header=self.header, bad_rows=self.bad_rows)
 
 
 def _taken(row: Any, roles: Sequence[str], number: int) -> Mapping[str, Any]:

@@ -11,6 +11,9 @@ from saccade.registry import nearest
 Columns = Mapping[str, str | int]
 """From a role ("source") to a column's name ("en") or its number, counted from 0."""
 
+MAY_BE_EMPTY = ("alignment",)
+"""Roles without which an example is whole: two sentences may have no link."""
+
 
 def as_columns(columns: Columns | Sequence[str], *, numbered: bool) -> dict[str, str | int]:
     """The mapping that a mere list of roles stands for: their places, or columns that are called like them."""
@@ -81,7 +84,7 @@ def as_text(value: Any, role: str, file: str, line: int) -> str:
 
 def checked(text: str, role: str, file: str, line: int) -> str:
     """The text, if there is any and it was decodable (undecodable bytes arrive as lone surrogates)."""
-    if not text or text.isspace():
+    if role not in MAY_BE_EMPTY and (not text or text.isspace()):
         raise empty(role, file, line)
     try:
         text.encode()
