@@ -1,7 +1,19 @@
 """Evaluation: how good predictions are, and for which inputs."""
 
+from saccade.evaluation.alignment import (
+    AlignmentScores,
+    ChosenHead,
+    MatchAndMass,
+    choose_head,
+    match_and_mass,
+    score_alignments,
+    shift_profile,
+    soft_aer,
+)
+from saccade.evaluation.attention import Coverage, agreement, blur, coverage, mean_blur, soft_agreement
 from saccade.evaluation.edits import edit_distance
 from saccade.evaluation.lengths import LengthBin, by_length
+from saccade.evaluation.meanings import CAUTION, MEANINGS, meaning
 from saccade.evaluation.text import (
     HIGHER_IS_BETTER,
     METRICS,
@@ -16,17 +28,34 @@ from saccade.evaluation.text import (
 )
 
 __all__ = [
+    "CAUTION",
     "HIGHER_IS_BETTER",
+    "MEANINGS",
     "METRICS",
+    "AlignmentScores",
+    "ChosenHead",
+    "Coverage",
     "Figure",
     "LengthBin",
+    "MatchAndMass",
+    "agreement",
     "bleu",
+    "blur",
     "by_length",
     "character_error_rate",
+    "choose_head",
     "chrf",
+    "coverage",
     "edit_distance",
     "exact_match",
+    "match_and_mass",
+    "mean_blur",
+    "meaning",
+    "score_alignments",
     "score_texts",
+    "shift_profile",
+    "soft_aer",
+    "soft_agreement",
     "ter",
     "token_accuracy",
 ]

@@ -1,6 +1,25 @@
 """Alignments: which source word each target word came from, read off attention."""
 
-from saccade.interpretation.alignments.extraction import align, pharaoh
+from saccade.interpretation.alignments.extraction import Link, align, align_above, align_mutual, pharaoh
+from saccade.interpretation.alignments.formats import FORMATS, Alignment, Format, format_alignment, read_alignments
+from saccade.interpretation.alignments.symmetrisation import METHODS, Method, symmetrise
 from saccade.interpretation.alignments.words import Sink, Words, merge_words
 
-__all__ = ["Sink", "Words", "align", "merge_words", "pharaoh"]
+__all__ = [
+    "FORMATS",
+    "METHODS",
+    "Alignment",
+    "Format",
+    "Link",
+    "Method",
+    "Sink",
+    "Words",
+    "align",
+    "align_above",
+    "align_mutual",
+    "format_alignment",
+    "merge_words",
+    "pharaoh",
+    "read_alignments",
+    "symmetrise",
+]

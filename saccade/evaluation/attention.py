@@ -1,0 +1,101 @@
+"""What can be said of attention maps without gold alignments: blur, coverage, agreement of two directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+from saccade.interpretation.alignments import Link
+
+
+def blur(weights: Tensor) -> Tensor:
+    r"""The entropy of each row in nats: 0 for one place, log n for n places alike. Rows are normalised first.
+
+    .. math:: H_i = -\sum_j \hat w_{ij} \log \hat w_{ij}, \qquad \hat w_{ij} = w_{ij} / \sum_l w_{il}
+
+    A row without any weight has no entropy: nan.
+
+    Shapes:
+        weights (*batch, target, source) -> (*batch, target).
+    """
+    shares = weights / weights.sum(dim=-1, keepdim=True)
+    return -(shares * shares.where(shares > 0, 1).log()).sum(dim=-1)
+
+
+def mean_blur(weights: Sequence[Tensor]) -> float:
+    """The mean entropy of the rows of several maps; rows that looked nowhere are left out."""
+    rows: list[float] = [row for matrix in weights for row in blur(matrix).flatten().tolist() if not math.isnan(row)]
+    return sum(rows) / max(len(rows), 1)
+
+
+class Coverage(NamedTuple):
+    """How much each source word was looked at, by all target words together."""
+
+    totals: list[float]
+    dropped: list[int]
+    """Source words that got less than `low`: perhaps left untranslated."""
+    repeated: list[int]
+    """Source words that got more than `high`: perhaps translated more than once."""
+
+    @property
+    def share(self) -> float:
+        """The mean of what each word got, 1 at most: 1 if every word was looked at as much as one target word looks."""
+        return sum(min(total, 1.0) for total in self.totals) / max(len(self.totals), 1)
+
+
+def coverage(weights: Tensor, *, low: float = 0.2, high: float = 2.0) -> Coverage:
+    r"""What each source word got.
+
+    .. math:: C_j = \sum_i w_{ij}
+
+    Shapes:
+        weights (target, source), of words.
+
+    Reference:
+        Tu et al. (2016), arXiv:1601.04811; the share is that of Wu et al. (2016), arXiv:1609.08144, without logarithms.
+
+    Args:
+        weights: how much each target word looked at each source word.
+        low: a source word that got less counts as dropped.
+        high: one that got more counts as repeated.
+    """
+    if not 0 <= low <= high:
+        raise ValueError(f"low and high must be 0 or more and in this order, got low={low} and high={high}.")
+    totals: list[float] = weights.sum(dim=-2).tolist()
+    dropped = [place for place, total in enumerate(totals) if total < low]
+    return Coverage(totals, dropped, [place for place, total in enumerate(totals) if total > high])
+
+
+def agreement(forward: Iterable[Link], backward: Iterable[Link]) -> float:
+    r"""How many of the links of two directions are shared, from 0 to 1.
+
+    .. math:: \frac{2 |A \cap B|}{|A| + |B|}
+
+    Args:
+        forward: (source, target) links of one direction.
+        backward: those of the other, (source, target) too.
+    """
+    there, back = set(forward), set(backward)
+    return 2 * len(there & back) / (len(there) + len(back)) if there or back else 1.0
+
+
+def soft_agreement(forward: Tensor, backward: Tensor) -> float:
+    r"""How much two directions look back at who looked at them, from 0 to 1.
+
+    .. math:: \frac{1}{T} \operatorname{tr}(A^{\rightarrow} A^{\leftarrow})
+
+    Shapes:
+        forward (target, source), backward (source, target).
+
+    Reference:
+        Cohn et al. (2016), arXiv:1601.01085, section 3.4, divided by the number T of target words.
+    """
+    if forward.shape != backward.T.shape:
+        raise ValueError(
+            f"backward must be (source, target) for forward (target, source) = {tuple(forward.shape)}, got "
+            f"{tuple(backward.shape)}."
+        )
+    return float((forward * backward.T).sum()) / max(len(forward), 1)
