@@ -1,0 +1,154 @@
+/** The page: the reader's choices, the views, and what is under the cursor. */
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Controls } from "./controls";
+import { axesOf, type Data } from "./data";
+import { Downloads } from "./download";
+import { Help } from "./help";
+import { onKey } from "./keyboard";
+import { Legend } from "./legend";
+import { Pane, PaneChoices } from "./pane";
+import { firstState, fitting, fromFragment, toFragment, type State } from "./state";
+import { useDark } from "./theme";
+import { allViews, type Scene } from "./views/view";
+
+export function App({ data }: { data: Data }) {
+  const first = useMemo(() => firstState(data), [data]);
+  const names = useMemo(() => allViews().map((view) => view.name), []);
+  const [state, setState] = useState(() => fromFragment(location.hash, first, data, names));
+  const [help, setHelp] = useState(false);
+  const scenes = useRef<(Scene | null)[]>([null, null]);
+  const update = useCallback((change: Partial<State>) => setState((before) => ({ ...before, ...change })), []);
+  const dark = useDark(state.theme);
+
+  // The address follows the state, a moment later so that hovering does not flood the history.
+  const written = useRef(toFragment(state, first));
+  useEffect(() => {
+    const fragment = toFragment(state, first);
+    if (fragment === written.current) return;
+    const timer = setTimeout(() => {
+      written.current = fragment;
+      history.replaceState(null, "", `#${fragment}`);
+    }, 120);
+    return () => clearTimeout(timer);
+  }, [state, first]);
+  useEffect(() => {
+    const restore = (): void => {
+      const fragment = location.hash.replace(/^#/, "");
+      if (fragment !== written.current) setState(fromFragment(fragment, first, data, names));
+    };
+    addEventListener("hashchange", restore);
+    return () => removeEventListener("hashchange", restore);
+  }, [first, data, names]);
+
+  useEffect(() => {
+    document.documentElement.dataset["theme"] = dark ? "dark" : "light";
+  }, [dark]);
+
+  const left = fitting(state.panes[0], data);
+  const item = data.items[left.item]!;
+  const map = item.maps[left.map]!;
+  const axes = axesOf(data, map);
+  const views = allViews().filter((view) =>
+    data.items.some((each) =>
+      each.maps.some((one) => view.accepts(data.axes[one.rows]!, data.axes[one.cols]!, each, data)),
+    ),
+  );
+  const fits = (name: string): boolean => {
+    const view = views.find((each) => each.name === name);
+    return view !== undefined && (view.whole === true || view.accepts(axes.rows, axes.cols, item, data));
+  };
+  const view = views.find((each) => each.name === state.view && fits(each.name)) ?? views.find((each) => fits(each.name))!;
+
+  useEffect(() => {
+    const listen = (event: KeyboardEvent): void =>
+      onKey(event, { data, state, update, matrix: scenes.current[0]?.matrix ?? null, views, help, setHelp });
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  });
+
+  const panes = view.whole ? [left] : state.panes.map((choice) => fitting(choice, data));
+  return (
+    <>
+      <header>
+        <div class="name">
+          <Eye />
+          <h1 dir="auto">{data.title}</h1>
+        </div>
+        <nav role="tablist" aria-label="Views">
+          {views.map((each, number) => (
+            <button
+              role="tab"
+              key={each.name}
+              id={`tab-${each.name}`}
+              aria-selected={each === view}
+              aria-controls="panes"
+              disabled={!fits(each.name)}
+              title={`${each.hint} (key ${number + 1})`}
+              onClick={() => update({ view: each.name })}
+            >
+              {each.title}
+            </button>
+          ))}
+        </nav>
+        <div class="tools">
+          <Downloads view={view} scenes={() => scenes.current.slice(0, panes.length)} title={data.title} />
+          <button
+            class="icon"
+            aria-label={dark ? "Light colours" : "Dark colours"}
+            title={`${dark ? "Light" : "Dark"} colours (d)`}
+            onClick={() => update({ theme: dark ? "light" : "dark" })}
+          >
+            {dark ? "☀" : "☾"}
+          </button>
+          <button class="icon" aria-label="Help and keys" title="Help and keys (?)" onClick={() => setHelp(true)}>
+            ?
+          </button>
+        </div>
+      </header>
+      <div class="body">
+        <Controls data={data} state={state} update={update} view={view} />
+        <main>
+          <div id="panes" role="tabpanel" aria-labelledby={`tab-${view.name}`} class={panes.length > 1 ? "two" : "one"}>
+            {panes.map((choice, number) => (
+              <section key={number} class="pane" aria-label={data.items[choice.item]!.title}>
+                {!view.whole && <PaneChoices data={data} state={state} update={update} number={number} choice={choice} />}
+                <Pane
+                  data={data}
+                  state={state}
+                  update={update}
+                  choice={choice}
+                  view={view}
+                  dark={dark}
+                  onScene={(scene) => (scenes.current[number] = scene)}
+                />
+              </section>
+            ))}
+          </div>
+        </main>
+      </div>
+      <footer>
+        <Legend state={state} dark={dark} />
+        <p class="precision">{precision(data.levels)}</p>
+      </footer>
+      <Help open={help} close={() => setHelp(false)} views={views} levels={data.levels} />
+    </>
+  );
+}
+
+/** What was lost when the weights were packed. */
+function precision(levels: number): string {
+  const share = ((100 / levels) * (1 + 0.25 / levels)).toPrecision(2);
+  if (levels > 255) return "Weights are stored in 16 bits: the numbers are exact to four digits.";
+  const bits = levels === 255 ? "8 bits" : `${levels + 1} levels, to keep the file small`;
+  return `Weights are stored in ${bits}: at most ${share} % of a row's largest weight off, and less for small weights.`;
+}
+
+function Eye() {
+  return (
+    <svg viewBox="0 0 32 20" width="30" height="19" aria-hidden="true" class="eye">
+      <path d="M1 10C6 2.7 11 1 16 1s10 1.7 15 9c-5 7.3-10 9-15 9S6 17.3 1 10Z" fill="none" stroke-width="2" />
+      <circle cx="19" cy="10" r="4.6" />
+    </svg>
+  );
+}

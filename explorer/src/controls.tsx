@@ -1,0 +1,176 @@
+/** What holds for both sides: units, threshold, colours. */
+
+import type { ComponentChildren } from "preact";
+import { axesOf, type Data } from "./data";
+import { written } from "./reading";
+import { fitting, PALETTES, type Palette, type Scale, type State, type Update } from "./state";
+import { hasLevel, hasSpecial, visible, type Level } from "./units";
+import type { View } from "./views/view";
+
+interface Props {
+  data: Data;
+  state: State;
+  update: Update;
+  view: View;
+}
+
+const LEVELS: readonly (readonly [Level, string])[] = [
+  ["pieces", "Subwords"],
+  ["words", "Words"],
+  ["sentences", "Sentences"],
+];
+const SCALES: readonly (readonly [Scale, string, string])[] = [
+  ["row", "Row", "The full colour is each row's largest weight"],
+  ["map", "Map", "The full colour is the map's largest weight"],
+  ["one", "0 to 1", "The full colour is a weight of 1"],
+];
+
+export function Controls({ data, state, update, view }: Props) {
+  const choice = fitting(state.panes[0], data);
+  const item = data.items[choice.item]!;
+  const { rows, cols } = axesOf(data, item.maps[choice.map]!);
+  const beside = state.panes[1] !== undefined;
+  const compare = (): void => {
+    const [left] = state.panes;
+    // The other item if there is one, otherwise another head of this one.
+    const other = data.items.length > 1 ? { ...left, item: (left.item + 1) % data.items.length } : { ...left, head: 0 };
+    update({ panes: beside ? [left] : [left, fitting(other, data)] });
+  };
+  const pinned = state.pin && (state.pin.side === "query" ? rows : cols);
+  const pinnedPiece = pinned && state.pin && (pinned.kind === "text" ? pinned.pieces[state.pin.piece] : undefined);
+  return (
+    <aside aria-label="Controls">
+      <Group title="Units">
+        <div class="segments" role="radiogroup" aria-label="Units">
+          {LEVELS.filter(([level]) => level === "pieces" || data.axes.some((axis) => hasLevel(axis, level))).map(
+            ([level, title]) => (
+              <Segment
+                title={title}
+                chosen={state.level === level}
+                disabled={!hasLevel(rows, level) && !hasLevel(cols, level)}
+                onClick={() => update({ level })}
+              />
+            ),
+          )}
+        </div>
+        {data.axes.some(hasSpecial) && (
+          <Toggle title="Special tokens" chosen={state.special} onClick={() => update({ special: !state.special })} />
+        )}
+        {data.items.some((each) => each.links) && (
+          <Toggle title="Known links" chosen={state.links} onClick={() => update({ links: !state.links })} />
+        )}
+      </Group>
+      <Group title="Threshold">
+        <div class="slider">
+          <input
+            type="range"
+            min="0"
+            max="100"
+            step="1"
+            aria-label="Hide weights below"
+            aria-valuetext={written(state.threshold)}
+            value={Math.round(100 * Math.cbrt(state.threshold))}
+            onInput={(event) => {
+              // Finer near zero, where most weights are.
+              const threshold = Number(((Number(event.currentTarget.value) / 100) ** 3).toPrecision(3));
+              update({ threshold });
+            }}
+          />
+          <output>{state.threshold === 0 ? "all" : `≥ ${written(state.threshold)}`}</output>
+        </div>
+      </Group>
+      <Group title="Full colour">
+        <div class="segments" role="radiogroup" aria-label="Full colour">
+          {SCALES.map(([scale, title, hint]) => (
+            <Segment
+              title={title}
+              hint={hint}
+              chosen={state.scale === scale}
+              onClick={() => update({ scale })}
+            />
+          ))}
+        </div>
+        <label class="field">
+          <span>Palette</span>
+          <select
+            aria-label="Palette"
+            value={state.palette}
+            onChange={(event) => update({ palette: event.currentTarget.value as Palette })}
+          >
+            {PALETTES.map((palette) => (
+              <option value={palette}>{palette}</option>
+            ))}
+          </select>
+        </label>
+      </Group>
+      {view.name === "heat" && (
+        <Group title="Zoom">
+          <div class="slider">
+            <input
+              type="range"
+              min="0"
+              max="5"
+              step="0.25"
+              aria-label="Zoom"
+              value={Math.log2(state.zoom)}
+              onInput={(event) => update({ zoom: Number((2 ** Number(event.currentTarget.value)).toPrecision(3)) })}
+            />
+            <output>{state.zoom === 1 ? "fit" : `${state.zoom.toPrecision(2)} ×`}</output>
+          </div>
+        </Group>
+      )}
+      <Group title="Compare">
+        <Toggle
+          title={data.items.length > 1 ? "Two items side by side" : "Two heads side by side"}
+          chosen={beside}
+          onClick={compare}
+        />
+      </Group>
+      <Group title="Pinned">
+        {state.pin ? (
+          <button class="pinned" onClick={() => update({ pin: null })} aria-label="Unpin">
+            <bdi>{visible(pinnedPiece ?? `${state.pin.piece}`)}</bdi>
+            <span class="faint">{state.pin.side === "query" ? "looks" : "is looked at"}</span>
+            <span aria-hidden="true">×</span>
+          </button>
+        ) : (
+          <p class="faint">Click a token to hold on to it.</p>
+        )}
+      </Group>
+    </aside>
+  );
+}
+
+function Group({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section class="group">
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+interface SegmentProps {
+  title: string;
+  hint?: string;
+  chosen: boolean;
+  disabled?: boolean;
+  onClick: () => void;
+}
+
+function Segment({ title, hint, chosen, disabled, onClick }: SegmentProps) {
+  return (
+    <button role="radio" aria-checked={chosen} title={hint} disabled={disabled} onClick={onClick}>
+      {title}
+    </button>
+  );
+}
+
+function Toggle({ title, chosen, onClick }: { title: string; chosen: boolean; onClick: () => void }) {
+  return (
+    <button class="toggle" role="switch" aria-checked={chosen} onClick={onClick}>
+      <span>{title}</span>
+      <span class="knob" aria-hidden="true" />
+    </button>
+  );
+}

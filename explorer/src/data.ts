@@ -1,0 +1,106 @@
+/** What the page holds, and the weights that are unpacked from it when they are first looked at. */
+
+export interface TextAxis {
+  readonly kind: "text";
+  readonly pieces: readonly string[];
+  readonly words: readonly (readonly number[])[] | null;
+  readonly special: readonly number[];
+  readonly sentences: readonly (readonly number[])[] | null;
+}
+
+export interface ImageAxis {
+  readonly kind: "image";
+  readonly png: string;
+  readonly grid: readonly [number, number];
+  readonly leading: readonly string[];
+}
+
+export type Axis = TextAxis | ImageAxis;
+
+export interface AttentionMap {
+  readonly name: string;
+  readonly layer: number | null;
+  readonly heads: number;
+  /** The number of the block that holds the first head. */
+  readonly block: number;
+  /** Places in `axes`. */
+  readonly rows: number;
+  readonly cols: number;
+}
+
+export interface Measure {
+  readonly name: string;
+  readonly value: number | string;
+  readonly meaning: string;
+}
+
+export interface Item {
+  readonly title: string;
+  readonly maps: readonly AttentionMap[];
+  readonly measures: readonly Measure[];
+  /** (key, query) pairs. */
+  readonly links: readonly (readonly [number, number])[] | null;
+}
+
+export interface Data {
+  readonly title: string;
+  readonly levels: number;
+  readonly axes: readonly Axis[];
+  readonly items: readonly Item[];
+}
+
+/** One head: each row's largest weight, and the share of it that each weight has, in levels. */
+export interface Head {
+  readonly largest: Float32Array;
+  readonly codes: Uint8Array | Uint16Array;
+}
+
+export function readData(): Data {
+  return JSON.parse(document.getElementById("data")?.textContent ?? "") as Data;
+}
+
+export function lengthOf(axis: Axis): number {
+  return axis.kind === "text" ? axis.pieces.length : axis.leading.length + axis.grid[0] * axis.grid[1];
+}
+
+export function axesOf(data: Data, map: AttentionMap): { rows: Axis; cols: Axis } {
+  return { rows: data.axes[map.rows]!, cols: data.axes[map.cols]! };
+}
+
+const KEPT_BYTES = 256e6;
+const kept = new Map<number, Promise<Head>>();
+let keptBytes = 0;
+
+/** The weights of one head. Unpacked ones are kept, the least recently used given up when they become many. */
+export function loadHead(data: Data, map: AttentionMap, head: number): Promise<Head> {
+  const block = map.block + head;
+  const known = kept.get(block);
+  if (known) {
+    kept.delete(block);
+    kept.set(block, known);
+    return known;
+  }
+  const rows = lengthOf(axesOf(data, map).rows);
+  const loaded = inflate(document.getElementById(`block-${block}`)?.textContent ?? "").then((bytes) => {
+    keptBytes += bytes.byteLength;
+    for (const oldest of kept.keys()) {
+      if (keptBytes <= KEPT_BYTES || oldest === block) break;
+      const gone = kept.get(oldest);
+      kept.delete(oldest);
+      void gone?.then((each) => (keptBytes -= each.codes.buffer.byteLength));
+    }
+    const largest = new Float32Array(bytes, 0, rows);
+    const codes = data.levels < 256 ? new Uint8Array(bytes, 4 * rows) : new Uint16Array(bytes, 4 * rows);
+    return { largest, codes };
+  });
+  kept.set(block, loaded);
+  return loaded;
+}
+
+async function inflate(text: string): Promise<ArrayBuffer> {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream).arrayBuffer();
+}

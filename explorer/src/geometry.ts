@@ -1,0 +1,38 @@
+/** Sizes of text and of cells. */
+
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
+
+let context: CanvasRenderingContext2D | null = null;
+
+export function textWidth(text: string, size = 12, weight = 400): number {
+  context ??= document.createElement("canvas").getContext("2d");
+  if (!context) return text.length * size * 0.6;
+  context.font = `${weight} ${size}px ${FONT}`;
+  return context.measureText(text).width;
+}
+
+/** The text, cut in the middle of what does not fit. Never through a character and its marks. */
+export function shortened(text: string, width: number, size = 12): string {
+  if (text.length * size < width || textWidth(text, size) <= width) return text;
+  const characters = Array.from(new Intl.Segmenter().segment(text), (each) => each.segment);
+  let low = 1;
+  let high = characters.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (textWidth(`${characters.slice(0, middle).join("")}…`, size) <= width) low = middle;
+    else high = middle - 1;
+  }
+  return `${characters.slice(0, low).join("")}…`;
+}
+
+const STRONG = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|\p{L}/u;
+const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+
+/** Which way a text runs: as its first letter does. */
+export function runsLeft(labels: readonly { label: string; special: boolean }[]): boolean {
+  for (const { label, special } of labels) {
+    const letter = special ? null : STRONG.exec(label);
+    if (letter) return RIGHT_TO_LEFT.test(letter[0]);
+  }
+  return false;
+}

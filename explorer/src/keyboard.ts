@@ -1,0 +1,139 @@
+/** Everything that can be clicked has a key. */
+
+import type { Data } from "./data";
+import type { Matrix } from "./matrix";
+import { cursorIn } from "./reading";
+import { fitting, type Choice, type State, type Update } from "./state";
+import { hasLevel, type Level } from "./units";
+import type { View } from "./views/view";
+
+export const KEYS: readonly (readonly [string, string])[] = [
+  ["↑ ↓", "the query above, below"],
+  ["← →", "the key to the left, to the right"],
+  ["Home End", "the first, the last key"],
+  ["Enter", "pin the query under the cursor; Shift+Enter pins the key"],
+  ["Esc", "unpin, then leave"],
+  ["[ ]", "previous, next layer"],
+  [", .", "previous, next head"],
+  ["a", "mean of all heads, max of all heads, one head"],
+  ["u", "subwords, words, sentences"],
+  ["s", "special tokens shown or hidden"],
+  ["l", "known links shown or hidden"],
+  ["c", "what the full colour means: row, map, 0 to 1"],
+  ["+ −", "closer, farther"],
+  ["b", "two side by side"],
+  ["d", "dark or light"],
+  ["1 … 9", "a view"],
+  ["?", "this help"],
+];
+
+interface Context {
+  data: Data;
+  state: State;
+  update: Update;
+  matrix: Matrix | null;
+  views: readonly View[];
+  help: boolean;
+  setHelp: (open: boolean) => void;
+}
+
+export function onKey(event: KeyboardEvent, context: Context): void {
+  if (event.ctrlKey || event.metaKey || event.altKey || context.help) return;
+  const target = event.target instanceof Element ? event.target : null;
+  // Fields keep the keys that they use themselves.
+  if (target?.closest("select, input, textarea")) return;
+  const pressing = target?.closest("button, summary, a") && (event.key === "Enter" || event.key === " ");
+  if (pressing) return;
+  const change = changeFor(event, context);
+  if (!change) return;
+  event.preventDefault();
+  change();
+}
+
+function changeFor(event: KeyboardEvent, context: Context): (() => void) | null {
+  const { data, state, update, views, setHelp } = context;
+  const { key } = event;
+  const moved = move(event, context);
+  if (moved) return moved;
+  const left = fitting(state.panes[0], data);
+  const item = data.items[left.item]!;
+  const heads = item.maps[left.map]!.heads;
+  const choose = (change: Partial<Choice>): void => {
+    const next = fitting({ ...left, ...change }, data);
+    update({ panes: state.panes[1] ? [next, state.panes[1]] : [next] });
+  };
+  const around = <T>(list: readonly T[], now: T): T => list[(list.indexOf(now) + 1) % list.length]!;
+  switch (key) {
+    case "Escape":
+      return state.pin ? () => update({ pin: null }) : () => update({ cursor: null });
+    case "[":
+    case "]":
+      return () => choose({ map: (left.map + (key === "]" ? 1 : -1) + item.maps.length) % item.maps.length });
+    case ",":
+    case ".": {
+      const now = typeof left.head === "number" ? left.head : key === "." ? -1 : heads;
+      return () => choose({ head: (now + (key === "." ? 1 : -1) + heads) % heads });
+    }
+    case "a":
+      return () => choose({ head: left.head === "mean" ? "max" : left.head === "max" ? 0 : "mean" });
+    case "u": {
+      const levels = (["pieces", "words", "sentences"] as const).filter((level: Level) =>
+        data.axes.some((axis) => hasLevel(axis, level)),
+      );
+      return () => update({ level: around(levels, state.level) });
+    }
+    case "s":
+      return () => update({ special: !state.special });
+    case "l":
+      return () => update({ links: !state.links });
+    case "c":
+      return () => update({ scale: around(["row", "map", "one"] as const, state.scale) });
+    case "+":
+    case "=":
+      return () => update({ zoom: Math.min(state.zoom * Math.SQRT2, 32) });
+    case "-":
+      return () => update({ zoom: Math.max(state.zoom / Math.SQRT2, 1) });
+    case "b": {
+      const other = data.items.length > 1 ? { ...left, item: (left.item + 1) % data.items.length } : { ...left, head: 0 };
+      return () => update({ panes: state.panes[1] ? [left] : [left, fitting(other, data)] });
+    }
+    case "d": {
+      const dark = document.documentElement.dataset["theme"] === "dark";
+      return () => update({ theme: dark ? "light" : "dark" });
+    }
+    case "?":
+      return () => setHelp(true);
+    default: {
+      const view = /^[1-9]$/.test(key) ? views[Number(key) - 1] : undefined;
+      return view ? () => update({ view: view.name }) : null;
+    }
+  }
+}
+
+const STEPS: Record<string, readonly [number, number]> = {
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+};
+
+function move(event: KeyboardEvent, { state, update, matrix }: Context): (() => void) | null {
+  if (!matrix || matrix.rows.list.length === 0 || matrix.cols.list.length === 0) return null;
+  const place = cursorIn(matrix, state.cursor);
+  if (event.key === "Enter") {
+    if (!place) return null;
+    const side = event.shiftKey ? "key" : "query";
+    const unit = event.shiftKey ? matrix.cols.list[place.col]! : matrix.rows.list[place.row]!;
+    const same = state.pin?.side === side && unit.pieces.includes(state.pin.piece);
+    return () => update({ pin: same ? null : { side, piece: unit.pieces[0]! } });
+  }
+  const step = STEPS[event.key];
+  if (!step) return null;
+  const within = (value: number, length: number): number => Math.min(Math.max(value, 0), length - 1);
+  const row = place ? within(place.row + step[0], matrix.rows.list.length) : 0;
+  const col = place ? within(place.col + step[1], matrix.cols.list.length) : 0;
+  return () =>
+    update({ cursor: { query: matrix.rows.list[row]!.pieces[0]!, key: matrix.cols.list[col]!.pieces[0]! } });
+}

@@ -1,0 +1,52 @@
+/** Numbers and places in words. */
+
+import { format } from "d3-format";
+import { at, type Matrix } from "./matrix";
+import type { Cursor, State } from "./state";
+import { visible, type Units } from "./units";
+
+const plain = format(".4~f");
+const small = format(".2~e");
+
+export function written(value: number): string {
+  if (value === 0) return "0";
+  return value < 0.001 ? small(value) : plain(value);
+}
+
+/** The number of the unit that holds a piece, or -1 where it is hidden or there is none. */
+export function unitAt(units: Units, piece: number): number {
+  return units.of[piece] ?? -1;
+}
+
+export function cursorIn(matrix: Matrix, cursor: Cursor | null): { row: number; col: number } | null {
+  if (!cursor) return null;
+  const row = unitAt(matrix.rows, cursor.query);
+  const col = unitAt(matrix.cols, cursor.key);
+  return row < 0 || col < 0 ? null : { row, col };
+}
+
+/** The weight, and how far it may be from the model's own number where that shows. */
+export function numberAt(matrix: Matrix, row: number, col: number): string {
+  const value = at(matrix, row, col);
+  const error = matrix.errorAt(row, col);
+  return error > 2e-4 * value && error > 1e-7 ? `${written(value)} ± ${small(error)}` : written(value);
+}
+
+export function Reading({ matrix, state }: { matrix: Matrix; state: State }) {
+  const place = cursorIn(matrix, state.cursor);
+  if (!place) return null;
+  const { row, col } = place;
+  return (
+    <span class="reading">
+      <bdi>{visible(matrix.rows.list[row]!.label)}</bdi>
+      <span class="arrow" aria-label="looks at">
+        →
+      </span>
+      <bdi>{visible(matrix.cols.list[col]!.label)}</bdi>
+      <b>{numberAt(matrix, row, col)}</b>
+      <span class="faint">
+        row {row}, column {col}
+      </span>
+    </span>
+  );
+}

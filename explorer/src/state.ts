@@ -1,0 +1,140 @@
+/** What the reader has chosen. It stands in the address, so that a link shows the same. */
+
+import type { Data } from "./data";
+import type { HeadChoice } from "./matrix";
+import type { Level } from "./units";
+
+export type Side = "query" | "key";
+export type Scale = "row" | "map" | "one";
+export type Theme = "auto" | "light" | "dark";
+export const PALETTES = ["blues", "viridis", "cividis", "magma", "greys"] as const;
+export type Palette = (typeof PALETTES)[number];
+
+export interface Choice {
+  readonly item: number;
+  readonly map: number;
+  readonly head: HeadChoice;
+}
+
+/** A place on an axis, by piece, so that it stays when pieces are merged. */
+export interface Pin {
+  readonly side: Side;
+  readonly piece: number;
+}
+
+export interface Cursor {
+  readonly query: number;
+  readonly key: number;
+}
+
+export interface State {
+  readonly view: string;
+  readonly panes: readonly [Choice] | readonly [Choice, Choice];
+  readonly level: Level;
+  readonly special: boolean;
+  readonly threshold: number;
+  readonly scale: Scale;
+  readonly palette: Palette;
+  readonly theme: Theme;
+  readonly links: boolean;
+  readonly zoom: number;
+  readonly pin: Pin | null;
+  readonly cursor: Cursor | null;
+}
+
+export type Update = (change: Partial<State>) => void;
+
+export function firstState(data: Data): State {
+  const maps = data.items[0]!.maps;
+  return {
+    view: "heat",
+    panes: [{ item: 0, map: maps.length - 1, head: maps.at(-1)!.heads > 1 ? "mean" : 0 }],
+    level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
+    special: true,
+    threshold: 0,
+    scale: "row",
+    palette: "blues",
+    theme: "auto",
+    links: true,
+    zoom: 1,
+    pin: null,
+    cursor: null,
+  };
+}
+
+export function toFragment(state: State, first: State): string {
+  const parts = new URLSearchParams();
+  const put = (name: string, value: string, usual: string): void => {
+    if (value !== usual) parts.set(name, value);
+  };
+  put("view", state.view, first.view);
+  put("show", written(state.panes[0]), written(first.panes[0]));
+  if (state.panes[1]) parts.set("beside", written(state.panes[1]));
+  put("units", state.level, first.level);
+  put("special", String(state.special), String(first.special));
+  put("threshold", String(state.threshold), String(first.threshold));
+  put("scale", state.scale, first.scale);
+  put("palette", state.palette, first.palette);
+  put("theme", state.theme, first.theme);
+  put("links", String(state.links), String(first.links));
+  put("zoom", String(state.zoom), String(first.zoom));
+  if (state.pin) parts.set("pin", `${state.pin.side}.${state.pin.piece}`);
+  if (state.cursor) parts.set("at", `${state.cursor.query}.${state.cursor.key}`);
+  return parts.toString();
+}
+
+/** What a fragment says, as far as it makes sense; the rest stays as in `first`. */
+export function fromFragment(fragment: string, first: State, data: Data, views: readonly string[]): State {
+  const parts = new URLSearchParams(fragment.replace(/^#/, ""));
+  const one = <T extends string>(name: string, choices: readonly T[], usual: T): T =>
+    choices.find((choice) => choice === parts.get(name)) ?? usual;
+  const number = (name: string, least: number, most: number, usual: number): number => {
+    const value = Number.parseFloat(parts.get(name) ?? "");
+    return Number.isFinite(value) ? Math.min(Math.max(value, least), most) : usual;
+  };
+  const flag = (name: string, usual: boolean): boolean => one(name, ["true", "false"], String(usual) as "true") === "true";
+  const left = read(parts.get("show"), data) ?? first.panes[0];
+  const right = read(parts.get("beside"), data);
+  const pin = /^(query|key)\.(\d+)$/.exec(parts.get("pin") ?? "");
+  const cursor = /^(\d+)\.(\d+)$/.exec(parts.get("at") ?? "");
+  return {
+    view: one("view", views, first.view),
+    panes: right ? [left, right] : [left],
+    level: one("units", ["pieces", "words", "sentences"], first.level),
+    special: flag("special", first.special),
+    threshold: number("threshold", 0, 1, first.threshold),
+    scale: one("scale", ["row", "map", "one"], first.scale),
+    palette: one("palette", PALETTES, first.palette),
+    theme: one("theme", ["auto", "light", "dark"], first.theme),
+    links: flag("links", first.links),
+    zoom: number("zoom", 1, 32, first.zoom),
+    pin: pin ? { side: pin[1] as Side, piece: Number(pin[2]) } : null,
+    cursor: cursor ? { query: Number(cursor[1]), key: Number(cursor[2]) } : null,
+  };
+}
+
+function written(choice: Choice): string {
+  return `${choice.item}.${choice.map}.${choice.head}`;
+}
+
+function read(text: string | null, data: Data): Choice | null {
+  const found = /^(\d+)\.(\d+)\.(\d+|mean|max)$/.exec(text ?? "");
+  if (!found) return null;
+  return fitting(
+    {
+      item: Number(found[1]),
+      map: Number(found[2]),
+      head: found[3] === "mean" || found[3] === "max" ? found[3] : Number(found[3]),
+    },
+    data,
+  );
+}
+
+/** The nearest choice that exists. */
+export function fitting(choice: Choice, data: Data): Choice {
+  const item = Math.min(choice.item, data.items.length - 1);
+  const maps = data.items[item]!.maps;
+  const map = Math.min(choice.map, maps.length - 1);
+  const heads = maps[map]!.heads;
+  return { item, map, head: typeof choice.head === "number" ? Math.min(choice.head, heads - 1) : choice.head };
+}

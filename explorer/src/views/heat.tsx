@@ -1,0 +1,358 @@
+/** The heat map: a row for what looks, a column for what is looked at. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { FONT, shortened, textWidth } from "../geometry";
+import type { Matrix } from "../matrix";
+import { picture } from "../picture";
+import { cursorIn, numberAt, unitAt } from "../reading";
+import { linkedUnits } from "../links";
+import { visible, type Unit } from "../units";
+import { registerView, type Scene } from "./view";
+
+const LARGEST_CELL = 34;
+const LABEL = 12;
+
+interface Layout {
+  readonly left: number;
+  readonly top: number;
+  readonly cell: number;
+  readonly slanted: boolean;
+}
+
+/** As large as fits, unless the reader has come closer. */
+function layoutOf(matrix: Matrix, width: number, height: number, zoom: number): Layout {
+  const widest = (units: readonly Unit[]): number =>
+    units.slice(0, 600).reduce((most, unit) => Math.max(most, textWidth(visible(unit.label).slice(0, 40), LABEL)), 0);
+  const left = Math.min(widest(matrix.rows.list), 150) + 14;
+  const columns = Math.min(widest(matrix.cols.list), 120);
+  const slanted = columns > 14;
+  const top = (slanted ? columns * 0.87 + 10 : LABEL) + 12;
+  const room = Math.min(
+    (width - left - (slanted ? columns * 0.5 : 0) - 4) / Math.max(matrix.cols.list.length, 1),
+    (height - top - 4) / Math.max(matrix.rows.list.length, 1),
+  );
+  return { left, top, cell: Math.min(Math.max(room, 0.2), LARGEST_CELL) * zoom, slanted };
+}
+
+function Heat(scene: Scene) {
+  const { matrix, state, update, width, height, colours, ink } = scene;
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const [scroll, setScroll] = useState({ x: 0, y: 0 });
+  const [pointer, setPointer] = useState<{ x: number; y: number } | null>(null);
+  const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom), [matrix, width, height, state.zoom]);
+  const image = useMemo(
+    () => picture(matrix, state, colours, layout.cell * devicePixelRatio),
+    [matrix, state.scale, state.threshold, colours, layout.cell],
+  );
+  const links = useMemo(() => (state.links ? linkedUnits(scene) : []), [scene.item, scene.map, matrix, state.links]);
+  const rows = matrix.rows.list.length;
+  const cols = matrix.cols.list.length;
+
+  useEffect(() => {
+    const target = canvas.current;
+    const context = target?.getContext("2d");
+    if (!target || !context) return;
+    target.width = Math.round(width * devicePixelRatio);
+    target.height = Math.round(height * devicePixelRatio);
+    context.scale(devicePixelRatio, devicePixelRatio);
+    paint(context, scene, layout, image, links, scroll);
+  }, [matrix, state, width, height, colours, ink, layout, image, links, scroll]);
+
+  // The cell under the cursor stays in sight when arrow keys move it.
+  useEffect(() => {
+    const place = cursorIn(matrix, state.cursor);
+    const box = frame.current;
+    if (!place || !box || pointer || state.zoom === 1) return;
+    const x = place.col * layout.cell;
+    const y = place.row * layout.cell;
+    const seen = { x: box.clientWidth - layout.left, y: box.clientHeight - layout.top };
+    if (x < box.scrollLeft || x + layout.cell > box.scrollLeft + seen.x) box.scrollLeft = x - seen.x / 2;
+    if (y < box.scrollTop || y + layout.cell > box.scrollTop + seen.y) box.scrollTop = y - seen.y / 2;
+  }, [state.cursor, layout]);
+
+  const placeOf = (event: MouseEvent): { row: number; col: number; x: number; y: number } => {
+    const box = canvas.current!.getBoundingClientRect();
+    const x = event.clientX - box.left;
+    const y = event.clientY - box.top;
+    const col = x < layout.left ? -1 : Math.floor((x - layout.left + scroll.x) / layout.cell);
+    const row = y < layout.top ? -1 : Math.floor((y - layout.top + scroll.y) / layout.cell);
+    return { row: row < rows ? row : -1, col: col < cols ? col : -1, x, y };
+  };
+  const hover = (event: MouseEvent): void => {
+    const { row, col, x, y } = placeOf(event);
+    if (row < 0 || col < 0) {
+      setPointer(null);
+      return;
+    }
+    setPointer({ x, y });
+    const query = matrix.rows.list[row]!.pieces[0]!;
+    const key = matrix.cols.list[col]!.pieces[0]!;
+    if (state.cursor?.query !== query || state.cursor.key !== key) update({ cursor: { query, key } });
+  };
+  const press = (event: MouseEvent): void => {
+    const { row, col } = placeOf(event);
+    if (row < 0 && col < 0) return;
+    const side = row < 0 ? "key" : "query";
+    const piece = row < 0 ? matrix.cols.list[col]!.pieces[0]! : matrix.rows.list[row]!.pieces[0]!;
+    const same = state.pin?.side === side && state.pin.piece === piece;
+    update({ pin: same ? null : { side, piece } });
+  };
+
+  const place = cursorIn(matrix, state.cursor);
+  return (
+    <div
+      class="frame"
+      ref={frame}
+      onScroll={(event) => setScroll({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop })}
+    >
+      <canvas
+        ref={canvas}
+        class="sheet"
+        style={{ width: `${width}px`, height: `${height}px` }}
+        tabIndex={0}
+        role="application"
+        aria-roledescription="heat map"
+        aria-label={`Heat map of ${scene.map.name}: ${rows} rows look at ${cols} columns. Arrow keys move, Enter pins.`}
+        onMouseMove={hover}
+        onMouseLeave={() => setPointer(null)}
+        onClick={press}
+      />
+      <div
+        class="extent"
+        style={{ width: `${layout.left + cols * layout.cell}px`, height: `${layout.top + rows * layout.cell}px` }}
+      />
+      {place && pointer && (
+        <div
+          class="tip"
+          style={{
+            left: `${scroll.x + Math.min(pointer.x + 14, width - 190)}px`,
+            top: `${scroll.y + (pointer.y > height - 90 ? pointer.y - 74 : pointer.y + 16)}px`,
+          }}
+        >
+          <span>
+            <bdi>{visible(matrix.rows.list[place.row]!.label)}</bdi> →{" "}
+            <bdi>{visible(matrix.cols.list[place.col]!.label)}</bdi>
+          </span>
+          <b>{numberAt(matrix, place.row, place.col)}</b>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function paint(
+  context: CanvasRenderingContext2D,
+  { matrix, state, ink, width, height }: Scene,
+  { left, top, cell, slanted }: Layout,
+  image: HTMLCanvasElement,
+  links: readonly (readonly [number, number])[],
+  scroll: { x: number; y: number },
+): void {
+  const rows = matrix.rows.list;
+  const cols = matrix.cols.list;
+  context.clearRect(0, 0, width, height);
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width - left, height - top);
+  context.clip();
+  context.translate(left - scroll.x, top - scroll.y);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(image, 0, 0, cols.length * cell, rows.length * cell);
+  if (cell >= 7) {
+    context.strokeStyle = ink.line;
+    context.lineWidth = 0.5;
+    context.beginPath();
+    for (let j = 0; j <= cols.length; j++) {
+      context.moveTo(j * cell, 0);
+      context.lineTo(j * cell, rows.length * cell);
+    }
+    for (let i = 0; i <= rows.length; i++) {
+      context.moveTo(0, i * cell);
+      context.lineTo(cols.length * cell, i * cell);
+    }
+    context.stroke();
+  } else {
+    context.strokeStyle = ink.line;
+    context.lineWidth = 1;
+    context.strokeRect(0, 0, cols.length * cell, rows.length * cell);
+  }
+  context.strokeStyle = ink.accent;
+  context.lineWidth = Math.min(Math.max(cell / 12, 0.75), 2);
+  for (const [row, col] of links) {
+    const inset = context.lineWidth;
+    context.strokeRect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset);
+  }
+  const place = cursorIn(matrix, state.cursor);
+  if (place) {
+    context.strokeStyle = ink.text;
+    context.lineWidth = 1;
+    context.globalAlpha = 0.55;
+    context.strokeRect(0, place.row * cell, cols.length * cell, Math.max(cell, 1));
+    context.strokeRect(place.col * cell, 0, Math.max(cell, 1), rows.length * cell);
+    context.globalAlpha = 1;
+    context.lineWidth = 2;
+    context.strokeRect(place.col * cell, place.row * cell, Math.max(cell, 3), Math.max(cell, 3));
+  }
+  const pinned = state.pin ? unitAt(state.pin.side === "query" ? matrix.rows : matrix.cols, state.pin.piece) : -1;
+  if (pinned >= 0) {
+    context.fillStyle = ink.ground;
+    context.globalAlpha = 0.72;
+    const [wide, high] = [cols.length * cell, rows.length * cell];
+    const [start, end] = [pinned * cell, pinned * cell + Math.max(cell, 1)];
+    if (state.pin!.side === "query") {
+      context.fillRect(0, 0, wide, start);
+      context.fillRect(0, end, wide, high - end);
+    } else {
+      context.fillRect(0, 0, start, high);
+      context.fillRect(end, 0, wide - end, high);
+    }
+    context.globalAlpha = 1;
+    context.strokeStyle = ink.accent;
+    context.lineWidth = 2;
+    if (state.pin!.side === "query") context.strokeRect(0, start, wide, end - start);
+    else context.strokeRect(start, 0, end - start, high);
+  }
+  context.restore();
+  paintLabels(context, rows, cols, { left, top, cell, slanted }, scroll, ink, place, state.pin?.side ?? null, pinned, {
+    width,
+    height,
+  });
+}
+
+function paintLabels(
+  context: CanvasRenderingContext2D,
+  rows: readonly Unit[],
+  cols: readonly Unit[],
+  { left, top, cell, slanted }: Layout,
+  scroll: { x: number; y: number },
+  ink: Scene["ink"],
+  place: { row: number; col: number } | null,
+  pinnedSide: "query" | "key" | null,
+  pinned: number,
+  room: { width: number; height: number },
+): void {
+  // Where there is no room for all, every n-th label is written, and the one under the cursor.
+  const every = Math.max(1, Math.ceil((LABEL + 1) / cell));
+  context.font = `${LABEL}px ${FONT}`;
+  context.textBaseline = "middle";
+  const style = (unit: Unit, strong: boolean, isPinned: boolean): void => {
+    context.font = `${unit.special ? "italic " : ""}${strong || isPinned ? 600 : 400} ${LABEL}px ${FONT}`;
+    context.fillStyle = isPinned ? ink.accent : strong ? ink.text : unit.special ? ink.faint : ink.text;
+  };
+  const shown = (number: number, here: number | undefined, isPinned: boolean): boolean => {
+    if (number === here || isPinned) return true;
+    if (number % every !== 0) return false;
+    return here === undefined || every === 1 || Math.abs(number - here) >= every;
+  };
+  context.save();
+  context.beginPath();
+  context.rect(0, top, left, room.height - top);
+  context.clip();
+  context.textAlign = "right";
+  const firstRow = Math.max(0, Math.floor(scroll.y / cell));
+  const lastRow = Math.min(rows.length, Math.ceil((scroll.y + room.height - top) / cell));
+  for (let i = firstRow; i < lastRow; i++) {
+    const isPinned = pinnedSide === "query" && pinned === i;
+    if (!shown(i, place?.row, isPinned)) continue;
+    style(rows[i]!, place?.row === i, isPinned);
+    context.fillText(shortened(visible(rows[i]!.label), left - 14), left - 7, top + (i + 0.5) * cell - scroll.y);
+  }
+  context.restore();
+  context.save();
+  context.beginPath();
+  context.rect(left - 2, 0, room.width - left + 2, top);
+  context.clip();
+  const firstCol = Math.max(0, Math.floor(scroll.x / cell) - 8);
+  const lastCol = Math.min(cols.length, Math.ceil((scroll.x + room.width - left) / cell));
+  for (let j = firstCol; j < lastCol; j++) {
+    const isPinned = pinnedSide === "key" && pinned === j;
+    if (!shown(j, place?.col, isPinned)) continue;
+    style(cols[j]!, place?.col === j, isPinned);
+    const x = left + (j + 0.5) * cell - scroll.x;
+    if (x < left - 1) continue;
+    context.save();
+    context.translate(x, top - 7);
+    if (slanted) {
+      context.rotate(-Math.PI / 3);
+      context.textAlign = "left";
+      context.fillText(shortened(visible(cols[j]!.label), 120), 0, 0);
+    } else {
+      context.textAlign = "center";
+      context.fillText(visible(cols[j]!.label), 0, -4);
+    }
+    context.restore();
+  }
+  context.restore();
+}
+
+/** The same for a file: cells as one small picture that is enlarged without blur, labels as text. */
+function draw(scene: Scene) {
+  const { matrix, ink, colours, state } = scene;
+  const layout = layoutOf(matrix, 1100, 1100, 1);
+  const cell = Math.max(layout.cell, 2);
+  const { left, top, slanted } = layout;
+  const rows = matrix.rows.list;
+  const cols = matrix.cols.list;
+  const every = Math.max(1, Math.ceil((LABEL + 1) / cell));
+  const width = left + cols.length * cell + (slanted ? 70 : 8);
+  const height = top + rows.length * cell + 8;
+  const links = state.links ? linkedUnits(scene) : [];
+  return (
+    <svg xmlns="http://www.w3.org/2000/svg" width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
+      <rect width={width} height={height} fill={ink.ground} />
+      <image
+        href={picture(matrix, state, colours, 1).toDataURL()}
+        x={left}
+        y={top}
+        width={cols.length * cell}
+        height={rows.length * cell}
+        preserveAspectRatio="none"
+        image-rendering="pixelated"
+      />
+      <rect
+        x={left}
+        y={top}
+        width={cols.length * cell}
+        height={rows.length * cell}
+        fill="none"
+        stroke={ink.line}
+      />
+      <g font-family={FONT} font-size={LABEL} fill={ink.text}>
+        {rows.map((unit, i) =>
+          i % every === 0 ? (
+            <text x={left - 7} y={top + (i + 0.5) * cell} text-anchor="end" dominant-baseline="central">
+              {shortened(visible(unit.label), 150)}
+            </text>
+          ) : null,
+        )}
+        {cols.map((unit, j) =>
+          j % every === 0 ? (
+            <text
+              transform={`translate(${left + (j + 0.5) * cell} ${top - 7})${slanted ? " rotate(-60)" : ""}`}
+              text-anchor={slanted ? "start" : "middle"}
+              dominant-baseline={slanted ? "central" : "auto"}
+            >
+              {shortened(visible(unit.label), 120)}
+            </text>
+          ) : null,
+        )}
+      </g>
+      <g fill="none" stroke={ink.accent} stroke-width={Math.min(Math.max(cell / 12, 0.75), 2)}>
+        {links.map(([row, col]) => (
+          <rect x={left + col * cell + 1} y={top + row * cell + 1} width={cell - 2} height={cell - 2} />
+        ))}
+      </g>
+    </svg>
+  );
+}
+
+registerView({
+  name: "heat",
+  title: "Heat map",
+  hint: "Every weight: rows look at columns.",
+  accepts: () => true,
+  Component: Heat,
+  draw,
+});
+

@@ -1,0 +1,7 @@
+"""The explorer: a page that shows what a model attended to."""
+
+from saccade.interpretation.explorer.axes import Axis, ImageAxis, TextAxis
+from saccade.interpretation.explorer.items import Item, Map, Measure
+from saccade.interpretation.explorer.page import write_page
+
+__all__ = ["Axis", "ImageAxis", "Item", "Map", "Measure", "TextAxis", "write_page"]

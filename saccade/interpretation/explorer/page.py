@@ -1,0 +1,133 @@
+"""The explorer: one HTML file that needs nothing else."""
+
+import base64
+import hashlib
+import html
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from saccade.interpretation.explorer.axes import Axis, TextAxis
+from saccade.interpretation.explorer.items import Item
+from saccade.interpretation.explorer.packing import pack
+
+# Only the page's own script and style run; nothing is fetched, sent or embedded from anywhere.
+POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<div id="explorer"></div>
+<noscript>This page draws attention weights with JavaScript, which is switched off here.</noscript>
+"""
+
+
+def write_page(path: str | os.PathLike[str], items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> None:
+    """Writes one self-contained HTML file that shows the items.
+
+    Weights are stored as whole numbers: 16 bits each in small pages, otherwise 8 bits, and fewer levels where the file
+    would pass `max_megabytes`. The page says which.
+    """
+    text = page(items, title=title, max_megabytes=max_megabytes)
+    place = Path(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+        os.chmod(partial, 0o644)
+        os.replace(partial, place)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> bytes:
+    """The bytes of that file."""
+    if not items:
+        raise ValueError("There are no items to show.")
+    script, style = _asset("explorer.js"), _asset("explorer.css")
+    packed = pack([each.weights for item in items for each in item.maps], most_bytes=int(max_megabytes * 1e6 * 3 / 4))
+    policy = POLICY.format(script=_digest(script), style=_digest(style))
+    head = PAGE.format(policy=policy, title=html.escape(title), style=style)
+    # What is not JavaScript is not run by any browser; `<` is written otherwise, so that no text can end the block.
+    data = json.dumps(_describe(items, title, packed.levels), separators=(",", ":")).replace("<", "\\u003c")
+    parts = [head.encode("utf-8", "replace"), f'<script type="application/json" id="data">{data}</script>\n'.encode()]
+    for number, block in enumerate(packed.blocks):
+        start = f'<script type="application/octet-stream" id="block-{number}">'
+        parts += [start.encode(), base64.b64encode(block), b"</script>\n"]
+    parts.append(f"<script>{script}</script>\n</body>\n</html>\n".encode())
+    return b"".join(parts)
+
+
+def _describe(items: Sequence[Item], title: str, levels: int) -> dict[str, Any]:
+    axes: list[Axis] = []
+    described: list[dict[str, Any]] = []
+    block = 0
+
+    def number(axis: Axis) -> int:
+        """Equal axes are written once."""
+        if axis not in axes:
+            axes.append(axis)
+        return axes.index(axis)
+
+    for item in items:
+        maps = []
+        for each in item.maps:
+            heads = each.weights.shape[0]
+            queries, keys = number(each.queries), number(each.keys)
+            maps.append(
+                {"name": each.name, "layer": each.layer, "heads": heads, "block": block, "rows": queries, "cols": keys}
+            )
+            block += heads
+        described.append(
+            {
+                "title": item.title,
+                "maps": maps,
+                "measures": [
+                    {"name": each.name, "value": each.value, "meaning": each.meaning} for each in item.measures
+                ],
+                "links": None if item.links is None else [list(pair) for pair in item.links],
+            }
+        )
+    return {"title": title, "levels": levels, "axes": [describe_axis(axis) for axis in axes], "items": described}
+
+
+def describe_axis(axis: Axis) -> dict[str, Any]:
+    """The axis as JSON."""
+    if isinstance(axis, TextAxis):
+        return {
+            "kind": "text",
+            "pieces": list(axis.pieces),
+            "words": _groups(axis.words),
+            "special": list(axis.special),
+            "sentences": _groups(axis.sentences),
+        }
+    png = base64.b64encode(axis.png).decode()
+    return {"kind": "image", "png": png, "grid": list(axis.grid), "leading": list(axis.leading)}
+
+
+def _groups(groups: Sequence[Sequence[int]] | None) -> list[list[int]] | None:
+    return None if groups is None else [list(group) for group in groups]
+
+
+def _asset(name: str) -> str:
+    return (resources.files("saccade.interpretation.explorer") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
