@@ -30,22 +30,26 @@ SIZES = {
 
 @pytest.fixture
 def pairs(tmp_path, monkeypatch):
-    """Lists of letters, and the same in reverse."""
+    """Lists of letters, the same in reverse, and the links between them."""
     monkeypatch.chdir(tmp_path)
     letters = random.Random(7)
     for name, count in (("pairs.tsv", 40), ("valid.tsv", 5)):
         words = [letters.choices("abcde", k=letters.randint(2, 7)) for _ in range(count)]
-        (tmp_path / name).write_text("".join(f"{' '.join(w)}\t{' '.join(reversed(w))}\n" for w in words))
+        (tmp_path / name).write_text("".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\t{crossed(len(w))}\n" for w in words))
     return tmp_path
+
+
+def crossed(length: int) -> str:
+    return " ".join(f"{place}-{length - 1 - place}" for place in range(length))
 
 
 def test_there_is_one_for_everything_a_user_would_train() -> None:
     variants = ["dot", "general", "concat", "location", "local-m", "local-p", "no-feeding"]
     heads = ["", "-sparsemax", "-entmax", "-additive", "-trees"]
-    structured = {f"translation/rnnsearch-{selection}" for selection in ("linear-chain", "sigmoid")}
+    searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
     expected = {"dates/rnnsearch", "translation/rnnsearch", "translation/cho", "translation/sutskever"}
     expected |= {f"translation/luong-{v}" for v in variants} | {f"translation/transformer{h}" for h in heads}
-    assert set(shipped()) == expected | structured
+    assert set(shipped()) == expected | searching
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))
@@ -53,7 +57,7 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     config = read_config(name)
     known = Plan(config).model.plain
     sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
-    vocabulary = {} if name.startswith("dates") else {"task.source_tokeniser.vocab_size": "16"}
+    vocabulary = {} if name.startswith(("dates", "inflection")) else {"task.source_tokeniser.vocab_size": "16"}
     run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})
     assert run.result is not None
     assert run.result.step == 2
