@@ -19,6 +19,7 @@ from saccade.commands.evaluating import evaluate
 from saccade.commands.members import KINDS, list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
+from saccade.kernels.allocation import keep_freed_memory
 from saccade.registry import nearest
 
 __all__ = ["COMMANDS", "KINDS", "build_parser", "main"]
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name is None:
         parser.print_help()
         return 0
+    keep_freed_memory()
     return _run(name, lambda: COMMANDS[name](**options, **overrides))
 
 

@@ -25,6 +25,7 @@ from saccade.artifacts import (
     weights_of,
     write_folder,
 )
+from saccade.kernels.allocation import keep_freed_memory
 from saccade.tasks.base import Encoded, Example, Loss, Task
 from saccade.training.averaging import MovingAverage, mean_weights
 from saccade.training.checkpoints import Checkpoint, Checkpoints
@@ -132,6 +133,7 @@ class Loop:
 
     def run(self, resume: bool) -> Result:
         """Trains until a limit is reached, and chooses the weights."""
+        keep_freed_memory()
         self.progress = make_progress(every=self.trainer.log_every, main=self.processes.main)
         try:
             with self.interruption:
