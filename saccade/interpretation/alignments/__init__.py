@@ -2,6 +2,7 @@
 
 from saccade.interpretation.alignments.extraction import Link, align, align_above, align_mutual, pharaoh
 from saccade.interpretation.alignments.formats import FORMATS, Alignment, Format, format_alignment, read_alignments
+from saccade.interpretation.alignments.propagation import flow, rollout
 from saccade.interpretation.alignments.symmetrisation import METHODS, Method, symmetrise
 from saccade.interpretation.alignments.words import Sink, Words, merge_words
 
@@ -17,9 +18,11 @@ __all__ = [
     "align",
     "align_above",
     "align_mutual",
+    "flow",
     "format_alignment",
     "merge_words",
     "pharaoh",
     "read_alignments",
+    "rollout",
     "symmetrise",
 ]
