@@ -9,6 +9,7 @@ from saccade.multihead import MultiHead
 from saccade.reading import Reading, State
 
 if TYPE_CHECKING:
+    from saccade.interpretation.recording import record
     from saccade.run import Run, load, train
 
 __version__ = "0.1.0"
@@ -24,6 +25,7 @@ __all__ = [
     "load",
     "losses",
     "masks",
+    "record",
     "scores",
     "selections",
     "train",
@@ -36,4 +38,8 @@ def __getattr__(name: str) -> Any:
         from saccade import run
 
         return getattr(run, name)
+    if name == "record":
+        from saccade.interpretation.recording import record
+
+        return record
     raise AttributeError(f"module 'saccade' has no attribute {name!r}")

@@ -1,0 +1,6 @@
+"""Recording: the attention of any PyTorch model."""
+
+from saccade.interpretation.recording.recorder import Recorder, record
+from saccade.interpretation.recording.trace import Recorded, Trace
+
+__all__ = ["Recorded", "Recorder", "Trace", "record"]

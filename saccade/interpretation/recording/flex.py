@@ -1,0 +1,88 @@
+"""What FlexAttention attends to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.interpretation.recording.recipes import (
+    Attended,
+    Recipe,
+    Shape,
+    Tensors,
+    full,
+    softmax_or_zeros,
+)
+
+Modifier = Callable[..., Tensor]
+
+
+@dataclass(frozen=True)
+class Flex(Recipe):
+    """Softmax of inner products that a function of (score, batch, head, query, key) changes and another masks.
+
+    The functions are called when the weights are looked at: what they close over must be as it was.
+
+    Tensors:
+        query (batch, heads, queries, dim), key (batch, key heads, keys, dim).
+    """
+
+    scale: float
+    score_mod: Modifier
+    mask_mod: Modifier
+    heads: tuple[int, ...] | None = None
+
+    def shape(self, tensors: Tensors) -> Shape:
+        query, key = tensors["query"], tensors["key"]
+        return query.shape[0], query.shape[1], query.shape[2], key.shape[2]
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        query, key = tensors["query"][:, :, rows], tensors["key"]
+        key = key.repeat_interleave(query.shape[1] // key.shape[1], dim=1)
+        scores = full(query) @ full(key).transpose(-2, -1) * self.scale
+        batch, heads, queries, keys = scores.shape
+        first = rows.start or 0
+        numbers = range(heads) if self.heads is None else self.heads
+        places = (
+            torch.arange(batch, device=scores.device),
+            torch.tensor(list(numbers), device=scores.device),
+            torch.arange(first, first + queries, device=scores.device),
+            torch.arange(keys, device=scores.device),
+        )
+        scores = over_places(self.score_mod, scored=True)(scores, *places)
+        allowed = over_places(self.mask_mod, scored=False)(*places)
+        return softmax_or_zeros(scores.masked_fill(~allowed, -torch.inf))
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        query, key = tensors["query"], tensors["key"]
+        group = query.shape[1] // key.shape[1]
+        numbers = heads if self.heads is None else [self.heads[head] for head in heads]
+        chosen = {"query": query[:, heads], "key": key[:, [head // group for head in heads]]}
+        return Attended(Flex(self.scale, self.score_mod, self.mask_mod, tuple(numbers)), chosen)
+
+
+def flex_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    score_mod: Modifier,
+    block_mask: tuple[Any, ...],
+    scale: float,
+    *others: Any,
+    **options: Any,
+) -> Attended:
+    """A call of the operator that `flex_attention` becomes; the last part of its block mask is the mask function."""
+    return Attended(Flex(scale, score_mod, block_mask[-1]), {"query": query, "key": key})
+
+
+def over_places(function: Modifier, *, scored: bool) -> Modifier:
+    """The function of one place as a function of vectors of batch, head, query and key numbers."""
+    front = (0,) if scored else ()
+    for axis in (3, 2, 1, 0):
+        places = tuple(0 if place == axis else None for place in range(4))
+        function = torch.vmap(function, in_dims=(*front, *places))
+    return function

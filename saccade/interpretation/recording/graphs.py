@@ -1,0 +1,62 @@
+"""What the graph layers of PyTorch Geometric attend to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.interpretation.recording.recipes import Attended, Recipe, Shape, Tensors
+
+
+@dataclass(frozen=True)
+class Edges(Recipe):
+    """A weight for each edge, normalised over the edges into a node.
+
+    The queries are the nodes that edges lead to, the keys those they come from; weights of edges between the same
+    nodes are added, and without an edge the weight is zero.
+
+    Tensors:
+        weights (edges, heads), targets, sources (edges,).
+    """
+
+    num_targets: int
+    num_sources: int
+
+    def shape(self, tensors: Tensors) -> Shape:
+        return 1, tensors["weights"].shape[1], self.num_targets, self.num_sources
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        weights, targets, sources = tensors["weights"], tensors["targets"], tensors["sources"]
+        first, last, _ = rows.indices(self.num_targets)
+        inside = (targets >= first) & (targets < last)
+        places = (targets[inside] - first) * self.num_sources + sources[inside]
+        flat = weights.new_zeros(weights.shape[1], (last - first) * self.num_sources)
+        flat.index_add_(1, places, weights[inside].T.contiguous())
+        return flat.view(1, -1, last - first, self.num_sources)
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        return Attended(self, {**tensors, "weights": tensors["weights"][:, heads]})
+
+
+def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType | None) -> Attended:
+    """A call of `torch_geometric.utils.softmax`; `frame` is that of the layer's `forward`, where the edges are.
+
+    Pooling has no edges: each item is a key of its own.
+    """
+    weights = weights.movedim(dim, 0).flatten(1) if weights.dim() > 1 else weights.unsqueeze(1)
+    count = weights.shape[0]
+    targets = num_nodes if num_nodes is not None else int(index.max()) + 1 if count else 0
+    places: dict[str, Any] = {} if frame is None else frame.f_locals
+    edges, x = places.get("edge_index"), places.get("x")
+    if not isinstance(edges, Tensor) or edges.layout != torch.strided or tuple(edges.shape) != (2, count):
+        sources, num_sources = torch.arange(count, device=index.device), count
+    else:
+        sources = edges[0] if torch.equal(edges[1], index) else edges[1]  # the flow may be from target to source
+        seen = int(sources.max()) + 1 if count else 0
+        apart = isinstance(x, list | tuple) and isinstance(x[0], Tensor)
+        num_sources = x[0].shape[0] if apart and x is not None else max(seen, targets)
+    return Attended(Edges(targets, num_sources), {"weights": weights, "targets": index, "sources": sources})

@@ -1,0 +1,210 @@
+"""What `nn.MultiheadAttention` and `nn.TransformerEncoderLayer` attend to, on their plain and on their fast paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from saccade.interpretation.recording.recipes import Attended, Recipe, ScaledDot, Shape, Tensors
+
+PADDING, BOTH = 1, 2
+"""Kinds of mask of the fast paths: of keys (batch, keys), or already merged; 0 is a mask (queries, keys)."""
+
+
+@dataclass(frozen=True)
+class Projected(Recipe):
+    """Attention whose queries and keys are still to be projected.
+
+    Tensors:
+        query, key: batch first, before the projection; nested ones are padded when the weights are looked at, and
+            padded queries get zeros.
+        query_weight, key_weight, query_bias, key_bias: the projections.
+        norm_weight, norm_bias: of a layer norm before them.
+        extra_key: (1, 1, dim), appended to the projected keys (`add_bias_kv`).
+        static_key: (batch * heads, keys, head_dim), in the place of the projected keys.
+        mask: (queries, keys) or (batch * heads, queries, keys), bool (True = may NOT be attended) or added.
+        padding: (batch, keys), the same.
+    """
+
+    num_heads: int
+    zero_key: bool = False
+    norm_eps: float = 1e-5
+
+    def shape(self, tensors: Tensors) -> Shape:
+        query, key = tensors["query"], tensors["key"]
+        keys = tensors["static_key"].shape[1] if "static_key" in tensors else _length(key)
+        return query.size(0), self.num_heads, _length(query), keys + ("extra_key" in tensors) + self.zero_key
+
+    def resolve(self, tensors: Tensors) -> Attended:
+        tensors = dict(tensors)
+        query, key = tensors["query"], tensors["key"]
+        hidden: Tensor | None = None
+        if query.is_nested:
+            sizes = torch.tensor([part.shape[0] for part in query.unbind()], device=query.device)
+            query = key = query.to_padded_tensor(0.0)
+            hidden = torch.arange(query.shape[1], device=query.device) >= sizes[:, None]
+        if "norm_weight" in tensors:
+            norm = tensors["norm_weight"], tensors.get("norm_bias")
+            query = key = F.layer_norm(query, query.shape[-1:], *norm, self.norm_eps)
+        batch = query.shape[0]
+        query = F.linear(query, tensors["query_weight"], tensors.get("query_bias"))
+        key = F.linear(key, tensors["key_weight"], tensors.get("key_bias"))
+        if "extra_key" in tensors:
+            key = torch.cat([key, tensors["extra_key"].expand(batch, 1, -1)], dim=1)
+        query, key = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in (query, key))
+        if "static_key" in tensors:
+            key = tensors["static_key"].unflatten(0, (batch, self.num_heads))
+        if self.zero_key:
+            key = torch.cat([key, key.new_zeros(*key.shape[:2], 1, key.shape[-1])], dim=2)
+        found: Tensors = {"query": query, "key": key}
+        mask = _merge(tensors.get("mask"), tensors.get("padding"), batch, self.num_heads, key.shape[2], query.dtype)
+        if hidden is not None:
+            nowhere = hidden[:, None, :, None] | hidden[:, None, None, :]
+            mask = torch.zeros(nowhere.shape, dtype=query.dtype, device=query.device).masked_fill_(nowhere, -torch.inf)
+        if mask is not None:
+            found["mask"] = mask
+        return Attended(ScaledDot(), found)
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        recipe, resolved = self.resolve(tensors)
+        return recipe.compute(resolved, rows)
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        recipe, resolved = self.resolve(tensors)
+        return recipe.choose(resolved, heads)
+
+
+def functional_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim_to_check: int,
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    *others: Any,
+    key_padding_mask: Tensor | None = None,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    **options: Any,
+) -> Attended:
+    """A call of `F.multi_head_attention_forward`, which has the sequence first."""
+    if query.dim() == 2:
+        query, key = query.unsqueeze(1), key.unsqueeze(1)
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    if use_separate_proj_weight:
+        query_weight, key_weight = q_proj_weight, k_proj_weight
+    else:
+        assert in_proj_weight is not None
+        query_weight, key_weight, _ = in_proj_weight.chunk(3)
+    query_bias, key_bias, _ = (None, None, None) if in_proj_bias is None else in_proj_bias.chunk(3)
+    tensors = {
+        "query": query.transpose(0, 1),
+        "key": key.transpose(0, 1),
+        "query_weight": query_weight,
+        "key_weight": key_weight,
+        "query_bias": query_bias,
+        "key_bias": key_bias,
+        "extra_key": bias_k,
+        "static_key": static_k,
+        "mask": attn_mask,
+        "padding": key_padding_mask,
+    }
+    return Attended(Projected(num_heads, zero_key=add_zero_attn), _given(tensors))
+
+
+def native_forward(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    in_proj_weight: Tensor,
+    in_proj_bias: Tensor,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> Attended:
+    """A call of the fast path of `nn.MultiheadAttention`."""
+    tensors = {"query": query, "key": key, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
+    return Attended(Projected(num_heads), _given(tensors))
+
+
+def encoder_layer_forward(
+    source: Tensor,
+    embed_dim: int,
+    num_heads: int,
+    in_proj_weight: Tensor,
+    in_proj_bias: Tensor,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor,
+    gelu: bool,
+    norm_first: bool,
+    norm_eps: float,
+    norm_weight: Tensor,
+    norm_bias: Tensor,
+    *others: Any,
+) -> Attended:
+    """A call of the fast path of `nn.TransformerEncoderLayer`."""
+    mask, mask_type = others[6:8]  # after the second norm and the two linear layers
+    tensors = {"query": source, "key": source, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
+    if norm_first:
+        tensors |= {"norm_weight": norm_weight, "norm_bias": norm_bias}
+    return Attended(Projected(num_heads, norm_eps=norm_eps), _given(tensors))
+
+
+def _packed(weight: Tensor, bias: Tensor) -> dict[str, Tensor | None]:
+    query_weight, key_weight, _ = weight.chunk(3)
+    query_bias, key_bias, _ = bias.chunk(3)
+    return {"query_weight": query_weight, "key_weight": key_weight, "query_bias": query_bias, "key_bias": key_bias}
+
+
+def _masks(mask: Tensor | None, kind: int | None) -> dict[str, Tensor | None]:
+    if mask is not None and kind == BOTH:
+        return {"mask": mask.flatten(0, 1)}
+    return {"padding" if kind == PADDING else "mask": mask}
+
+
+def _given(tensors: dict[str, Tensor | None]) -> Tensors:
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def _length(tensor: Tensor) -> int:
+    return max(part.shape[0] for part in tensor.unbind()) if tensor.is_nested else tensor.shape[1]
+
+
+def _merge(
+    mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int, dtype: torch.dtype
+) -> Tensor | None:
+    """Both masks as one that is added to the scores; appended keys may be attended."""
+    merged: Tensor | None = None
+    if mask is not None:
+        merged = _extend(_added(mask, dtype), keys)
+        merged = merged if merged.dim() == 2 else merged.unflatten(0, (batch, heads))
+    if padding is not None:
+        over_keys = _extend(_added(padding, dtype), keys)[:, None, None, :]
+        merged = over_keys if merged is None else merged + over_keys
+    return merged
+
+
+def _added(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    if mask.dtype != torch.bool:
+        return mask
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(mask, -torch.inf)
+
+
+def _extend(mask: Tensor, keys: int) -> Tensor:
+    return F.pad(mask, (0, keys - mask.shape[-1]))

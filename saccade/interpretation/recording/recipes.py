@@ -1,0 +1,171 @@
+"""How attention weights follow from what was kept of a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+Tensors = dict[str, Tensor]
+Shape = tuple[int, int, int, int]
+
+
+class Attended(NamedTuple):
+    """One call of attention: references to its tensors, and how its weights follow from them."""
+
+    recipe: Recipe
+    tensors: Tensors
+
+
+class Recipe:
+    """Computes the weights of a call from its tensors, some queries at a time.
+
+    Shapes:
+        -> weights (batch, heads, queries, keys). Attention without heads has one; a call with more dimensions has
+        all that stand before the heads joined into the batch.
+    """
+
+    def shape(self, tensors: Tensors) -> Shape:
+        """(batch, heads, queries, keys)."""
+        raise NotImplementedError
+
+    def resolve(self, tensors: Tensors) -> Attended:
+        """The same weights from less: projections done, closures called. To be asked once for all queries."""
+        return Attended(self, tensors)
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        """The weights of the queries in `rows`."""
+        raise NotImplementedError
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        """The same call with these heads only; what is not needed any more is not referred to."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ScaledDot(Recipe):
+    """Softmax of scaled inner products, as `F.scaled_dot_product_attention` defines it.
+
+    Weights are computed in single precision at least, and are those before dropout. A query that may attend nothing
+    gets zeros.
+
+    Tensors:
+        query (*batch, heads, queries, dim), key (*batch, key heads, keys, dim), mask broadcastable to
+        (*batch, heads, queries, keys), bool (True = may be attended) or added to the scores.
+
+    Args:
+        scale: of the inner products; None for dim ** -0.5.
+        causal: whether query i may attend the keys up to i, counted from the first of each.
+    """
+
+    scale: float | None = None
+    causal: bool = False
+
+    def shape(self, tensors: Tensors) -> Shape:
+        query, key = tensors["query"], tensors["key"]
+        return (*four(_leading(query, key)), query.shape[-2], key.shape[-2])
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        query, key, mask = tensors["query"], tensors["key"], tensors.get("mask")
+        leading = _leading(query, key)
+        first = rows.start or 0
+        query = full(query[..., rows, :])
+        if query.dim() > 2 and key.shape[-3] != query.shape[-3] and key.shape[-3] > 1:  # grouped heads
+            key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+        scale = query.shape[-1] ** -0.5 if self.scale is None else self.scale
+        scores = torch.matmul(query, full(key).transpose(-2, -1)).mul_(scale)
+        if self.causal:
+            places = torch.arange(first, first + scores.shape[-2], device=scores.device)
+            later = torch.arange(scores.shape[-1], device=scores.device) > places[:, None]
+            scores.masked_fill_(later, -torch.inf)
+        if mask is not None:
+            part = mask[..., rows, :] if mask.dim() > 1 and mask.shape[-2] > 1 else mask
+            scores = scores.masked_fill_(~part, -torch.inf) if part.dtype == torch.bool else scores + part
+        weights = softmax_or_zeros(scores)
+        return weights.expand(*leading, *weights.shape[-2:]).reshape(*four(leading), *weights.shape[-2:])
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        query, key, mask = tensors["query"], tensors["key"], tensors.get("mask")
+        if query.dim() < 4:
+            return Attended(self, tensors)  # it has one
+        group = query.shape[-3] // key.shape[-3]
+        chosen: Tensors = {"query": _pick(query, heads), "key": _pick(key, [head // group for head in heads])}
+        if mask is not None:
+            chosen["mask"] = _pick(mask, heads) if mask.dim() > 2 and mask.shape[-3] > 1 else mask
+        return Attended(self, chosen)
+
+
+@dataclass(frozen=True)
+class Given(Recipe):
+    """The weights themselves, where a model computed them.
+
+    Tensors:
+        weights (*batch, heads, queries, keys).
+    """
+
+    def shape(self, tensors: Tensors) -> Shape:
+        weights = tensors["weights"]
+        return (*four(weights.shape[:-2]), weights.shape[-2], weights.shape[-1])
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        weights = tensors["weights"][..., rows, :]
+        return weights.reshape(*four(weights.shape[:-2]), *weights.shape[-2:])
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        weights = tensors["weights"]
+        return Attended(self, tensors if weights.dim() < 4 else {"weights": _pick(weights, heads)})
+
+
+@dataclass(frozen=True)
+class Top(Recipe):
+    """The greatest weights of each query; the others read as zero.
+
+    Tensors:
+        values, places (batch, heads, queries, k).
+    """
+
+    keys: int
+
+    def shape(self, tensors: Tensors) -> Shape:
+        batch, heads, queries, _ = tensors["values"].shape
+        return batch, heads, queries, self.keys
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        values, places = tensors["values"][:, :, rows], tensors["places"][:, :, rows]
+        return values.new_zeros(*values.shape[:-1], self.keys).scatter_(-1, places.long(), values)
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+        return Attended(replace(self), {name: _pick(tensor, heads) for name, tensor in tensors.items()})
+
+
+def four(leading: tuple[int, ...]) -> tuple[int, int]:
+    """(batch, heads) of what stands before queries and keys: nothing, a batch, a batch and heads, or more."""
+    heads = leading[-1] if len(leading) > 1 else 1
+    batch = 1
+    for size in leading[:-1] if len(leading) > 1 else leading:
+        batch *= size
+    return batch, heads
+
+
+def full(tensor: Tensor) -> Tensor:
+    """In single precision at least."""
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
+
+
+def softmax_or_zeros(scores: Tensor) -> Tensor:
+    """Softmax over the last axis; zeros where all scores are minus infinity. The scores are overwritten."""
+    if not scores.shape[-1]:
+        return scores
+    empty = scores.amax(-1, keepdim=True) == -torch.inf
+    return torch.softmax(scores, -1).masked_fill_(empty, 0.0)
+
+
+def _leading(query: Tensor, key: Tensor) -> tuple[int, ...]:
+    batch = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
+    return (*batch, *query.shape[-3:-2])
+
+
+def _pick(tensor: Tensor, heads: list[int]) -> Tensor:
+    return tensor.index_select(-3, torch.tensor(heads, device=tensor.device))

@@ -1,0 +1,208 @@
+"""What was recorded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from saccade.interpretation.recording.graphs import Edges
+from saccade.interpretation.recording.joining import Rows, join
+from saccade.interpretation.recording.keeping import Kept, weights_of
+from saccade.interpretation.recording.naming import kind_of
+from saccade.interpretation.recording.recipes import Recipe, Shape
+
+if TYPE_CHECKING:
+    from saccade.interpretation.explorer import Axis, Measure
+
+
+class Recorded:
+    """One call of attention.
+
+    Args:
+        name: the path of the module, with `#1`, `#2`, ... from its second call on.
+        path: without the number.
+    """
+
+    def __init__(self, name: str, path: str, recipe: Recipe, kept: Kept, calls: list[Recorded]) -> None:
+        self.name = name
+        self.path = path
+        self.kept = kept
+        self._recipe = recipe
+        self._calls = calls
+
+    @property
+    def weights(self) -> Tensor:
+        """(batch, heads, queries, keys), before dropout; computed at every look, and without gradients."""
+        return weights_of(self._recipe, self.kept.load())
+
+    @property
+    def shape(self) -> Shape:
+        """(batch, heads, queries, keys), without computing the weights where that is possible."""
+        if self.kept.shape is None:
+            self.kept.shape = self._recipe.shape(self.kept.load())
+        return self.kept.shape
+
+    @property
+    def heads(self) -> int:
+        """How many heads were kept; one for attention without heads."""
+        return self.shape[1]
+
+    @property
+    def kind(self) -> str | None:
+        """ "self" or "cross" if the path of the module tells."""
+        return kind_of(self.path)
+
+    @property
+    def edges(self) -> tuple[Tensor, Tensor]:
+        """Of a graph layer: its edges (2, edges), first where they come from, and their weights (edges, heads)."""
+        if not isinstance(self._recipe, Edges):
+            raise ValueError(f"{self.name!r} is not attention along the edges of a graph: read its weights.")
+        tensors = self.kept.load()
+        return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
+
+    def joined(self, rows: Rows | None = None) -> Tensor:
+        """All calls of the same module as one, see `Trace.joined`."""
+        return join(self.path, [call.weights for call in self._calls], rows)
+
+    def __repr__(self) -> str:
+        return f"Recorded({self.name!r}, {type(self._recipe).__name__})"
+
+
+class Trace(Mapping[str, Recorded]):
+    """The calls of attention in their order, by name.
+
+    A name need not be complete: a part of a path or a pattern will do (`trace["layer.3.attention"]`), if it fits one
+    module only; then its first call is meant.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[Recorded] = []
+        self._by_name: dict[str, Recorded] = {}
+        self._by_path: dict[str, list[Recorded]] = {}
+        self._counts: dict[str, int] = {}
+        self._left_out: set[str] = set()
+
+    def __getitem__(self, name: str) -> Recorded:
+        if name in self._by_name:
+            return self._by_name[name]
+        path, _, number = name.partition("#")
+        return self._find(path, int(number) if number.isdecimal() else 0, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self.calls)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    @property
+    def paths(self) -> list[str]:
+        """The modules that attended, in the order of their first calls."""
+        return list(self._by_path)
+
+    def find(self, pattern: str) -> list[Recorded]:
+        """All calls of the modules that fit a part of a path or a pattern."""
+        return [call for call in self.calls if matches(call.path, pattern)]
+
+    def joined(self, name: str, rows: Rows | None = None) -> Tensor:
+        """The calls of one module as one matrix: the steps of a decoder under each other.
+
+        Steps that had fewer keys are filled up with zeros.
+
+        Args:
+            name: of the module, as for `trace[name]`.
+            rows: the row of the batch that each hypothesis had at each call, (hypotheses, calls), negative after its
+                end: `beam_indices` of Hugging Face's `generate`, or `rows` of the hypotheses of `saccade.search`.
+                Without it the rows of the batch are taken as they are.
+
+        Shapes:
+            -> (batch, heads, steps, keys); with `rows`, (hypotheses, heads, steps, keys).
+        """
+        return self[name].joined(rows)
+
+    def explore(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        queries: Axis | Sequence[str] | None = None,
+        keys: Axis | Sequence[str] | None = None,
+        row: int = 0,
+        rows: Rows | None = None,
+        keep: str = "*",
+        title: str = "Attention",
+        measures: Sequence[Measure] = (),
+    ) -> None:
+        """Writes a page that shows the recorded attention of one row of the batch; it opens without a network.
+
+        Args:
+            path: of the HTML file.
+            queries: names of the queries, or an axis of the explorer; numbers by default.
+            keys: names of the keys; those of the queries, if they are as many.
+            row: which of the batch.
+            rows: as for `joined`; `row` then counts the hypotheses.
+            keep: a pattern of the modules to show; those whose sizes do not fit the names are left out.
+            title: of the page.
+            measures: figures to show beside it.
+        """
+        from saccade.interpretation.recording.exploring import write_trace
+
+        write_trace(
+            self, path, queries=queries, keys=keys, row=row, rows=rows, keep=keep, title=title, measures=measures
+        )
+
+    def next_name(self, path: str) -> str:
+        """The name of the next call of a module."""
+        count = self._counts.get(path, 0)
+        self._counts[path] = count + 1
+        return f"{path}#{count}" if count else path
+
+    def add(self, path: str, name: str, recipe: Recipe, kept: Kept) -> None:
+        """Appends a call."""
+        calls = self._by_path.setdefault(path, [])
+        call = Recorded(name, path, recipe, kept, calls)
+        calls.append(call)
+        self.calls.append(call)
+        self._by_name[name] = call
+
+    def leave_out(self, path: str) -> None:
+        """Remembers a module whose calls were not to be kept, to name it in errors."""
+        self._left_out.add(path)
+
+    def _find(self, path: str, number: int, asked: str) -> Recorded:
+        found = [name for name in self._by_path if matches(name, path)]
+        ending = [name for name in found if f".{name}".endswith(f".{path}")]
+        if len(ending) == 1:
+            found = ending
+        if len(found) == 1 and number < len(self._by_path[found[0]]):
+            return self._by_path[found[0]][number]
+        raise KeyError(_nothing_found(asked, found, self._by_path, self._left_out))
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.calls)} calls of {len(self._by_path)} modules: {', '.join(self._by_path)})"
+
+
+def matches(path: str, pattern: str) -> bool:
+    """Whether a pattern fits a path, or whole parts of it in a row."""
+    return fnmatchcase(path, pattern) or fnmatchcase(f".{path}.", f"*.{pattern}.*")
+
+
+def _nothing_found(asked: str, found: list[str], by_path: Mapping[str, Any], left_out: set[str]) -> str:
+    if len(found) > 1:
+        return f"{asked!r} fits {len(found)} modules: {', '.join(found)}."
+    if found:
+        return f"{asked!r}: {found[0]!r} was called {len(by_path[found[0]])} times."
+    if by_path:
+        return f"No attention was recorded under {asked!r}; recorded were: {', '.join(by_path)}."
+    if left_out:
+        return f"Nothing was kept: keep= fits none of {', '.join(sorted(left_out))}."
+    return (
+        f"No attention was recorded, so not under {asked!r}: the model did not run in the block and in its thread, or "
+        "it attends by other means than those that saccade.record sees."
+    )
