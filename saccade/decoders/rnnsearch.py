@@ -43,8 +43,11 @@ class SearchDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, embedding_dim).
-        attention: queries are s (hidden_dim), keys and values the encoder's states (context_dim).
+        attention: queries are s (hidden_dim), with e after it if `query` says so; keys and values are the encoder's
+            states (context_dim).
         summary_dim: how many of the summary's last features s_0 comes from.
+        query: what asks: s_{i-1} as in the paper ("state"), or also e_{i-1} ("state_and_token"), which that has not
+            seen.
         cell: "paper" resets before the recurrent product, "fast" after it, which saves a product a step.
     """
 
@@ -59,11 +62,14 @@ class SearchDecoder(Decoder):
         context_dim: int,
         summary_dim: int,
         maxout_dim: int,
+        query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        if query not in ("state", "state_and_token"):
+            raise ValueError(f"query must be 'state' or 'state_and_token', got {query!r}.")
         if cell not in ("paper", "fast"):
             raise ValueError(f"cell must be 'paper' or 'fast', got {cell!r}.")
         if readout_state not in ("previous", "current"):
@@ -77,6 +83,7 @@ class SearchDecoder(Decoder):
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
         self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
         self.output_proj = nn.Linear(maxout_dim, vocab_size)
+        self.query = query
         self.readout_state = readout_state
         self.dropout = dropout
         for linear in (self.input_proj, self.context_proj):
@@ -88,7 +95,7 @@ class SearchDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: SearchState) -> Step:
         embedded = self.embedding(tokens)
-        reading, context, hidden = self._advance(self.input_proj(embedded), state)
+        reading, context, hidden = self._advance(embedded, self.input_proj(embedded), state)
         asked = state.hidden if self.readout_state == "previous" else hidden
         features = self.readout(torch.cat([asked, embedded, context], dim=-1))
         state = SearchState(state.memory, hidden, reading.state)
@@ -98,8 +105,8 @@ class SearchDecoder(Decoder):
         state = self.begin(encoded)
         embedded = self.embedding(tokens)
         hidden, readings, contexts = [state.hidden], [], []
-        for projected in self.input_proj(embedded).unbind(1):
-            reading, context, after = self._advance(projected, state)
+        for token, projected in zip(embedded.unbind(1), self.input_proj(embedded).unbind(1), strict=True):
+            reading, context, after = self._advance(token, projected, state)
             state = SearchState(state.memory, after, reading.state)
             hidden.append(after)
             readings.append(reading)
@@ -111,8 +118,9 @@ class SearchDecoder(Decoder):
         features = F.dropout(features, self.dropout, self.training)
         return Decoded(features, lambda: torch.cat([reading.weights for reading in readings], dim=1))
 
-    def _advance(self, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
-        reading = self.attention.read(state.hidden.unsqueeze(1), state.memory, state=state.attention)
+    def _advance(self, token: Tensor, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
+        query = state.hidden if self.query == "state" else torch.cat([state.hidden, token], dim=-1)
+        reading = self.attention.read(query.unsqueeze(1), state.memory, state=state.attention)
         context = reading.context.squeeze(1)
         hidden = self.cell.step(projected + self.context_proj(context), (state.hidden,))[0]
         return reading, context, hidden

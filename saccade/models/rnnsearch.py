@@ -36,6 +36,8 @@ class RNNSearch(EncoderDecoder):
         encoder: "birnn" is the paper's; "convolutional" and "embedding" (with positions) see no farther than their
             windows, or not at all; or any `Encoder`.
         score, selection: of the attention, by short name or as an instance; the paper's are additive and softmax.
+        query: the attention is asked by the state before the step ("state", the paper's), which has not seen the token
+            before it, or by both ("state_and_token"), which knows better where to look next.
         cell: the gated unit resets before the recurrent product ("paper") or after it ("fast"): see `GRUCell`.
         readout_state: the readout sees the state before the step ("previous", the paper's) or after it ("current").
         dropout: of embeddings, and of the features before the output.
@@ -55,6 +57,7 @@ class RNNSearch(EncoderDecoder):
         encoder_layers: int | None = None,
         score: str | Score = "additive",
         selection: str | Selection = "softmax",
+        query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
         dropout: float = 0.0,
@@ -67,7 +70,7 @@ class RNNSearch(EncoderDecoder):
             )
         context_dim = encoder.output_dim
         sizes = {
-            "query_dim": hidden_dim,
+            "query_dim": hidden_dim if query == "state" else hidden_dim + embedding_dim,
             "key_dim": context_dim,
             "hidden_dim": alignment_dim or hidden_dim,
             "max_keys": max_length,
@@ -83,6 +86,7 @@ class RNNSearch(EncoderDecoder):
             context_dim=context_dim,
             summary_dim=hidden_dim if both_ways else encoder.summary_dim,  # the backward direction alone, as they do
             maxout_dim=maxout_dim or embedding_dim,
+            query=query,
             cell=cell,
             readout_state=readout_state,
             dropout=dropout,

@@ -50,12 +50,30 @@ def test_normal_and_orthogonal_starts(model):
         assert score.query_proj.weight.std().item() < 0.002
 
 
+@pytest.mark.parametrize(("query", "seen"), [("state", False), ("state_and_token", True)])
+def test_attention_has_seen_the_token_before_or_not(query, seen):
+    torch.manual_seed(0)
+    model = RNNSearch(**SMALL, query=query).eval()
+    source, mask, target = (
+        torch.randint(4, 13, (1, 7)),
+        torch.ones(1, 7, dtype=torch.bool),
+        torch.randint(1, 11, (1, 5)),
+    )
+    other = target.clone()
+    other[0, 3] = (target[0, 3] + 1) % 11
+    weights, changed = (model(source, mask, tokens).weights[0] for tokens in (target, other))
+    torch.testing.assert_close(weights[:3], changed[:3])
+    assert torch.equal(weights[3], changed[3]) is not seen
+    assert not torch.equal(weights[4], changed[4])
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
         (lambda: RNNSearch(**SMALL, encoder="birn"), "Did you mean 'birnn'"),
         (lambda: RNNSearch(**SMALL, cell="slow"), "'paper' or 'fast'"),
         (lambda: RNNSearch(**SMALL, readout_state="next"), "'previous' or 'current'"),
+        (lambda: RNNSearch(**SMALL, query="token"), "'state' or 'state_and_token'"),
         (lambda: RNNSearch(**SMALL, score="aditive"), "Did you mean 'additive'"),
         (lambda: Luong(**VOCAB, hidden_dim=7, bidirectional=True), "must be even"),
         (lambda: Transformer(**TINY, positions="rotari"), "Did you mean 'rotary'"),
