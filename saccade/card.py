@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import platform
-import shlex
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from torch import nn
 
 import saccade
 from saccade.configuration.parts import name_of
+from saccade.provenance import Provenance, Start
 
 if TYPE_CHECKING:
     from saccade.configuration import Plan
     from saccade.training import Result
-
-LIBRARIES = ("torch", "tokenizers", "accelerate", "datasets", "sacrebleu", "Babel")
-
-
-class Provenance(NamedTuple):
-    """What a model learnt from."""
-
-    train: int
-    """How many examples it was trained on."""
-    long: int
-    """How many were left out because they were too long."""
-    skipped: int
-    """How many rows were bad."""
-    valid: int = 0
-    sources: dict[str, str] = {}  # noqa: RUF012 (never written to)
 
 
 def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Provenance) -> str:
@@ -75,35 +56,21 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         "## How it was made",
         "",
         "```",
-        command(),
+        *(start.command for start in data.starts),
         "```",
         "",
         f"Seed {plan.trainer.seed}; every other argument is in `config.yaml`.",
         "",
-        "| | version |",
-        "| --- | --- |",
-        f"| Python | {platform.python_version()} |",
-        f"| saccade | {saccade.__version__} |",
-        *(f"| {library} | {version} |" for library, version in versions().items()),
+        *_versions(data.starts[0], data.starts[-1]),
         "",
     ]
     return "\n".join(lines)
 
 
-def command() -> str:
-    """How this process was started, as far as that is a command of Saccade's."""
-    program = Path(sys.argv[0])
-    if program.name in ("saccade", "__main__.py"):
-        return shlex.join(["saccade", *sys.argv[1:]])
-    return "saccade.train(...) in Python"
-
-
-def versions() -> dict[str, str]:
-    """Of the libraries that are installed."""
-    found = {}
-    for library in LIBRARIES:
-        try:
-            found[library] = importlib.metadata.version(library)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+def _versions(first: Start, last: Start) -> list[str]:
+    """A table, with a second column if the training was resumed with others than it began with."""
+    if first.versions == last.versions:
+        return ["| | version |", "| --- | --- |", *(f"| {name} | {v} |" for name, v in first.versions.items())]
+    names = {**first.versions, **last.versions}
+    rows = [f"| {name} | {first.versions.get(name, '')} | {last.versions.get(name, '')} |" for name in names]
+    return ["| | at first | when last resumed |", "| --- | --- | --- |", *rows]

@@ -5,6 +5,7 @@
 | `config.yaml` | the configuration, every default included |
 | `task/` | what was learnt from the data before training: tokenisers |
 | `model.safetensors` | the weights |
+| `provenance.json` | what it learnt from, and the commands that trained it |
 | `metrics.jsonl` | loss and figures of every step and validation |
 | `checkpoints/` | what `resume` needs |
 | `README.md` | the model card |
@@ -26,12 +27,13 @@ from torch import nn
 
 import saccade
 from saccade.artifacts import load_weights, write_file
-from saccade.card import Provenance, model_card
+from saccade.card import model_card
 from saccade.configuration import ConfigError, Plan, override, read_config
-from saccade.configuration.parts import spell_out
+from saccade.configuration.parts import spell_out, trusting
 from saccade.data.corpus import Corpus, hold_out
 from saccade.data.storage import store
 from saccade.evaluation import Figure, LengthBin
+from saccade.provenance import Provenance, this_start
 from saccade.run_folder import (
     check_output,
     check_unchanged,
@@ -127,13 +129,23 @@ class Run:
         )
 
 
-def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None) -> Run:
-    """The model of a run folder, ready to predict; on the CPU unless another device is named."""
+def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:
+    """The model of a run folder, ready to predict.
+
+    Nothing in a run is a pickle, but its configuration may name any class by dotted path, and to build the model runs
+    that class. So classes that are not Saccade's are refused unless the caller trusts whoever made the run.
+
+    Args:
+        folder: what `train` made.
+        device: where the model goes; the CPU unless another one is named.
+        trust: whether the run may use classes that are not Saccade's.
+    """
     path = _run_folder(folder)
     if not (path / "model.safetensors").is_file():
         raise FileNotFoundError(f"{path} has no model yet: its training has not ended. Resume it.")
     verify_run(path)
-    plan = Plan(read_config(path / "config.yaml"))
+    with trusting(trust):
+        plan = Plan(read_config(path / "config.yaml"))
     plan.task.load(path / "task")
     model = plan.build()
     load_weights(model, path / "model.safetensors")
@@ -203,12 +215,31 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
             if not resume:
                 save_config(folder, plan.plain)
             save_task(task, folder / "task")
-    encoded, sizes, provenance = _encode(plan, examples["train"], folder)
+    valid = list(examples.get("valid", ()))
+    encoded, sizes, counts = _encode(plan, examples["train"], folder)
+    provenance = Provenance(
+        sources={name: _described(source) for name, source in sources.items()},
+        train=len(encoded),
+        valid=len(valid),
+        long=counts["long"],
+        skipped=counts["skipped"],
+        starts=[this_start()],
+    )
+    noted = Provenance.read(folder)
+    if noted is not None and resume:
+        provenance = noted._replace(starts=[*noted.starts, *provenance.starts])
+    elif noted is not None and not counts["read"]:  # an earlier start stored the examples, and knew the bad ones
+        provenance = provenance._replace(long=noted.long, skipped=noted.skipped)
+    if main and not resume:
+        provenance.save(folder)
+    report_skipped(examples.get("valid"))
     seed_everything(plan.trainer.seed)
     model = plan.build()
-    valid = list(examples.get("valid", ()))
-    report_skipped(examples.get("valid"))
-    provenance = provenance._replace(sources={n: _described(s) for n, s in sources.items()}, valid=len(valid))
+
+    def resumed() -> None:  # once it is sure that it can go on
+        save_config(folder, plan.plain)
+        provenance.save(folder)
+
     result = plan.trainer.fit(
         task=task,
         model=model,
@@ -217,7 +248,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> R
         valid=valid,
         output=folder,
         resume=resume,
-        started=(lambda: save_config(folder, plan.plain)) if resume else None,  # once it is sure that it can go on
+        started=resumed if resume else None,
     )
     if main:
         seal_run(folder)
@@ -246,8 +277,8 @@ def report_skipped(examples: Any) -> int:
     return int(skipped.count)
 
 
-def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded], Any, Provenance]:
-    """The training examples as numbers, with their sizes, and without those that the task does not train on.
+def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded], Any, Counter[str]]:
+    """The training examples as numbers, their sizes, and how many were bad, or too long for the task to train on.
 
     Those from files go to an Arrow file in the run folder, which is read in place of the files when a run goes on.
     """
@@ -256,10 +287,11 @@ def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded],
     def encoded() -> Iterator[Encoded]:
         for example in examples:
             numbers = task.encode(example)
-            kept = task.keeps(numbers)
-            counts["train" if kept else "long"] += 1
-            if kept:
+            counts["read"] += 1
+            if task.keeps(numbers):
                 yield numbers
+            else:
+                counts["long"] += 1
 
     if isinstance(examples, list):
         found: Any = list(encoded())
@@ -271,7 +303,7 @@ def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded],
     counts["skipped"] = report_skipped(examples)
     if not len(found):
         raise ValueError("There is nothing to train on: no example is short enough for the task's max_length.")
-    return found, sizes, Provenance(train=len(found), long=counts["long"], skipped=counts["skipped"])
+    return found, sizes, counts
 
 
 def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]:

@@ -15,7 +15,7 @@ from saccade.data.readers.hub import PREFIX, parts
 from saccade.tasks import Task
 
 HEADING = "Every argument of this run."
-UNFINISHED = {"config.yaml", "task", "data", "metrics.jsonl", "checkpoints", "logs"}
+UNFINISHED = {"config.yaml", "provenance.json", "task", "data", "metrics.jsonl", "checkpoints", "logs"}
 """What a training makes before its model; the card comes after it."""
 FIXED = ("model.", "task.", "data.", "trainer.batch_tokens", "trainer.seed")
 """What a training cannot change on its way: its weights, its examples and their order."""

@@ -31,6 +31,7 @@ LAYERS = (
     {"tasks"},
     {"training"},
     {"configuration"},
+    {"provenance"},
     {"card", "run_folder"},
     {"run"},
     {"commands"},

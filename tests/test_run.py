@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -139,6 +140,59 @@ def test_files_are_stored_as_arrow_and_long_ones_left_out(tmp_path) -> None:
     assert resumed.result.step == 3
 
 
+def test_the_card_of_a_resumed_run_tells_the_whole_story(tmp_path, monkeypatch) -> None:
+    rows = [f"{a}\t{b}" for a, b in [*PAIRS, ("abcdefg" * 5, "g"), ("ggg" * 9, "f")]]
+    (tmp_path / "pairs.tsv").write_text("\n".join([*rows, "alone", "a\t"]) + "\n")
+    (tmp_path / "valid.tsv").write_text("ab\tba\nabc\tcba\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["saccade", "train", "first"])
+    task = partial(Transduction, source_tokeniser="char", max_length=20, metrics=["exact_match"])
+    data = {"train": "pairs.tsv", "valid": "valid.tsv", "bad_rows": "skip"}
+    saccade.train(task=task, model=SMALL["model"], data=data, trainer={"max_steps": 2}, output="run")
+    for steps in (3, 4):
+        monkeypatch.setattr("sys.argv", ["saccade", "train", "--resume", "run", f"--trainer.max_steps={steps}"])
+        resumed = saccade.train(resume="run", overrides={"trainer.max_steps": steps})
+    card = Path("run/README.md").read_text()
+    assert "Left out: 2 too long, 2 bad." in card
+    assert "| training | `pairs.tsv` | 120 |" in card
+    assert "| validation | `valid.tsv` | 2 |" in card
+    begun, *again = [line for line in card.splitlines() if line.startswith("saccade train")]
+    assert begun == "saccade train first"
+    assert [line.rpartition("=")[2] for line in again] == ["3", "4"]
+    assert f"After {resumed.result.step} steps" in card
+    assert resumed.result.step == 4
+    assert "| torch |" in card
+
+
+def test_versions_that_changed_are_both_on_the_card(tmp_path, monkeypatch) -> None:
+    train(tmp_path / "run", steps=1)
+    monkeypatch.setattr("saccade.provenance.LIBRARIES", ("numpy",))
+    saccade.train(resume=tmp_path / "run", data={"train": PAIRS}, overrides={"trainer.max_steps": 2})
+    card = (tmp_path / "run" / "README.md").read_text()
+    assert "when last resumed" in card
+    assert re.search(r"^\| torch \| \S+ \|  \|$", card, flags=re.MULTILINE)
+    assert re.search(r"^\| numpy \|  \| \S+ \|$", card, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("interrupted", ["saccade.run.seed_everything", "saccade.training.trainer.Loop.run"])
+def test_what_was_left_out_is_known_after_a_second_start(interrupted, tmp_path, monkeypatch) -> None:
+    rows = [f"{a}\t{b}\n" for a, b in PAIRS]
+    (tmp_path / "pairs.tsv").write_text("".join([*rows, "abcdefg\tg\n", "alone\n"]))
+    task = partial(Transduction, source_tokeniser="char", max_length=6, metrics=["exact_match"])
+    data = {"train": str(tmp_path / "pairs.tsv"), "held_out": 0.0, "bad_rows": "skip"}
+    again = partial(saccade.train, task=task, model=SMALL["model"], data=data, trainer={"max_steps": 2})
+
+    def stop(*_, **__) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as stopping:
+        stopping.setattr(interrupted, stop)
+        with pytest.raises(KeyboardInterrupt):
+            again(output=tmp_path / "run")
+    again(output=tmp_path / "run")
+    assert "Left out: 1 too long, 1 bad." in (tmp_path / "run" / "README.md").read_text()
+
+
 def test_held_out_examples_are_not_trained_on() -> None:
     examples = [{"source": str(n % 150), "target": "x"} for n in range(300)]  # each one twice
     rest, held = hold_out(examples, 0.2)
@@ -207,3 +261,26 @@ def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:
     with pytest.raises(TypeError, match=r"predict\(\['abc'\]\)"):
         run.predict("abc")
     assert not (tmp_path / "a").exists()
+
+
+OWN = """
+from saccade.models import RNNSearch
+
+class Mine(RNNSearch):
+    pass
+"""
+
+
+def test_classes_of_others_are_loaded_by_those_who_trust_them(tmp_path, monkeypatch) -> None:
+    (tmp_path / "theirs_of_a_run.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    model = {"class": "theirs_of_a_run.Mine", "embedding_dim": 8, "hidden_dim": 12}
+    trainer = {"max_steps": 1, "batch_tokens": 120}
+    saccade.train(task=SMALL["task"], model=model, data=PAIRS, trainer=trainer, output="run")
+    monkeypatch.delitem(sys.modules, "theirs_of_a_run")
+    with pytest.raises(ConfigError, match=r"model: theirs_of_a_run\.Mine is no class of Saccade's.*trust=True"):
+        saccade.load("run")
+    assert "theirs_of_a_run" not in sys.modules
+    assert type(saccade.load("run", trust=True).model).__name__ == "Mine"
+    saccade.train(resume="run", data=PAIRS, overrides={"trainer.max_steps": 2})

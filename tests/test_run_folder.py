@@ -54,7 +54,7 @@ def test_a_training_that_came_to_no_checkpoint_may_begin_again(tmp_path, monkeyp
     with pytest.raises(RuntimeError):
         train(tmp_path / "run")
     monkeypatch.undo()
-    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.yaml", "task"}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.yaml", "provenance.json", "task"}
     (tmp_path / "run" / "README.md").write_text("mine")
     with pytest.raises(FileExistsError, match=r"holds README\.md"):
         check_output(tmp_path / "run")

@@ -31,6 +31,7 @@ def evaluate(
     max_length: int | None = None,
     batch_size: int = 64,
     json: bool = False,
+    trust_classes: bool = False,
 ) -> None:
     """Evaluate a model on examples whose targets are known.
 
@@ -56,6 +57,7 @@ def evaluate(
         max_length: the most tokens of a prediction; by default more than any target of the training data has.
         batch_size: how many examples are predicted together.
         json: print a JSON object instead of tables.
+        trust_classes: let the run use classes that are not Saccade's, which runs their code.
     """
     sizes = _sizes(beams)
     if plot is not None:
@@ -71,7 +73,7 @@ def evaluate(
     }
     options = {name: value for name, value in given.items() if value is not None}
     reading = {"columns": _roles(columns), "header": _yes_or_no(header), "bad_rows": bad_rows}
-    model = load(run)
+    model = load(run, trust=trust_classes)
     model.task.check_options(options)
     corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
     found = model.evaluate(data, by_length=by_length, beams=sizes, corpus=corpus, **options)
@@ -149,12 +151,12 @@ def _sizes(text: str | None) -> list[int]:
 
 def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
     """How the training files were read, with what is to be otherwise."""
-    part, roles = model.plan.parts["data"], model.task.columns
+    part, task = model.plan.parts["data"], model.task
     if "columns" in changes:
         for role in changes["columns"]:
-            if role not in roles:
-                raise ValueError(f"--columns: there is no role {role!r}.{nearest(role, roles)}")
-        missing = [role for role in roles if role not in changes["columns"]]
+            if role not in task.columns:
+                raise ValueError(f"--columns: there is no role {role!r}.{nearest(role, task.columns)}")
+        missing = [role for role in task.scored or task.columns if role not in changes["columns"]]
         if missing:
             raise ValueError(f"--columns: say which column is the {' and the '.join(missing)}.")
     corpus: Corpus = Part(part.kind, {**part.plain, **changes}, "data").make()

@@ -44,6 +44,7 @@ def predict(
     top_p: float | None = None,
     seed: int | None = None,
     batch_size: int = 64,
+    trust_classes: bool = False,
 ) -> None:
     """Predict a target for each line of standard input.
 
@@ -78,6 +79,7 @@ def predict(
         top_p: draw from the fewest tokens that have this probability together.
         seed: of the draws.
         batch_size: how many lines are predicted together.
+        trust_classes: let the run use classes that are not Saccade's, which runs their code.
     """
     if jsonl and draw:
         raise ValueError("--jsonl and --draw do not go together.")
@@ -107,7 +109,7 @@ def predict(
     }
     options = {"nbest": nbest, "batch_size": batch_size, **({"sample": True} if sample else {})}
     options |= {name: value for name, value in given.items() if value is not None}
-    model = load(run)
+    model = load(run, trust=trust_classes)
     model.task.check_options(options)
     looking = [f"--{name}" for name, wanted in (("alignments", alignments), ("draw", draw), ("plot", plot)) if wanted]
     number = unfinished = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import importlib
 import os
@@ -11,6 +13,18 @@ from typing import Any
 
 from saccade.configuration.errors import ConfigError
 from saccade.registry import Registry, nearest
+
+_TRUSTING = contextvars.ContextVar("trusting", default=True)
+
+
+@contextlib.contextmanager
+def trusting(trust: bool) -> Iterator[None]:
+    """Whether a configuration may name classes that are not Saccade's: to make one runs whatever code it has."""
+    before = _TRUSTING.set(trust)
+    try:
+        yield
+    finally:
+        _TRUSTING.reset(before)
 
 
 def registries() -> Iterator[tuple[type, Registry[Any]]]:
@@ -75,6 +89,11 @@ def name_of(found: type) -> str:
 
 def _imported(path: str, where: str) -> Any:
     module, _, name = path.rpartition(".")
+    if not _TRUSTING.get() and module.partition(".")[0] != "saccade":
+        raise ConfigError(
+            f"{where}: {path} is no class of Saccade's, and to use it runs code that this run chose. If you trust "
+            "where the run and the class come from, load it with trust=True (on the command line: --trust-classes)."
+        )
     here = os.getcwd()
     if here not in sys.path:  # a console script does not look in the current folder, where the user's file is
         sys.path.append(here)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from saccade.configuration.errors import ConfigError
@@ -29,6 +29,7 @@ class Part:
     def __init__(self, kind: type, given: Mapping[str, Any], where: str, *, supplied: Collection[str] = ()) -> None:
         self.kind, self.where = kind, where
         check_names(kind, given, where, supplied)
+        _check_spelling(given, where)
         arguments = {name: _nested(kind, name, value, f"{where}.{name}") for name, value in given.items()}
         self._parser = make_parser(kind, supplied)
         try:
@@ -89,9 +90,30 @@ def _known(kind: type) -> str:
     return kind.__name__ if "." in name else name
 
 
+def _check_spelling(given: Any, where: str) -> None:
+    """Refuses jsonargparse's own way to name classes, which would make any class of any library, unchecked."""
+    if isinstance(given, Mapping):
+        for name, inner in given.items():
+            _check_spelling(name, where)
+            _check_spelling(inner, f"{where}.{name}")
+    elif isinstance(given, list | tuple):
+        for inner in given:
+            _check_spelling(inner, where)
+    elif isinstance(given, str) and "class_path" in given:
+        raise ConfigError(f"{where}: a class is named by `class: short_name`, and its arguments stand beside it.")
+
+
 def _nested(owner: type, argument: str, value: Any, where: str) -> Any:
     """`entmax` or `{class: entmax, alpha: 1.3}` as jsonargparse writes it, with the class found and tried."""
-    kinds = _members(hint_of(owner, argument))
+    hints = _members(hint_of(owner, argument))
+    usual = constructor_parameters(owner)[argument].default
+    several = next((typing.get_args(hint) for hint in hints if typing.get_origin(hint) in (list, Sequence)), None)
+    if several is not None and isinstance(value, list | tuple):
+        return [_class_of(_members(several[0]), inner, f"{where}[{i}]", None) for i, inner in enumerate(value)]
+    return _class_of(hints, value, where, usual)
+
+
+def _class_of(kinds: tuple[Any, ...], value: Any, where: str, usual: Any) -> Any:
     base = next((kind for kind in kinds if isinstance(kind, type) and kind.__module__ != "builtins"), None)
     if base is None:
         return value
@@ -103,7 +125,6 @@ def _nested(owner: type, argument: str, value: Any, where: str) -> Any:
         value = {"class": value}
     if not isinstance(value, Mapping):
         return value  # a short name, which the constructor knows itself, or null
-    usual = constructor_parameters(owner)[argument].default
     name = value.get("class", usual if isinstance(usual, str) else None)
     if name is None:
         raise ConfigError(f"{where}: say which class, as in `class: short_name` or `class: your.own.Class`.")
