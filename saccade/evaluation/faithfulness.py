@@ -1,0 +1,170 @@
+"""Faithfulness: whether a model depends on what it looks at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.special import BOS, PAD
+from saccade.evaluation.correlation import kendall, spearman
+from saccade.interpretation.attribution import gradient_times_input
+from saccade.interpretation.interventions import changed_attention, source_attentions
+
+Row = Callable[[Tensor, Tensor, int], Tensor]
+"""Weights (..., keys) of one step, the mask in that shape, the number of the step -> other weights."""
+
+
+def faithfulness(
+    model: Any, pairs: Sequence[tuple[Tensor, Tensor]], *, share: float = 0.2, draws: int = 5, seed: int = 0
+) -> dict[str, float]:
+    r"""Tests of attention as an explanation, averaged over all target tokens of some pairs.
+
+    Each test changes the attention to the source at one step alone, in every layer and head, and asks what the model
+    then says at this step. The places looked at most are those with the greatest reported weights.
+
+    | figure | what is done, and measured |
+    | --- | --- |
+    | comprehensiveness | the `share` of places looked at most is erased: p(y) lost |
+    | sufficiency | all other places are erased: p(y) lost |
+    | random_... | the same with as many places at random: what to compare with |
+    | uniform | all places get the same weight: total variation distance of p |
+    | permutation | weights are shuffled: total variation distance of p |
+    | ..._flips | the percentage of steps whose likeliest token is another one then |
+    | gradient_kendall, gradient_spearman | rank correlation of weights and gradient times input |
+
+    What is left after an erasure is scaled to the mass that was there. Figures are explained in
+    `saccade.evaluation.MEANINGS`.
+
+    Reference:
+        DeYoung et al. (2020), arXiv:1911.03429 (comprehensiveness, sufficiency); Jain & Wallace (2019),
+        arXiv:1902.10186 (permutation, gradients); Wiegreffe & Pinter (2019), arXiv:1908.04626 (uniform weights).
+
+    Args:
+        model: an encoder-decoder with attention, in evaluation mode.
+        pairs: source ids (length) and target ids (steps), the ends of the sentences included.
+        share: of the places that count as looked at most; at least one does.
+        draws: how many permutations and random erasures are averaged.
+        seed: of the draws.
+    """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be above 0 and at most 1, got {share}.")
+    if draws < 1:
+        raise ValueError(f"draws must be 1 or more, got {draws}.")
+    if not pairs:
+        raise ValueError("There are no pairs to test.")
+    if model.training:
+        raise ValueError("The model is in training mode: call model.eval(), or dropout will look like a change.")
+    attentions = source_attentions(model)
+    if not attentions:
+        raise ValueError(f"{type(model).__name__} has no attention to the source.")
+    generator = torch.Generator().manual_seed(seed)
+    sums: dict[str, list[float]] = {}
+    for source, target in pairs:
+        for name, values in _of_pair(model, source, target, share, draws, generator).items():
+            sums.setdefault(name, []).extend(value for value in values.flatten().tolist() if not math.isnan(value))
+    return {name: sum(values) / len(values) if values else math.nan for name, values in sums.items()}
+
+
+def _of_pair(
+    model: Any, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
+) -> dict[str, Tensor]:
+    """The figures of each step."""
+    steps = len(target)
+    begun = torch.cat([target.new_tensor([BOS]), target[:-1]])
+    mask = source != PAD
+    places = mask.nonzero().squeeze(-1)
+    with torch.no_grad():
+        decoded = model(source[None], mask[None], begun[None])
+        weights = decoded.weights[0]
+        before = model.output(decoded.features[0]).float().softmax(dim=-1)
+    given = before.gather(1, target[:, None]).squeeze(1)
+    count = min(max(1, math.ceil(share * len(places))), len(places))
+    most = weights.topk(count, dim=-1).indices
+    attributed = gradient_times_input(model, source, mask, target, begun)
+
+    def lost(chosen: Tensor, erase: bool) -> Tensor:
+        marked = torch.zeros(steps, len(source), dtype=torch.bool).scatter(1, chosen.cpu(), True).to(source.device)
+        after = _ask(model, source, mask, begun, lambda row, _, step: _keep(row, marked[step] != erase))
+        left: Tensor = given - after.gather(1, target[:, None]).squeeze(1)
+        return left
+
+    def at_random() -> Tensor:
+        order = torch.rand(steps, len(places), generator=generator).argsort(dim=-1)[:, :count]
+        return places.cpu()[order]
+
+    random = [at_random() for _ in range(draws)]
+    uniform = _ask(model, source, mask, begun, lambda row, allowed, _: _flat(row, allowed))
+    shuffled = [_ask(model, source, mask, begun, _shuffler(generator)) for _ in range(draws)]
+    return {
+        "comprehensiveness": lost(most, erase=True),
+        "random_comprehensiveness": torch.stack([lost(chosen, erase=True) for chosen in random]),
+        "sufficiency": lost(most, erase=False),
+        "random_sufficiency": torch.stack([lost(chosen, erase=False) for chosen in random]),
+        "uniform": _distance(before, uniform),
+        "uniform_flips": _flips(before, uniform),
+        "permutation": torch.stack([_distance(before, after) for after in shuffled]),
+        "permutation_flips": torch.stack([_flips(before, after) for after in shuffled]),
+        "gradient_kendall": kendall(weights[:, places], attributed[:, places]),
+        "gradient_spearman": spearman(weights[:, places], attributed[:, places]),
+    }
+
+
+@torch.no_grad()
+def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> Tensor:
+    """What the model says at each step if the attention of this step alone is changed: (steps, vocab).
+
+    There is a copy of the pair for each step, in which that step is changed.
+    """
+    steps = len(begun)
+
+    def change(weights: Tensor, allowed: Tensor, asked: range) -> Tensor:
+        changed = weights.clone()
+        for query, step in enumerate(asked):
+            changed[step, ..., query, :] = row(weights[step, ..., query, :], allowed[step, ..., query, :], step)
+        return changed
+
+    with changed_attention(source_attentions(model).values(), change):
+        decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1))
+    each = torch.arange(steps, device=source.device)
+    probabilities: Tensor = model.output(decoded.features[each, each]).float().softmax(dim=-1)
+    return probabilities
+
+
+def _keep(row: Tensor, kept: Tensor) -> Tensor:
+    """The weights of some places, scaled to the mass of all; nothing, if these have none."""
+    left = row * kept[: row.shape[-1]]  # the last keys may be cut off
+    mass = left.sum(dim=-1, keepdim=True)
+    return left * (row.sum(dim=-1, keepdim=True) / mass.where(mass > 0, 1))
+
+
+def _flat(row: Tensor, allowed: Tensor) -> Tensor:
+    places = allowed.sum(dim=-1, keepdim=True).clamp(min=1)
+    return row.sum(dim=-1, keepdim=True) * allowed / places
+
+
+def _shuffler(generator: torch.Generator) -> Row:
+    """One order of the places for each step, the same in every layer and head."""
+    orders: dict[int, Tensor] = {}
+
+    def shuffle(row: Tensor, allowed: Tensor, step: int) -> Tensor:
+        places = allowed.reshape(-1, allowed.shape[-1])[0].nonzero().squeeze(-1)
+        if step not in orders:
+            orders[step] = torch.randperm(len(places), generator=generator).to(row.device)
+        changed = row.clone()
+        changed[..., places] = row[..., places[orders[step]]]
+        return changed
+
+    return shuffle
+
+
+def _distance(before: Tensor, after: Tensor) -> Tensor:
+    """Total variation, from 0 to 1."""
+    return (before - after).abs().sum(dim=-1) / 2
+
+
+def _flips(before: Tensor, after: Tensor) -> Tensor:
+    return 100.0 * (before.argmax(dim=-1) != after.argmax(dim=-1)).float()
