@@ -49,6 +49,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
     expected = {"dates/rnnsearch", "translation/rnnsearch", "translation/cho", "translation/sutskever"}
     expected |= {f"translation/luong-{v}" for v in variants} | {f"translation/transformer{h}" for h in heads}
+    expected |= {f"inflection/{m}" for m in ("soft", "exact-hard", "hard-monotonic", "hard-monotonic-0", "online")}
     assert set(shipped()) == expected | searching
 
 

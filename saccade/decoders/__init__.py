@@ -1,22 +1,37 @@
 """Decoders: what looks at a memory and writes a target."""
 
+from saccade.decoders.aligned import AlignedDecoder
 from saccade.decoders.base import Decoded, Decoder, Step
-from saccade.decoders.bridge import CopyStates, ProjectSummary
+from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import SearchDecoder
 from saccade.decoders.transformer import TransformerDecoder
+from saccade.decoders.transitions import (
+    FreeTransitions,
+    MonotonicTransitions,
+    MoveTransitions,
+    ShiftTransitions,
+    Transitions,
+)
 
 __all__ = [
+    "AlignedDecoder",
     "ChoDecoder",
     "CopyStates",
     "Decoded",
     "Decoder",
+    "FreeTransitions",
+    "LearnedStart",
     "LuongDecoder",
+    "MonotonicTransitions",
+    "MoveTransitions",
     "ProjectSummary",
     "RecurrentDecoder",
     "SearchDecoder",
+    "ShiftTransitions",
     "Step",
     "TransformerDecoder",
+    "Transitions",
 ]

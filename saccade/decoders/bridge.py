@@ -48,3 +48,15 @@ class ProjectSummary(nn.Module):
     def forward(self, summary: Any) -> tuple[State, ...]:
         hidden = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)
         return tuple((h, *(torch.zeros_like(h) for _ in range(self.num_states - 1))) for h in hidden)
+
+
+class LearnedStart(nn.Module):
+    """Each layer starts from learned states, whatever the source: for a decoder that begins before it has read."""
+
+    def __init__(self, *, hidden_dim: int, num_layers: int = 1, num_states: int = 1) -> None:
+        super().__init__()
+        self.states = nn.Parameter(torch.zeros(num_layers, num_states, hidden_dim))
+
+    def forward(self, summary: Any) -> tuple[State, ...]:
+        batch = len(top_of(summary))
+        return tuple(tuple(state.expand(batch, -1) for state in layer) for layer in self.states)

@@ -71,12 +71,7 @@ class Alignment(Structured):
             )
         dtype = words.dtype
         words, _, sources, targets = _prepare(words, words, source_mask, target_mask)
-        size, width = moves.shape[-2:]
-        target = torch.arange(size, device=moves.device).unsqueeze(-1) + torch.arange(width, device=moves.device)
-        inside = F.pad(sources, (0, width)).unsqueeze(-2).expand(*sources.shape[:-1], size, size + width)
-        inside = inside.gather(-1, target.expand(*inside.shape[:-1], width))
-        allowed = torch.where(inside, moves.to(torch.float64), FORBIDDEN)
-        steps = torch.where(inside, torch.log_softmax(allowed, -1), FORBIDDEN)
+        steps = log_moves(moves.to(torch.float64), sources)
         unary = torch.where(sources, words, FORBIDDEN)
         return cls(SteppedAlignments(targets), (unary, steps), dtype=dtype)
 
@@ -110,6 +105,13 @@ class Alignment(Structured):
         if not isinstance(self.structure, SteppedAlignments):
             return super().log_prob(z)
         raise NotImplementedError("the moves are not known from z alone: use the other alignments' log_prob.")
+
+
+def log_moves(moves: Tensor, sources: Tensor) -> Tensor:
+    """log p(m | k) of scores moves (*batch, sources, W), without the moves past the sources bool (*batch, sources)."""
+    inside = F.pad(sources, (0, moves.shape[-1] - 1)).unfold(-1, moves.shape[-1], 1)
+    steps = torch.log_softmax(torch.where(inside, moves, FORBIDDEN), -1)
+    return torch.where(inside, steps, FORBIDDEN)
 
 
 def _prepare(

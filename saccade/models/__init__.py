@@ -2,12 +2,26 @@
 
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.cho import Cho
+from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.luong import Luong
 from saccade.models.rnnsearch import RNNSearch
+from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
 from saccade.models.transformer import Transformer
 
 create = models.create
 names = models.names
 
-__all__ = ["Cho", "EncoderDecoder", "Luong", "RNNSearch", "Sutskever", "Transformer", "create", "models", "names"]
+__all__ = [
+    "Cho",
+    "EncoderDecoder",
+    "HardMonotonic",
+    "Luong",
+    "RNNSearch",
+    "SegmentToSegment",
+    "Sutskever",
+    "Transformer",
+    "create",
+    "models",
+    "names",
+]

@@ -20,6 +20,7 @@ from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.evaluation import HIGHER_IS_BETTER, Figure, LengthBin, by_length, score_texts, token_accuracy
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
+from saccade.tasks.aligning import sums_alignments, with_posteriors
 from saccade.tasks.base import Encoded, Example, Loss, Prediction, Task, tasks
 from saccade.tasks.searching import check_options, search
 from saccade.tasks.supervision import attention_loss, gold_matrix, link_pieces
@@ -157,8 +158,11 @@ class Transduction(Task):
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         source, target = batch["source"], batch["target"]
         shifted = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
-        decoded = model(source, source != PAD, shifted)
         real = target != PAD
+        if sums_alignments(model) and "alignment" not in batch and not (self.label_smoothing and model.training):
+            alignment = model.alignment(source, source != PAD, shifted, target, real)  # type: ignore[operator]
+            return Loss(-alignment.log_likelihood.sum(), real.sum())
+        decoded = model(source, source != PAD, shifted)
         wanted = target[real]
         logits = model.output(decoded.features[real])  # type: ignore[operator]  # no logits of padding are computed
         log_probs = logits.float().log_softmax(dim=-1)
@@ -212,6 +216,8 @@ class Transduction(Task):
                 most = self.most_tokens(mask.sum(dim=1)) if asked is None else asked
                 begun = [prefix[number] for number in numbers] if several else prefix
                 hypotheses_of = search(model, batch, mask, max_length=most, prefix=begun, **options)
+                if sums_alignments(model):
+                    hypotheses_of = with_posteriors(model, batch, mask, hypotheses_of)
                 for number, hypotheses in zip(numbers, hypotheses_of, strict=True):
                     found[number] = self._prediction(texts[number], sources[number], hypotheses)
         finally:

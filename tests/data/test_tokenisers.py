@@ -20,7 +20,7 @@ TEXTS = [
 
 
 def test_every_kind_is_there():
-    assert KINDS == ["bpe", "char", "pretokenised", "unigram", "word"]
+    assert KINDS == ["bpe", "char", "pretokenised", "tagged", "unigram", "word"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +66,7 @@ def test_words_stand_between_spaces_whatever_is_known(kind, text):
         places = [place for word in words for place in word]
         assert places == sorted(set(places))
         assert set(places) <= set(range(len(ids)))
-        spaces = text.strip().count(" ") if kind == "char" else 0
+        spaces = text.strip().count(" ") if kind in ("char", "tagged") else 0
         assert len(ids) - len(places) <= spaces + text.count("\t")
         if UNK not in ids:
             assert [tokeniser.join(tokeniser.pieces([ids[p] for p in word])) for word in words] == normal
@@ -165,3 +165,12 @@ def test_settled_scores_do_not_depend_on_the_order_of_leftover_characters():
     two = [("ab", -1.0 + 1e-12), ("c", -4.9999), ("d", -5.0)]
     assert settled(one) == settled(two)
     assert UnigramTokeniser(vocab_size=30).fit(["ab"]).size > 4
+
+
+def test_tags_are_pieces_of_their_own():
+    tokeniser = tokenisers.create("tagged").fit(["run <V;V.PTCP;PRS>", "go on <V>"])
+    assert tokeniser.pieces(tokeniser.encode("run <V;PRS>")) == ["r", "u", "n", "<V>", "<PRS>"]
+    assert tokeniser.decode(tokeniser.encode("go  on <V>")) == "go on <V>"
+    assert tokeniser.words("go on <V;PRS>") == [[0, 1], [3, 4], [5, 6]]
+    for text in ("a<V>", "<V> a", "<V;N> <N>", "< V>", "<>", "a <V;;N>", "> <V>"):
+        assert tokeniser.join(tokeniser.split(text)) == text

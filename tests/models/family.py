@@ -3,7 +3,7 @@
 from saccade import selections
 from saccade.encoders import ConvolutionalEncoder
 from saccade.layers import TokenEmbedding
-from saccade.models import Cho, Luong, RNNSearch, Sutskever, Transformer
+from saccade.models import Cho, HardMonotonic, Luong, RNNSearch, SegmentToSegment, Sutskever, Transformer
 
 VOCAB = {"source_vocab": 13, "target_vocab": 11}
 SMALL = {**VOCAB, "embedding_dim": 5, "hidden_dim": 8}
@@ -31,6 +31,7 @@ FAMILY = {
         for cell in ("paper", "fast")
         for readout in ("previous", "current")
     },
+    "rnnsearch_token_query": lambda: RNNSearch(**SMALL, query="state_and_token"),
     "rnnsearch_convolutional": lambda: RNNSearch(**SMALL, encoder="convolutional"),
     "rnnsearch_embedding": lambda: RNNSearch(**SMALL, encoder="embedding"),
     "rnnsearch_sparsemax": lambda: RNNSearch(**SMALL, selection=selections.Sparsemax()),
@@ -39,6 +40,12 @@ FAMILY = {
     "rnnsearch_semi_markov": lambda: RNNSearch(**SMALL, selection=selections.SemiMarkov(longest=3)),
     "rnnsearch_coverage": lambda: RNNSearch(**SMALL, score="neural_coverage"),
     "rnnsearch_location_aware": lambda: RNNSearch(**SMALL, score="location_aware"),
+    "exact_hard": lambda: HardMonotonic(**SMALL, order=None),
+    "hard_monotonic_0": lambda: HardMonotonic(**SMALL, order=0, score="additive", cell="gru"),
+    "hard_monotonic_1": lambda: HardMonotonic(**SMALL, width=3, decoder_layers=2),
+    "hard_monotonic_1_online": lambda: HardMonotonic(**SMALL, width=3, online=True),
+    "ssnt": lambda: SegmentToSegment(**SMALL, online=False),
+    "ssnt_online": lambda: SegmentToSegment(**SMALL),
     **{
         f"luong_{name}_{'feeding' if feeding else 'parallel'}": lambda options=options, feeding=feeding: Luong(
             **SMALL, **options, num_layers=2, input_feeding=feeding

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from saccade import selections
-from saccade.models import Cho, Luong, RNNSearch, Sutskever, Transformer
+from saccade.models import Cho, HardMonotonic, Luong, RNNSearch, SegmentToSegment, Sutskever, Transformer
 
 SYMBOLS, SHORTEST = 8, 2
 BOS, EOS = 1, 2
@@ -52,8 +52,12 @@ def learn(model, task, *, rate=5e-3, most=1200, longest=6):
     for step in range(1, most + 1):
         source, mask, target = batch(task, 64, longest)
         real = target[:, 1:] != 0
-        features = model(source, mask, target[:, :-1]).features[real]
-        loss = F.cross_entropy(model.output(features), target[:, 1:][real])
+        if hasattr(model, "alignment"):
+            alignment = model.alignment(source, mask, target[:, :-1], target[:, 1:], real)
+            loss = -alignment.log_likelihood.sum() / real.sum()
+        else:
+            features = model(source, mask, target[:, :-1]).features[real]
+            loss = F.cross_entropy(model.output(features), target[:, 1:][real])
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -85,6 +89,20 @@ def test_rnnsearch(cell, encoder):
 def test_rnnsearch_that_reads_several_words(selection):
     torch.manual_seed(0)
     assert learn(RNNSearch(**RNN, cell="fast", selection=selection), "reverse") >= 0.95
+
+
+@pytest.mark.parametrize("order", [0, 1, None])
+def test_hard_alignments(order):
+    torch.manual_seed(0)
+    model = HardMonotonic(**RNN, order=order, width=3, encoder_layers=1, cell="gru")
+    assert learn(model, "reverse" if order is None else "copy") >= 0.95
+
+
+@pytest.mark.parametrize("model", [SegmentToSegment, HardMonotonic])
+def test_online(model):
+    """Position by position, by an encoder that has not seen what comes: accuracy is that of what it writes itself."""
+    torch.manual_seed(0)
+    assert learn(model(**RNN, encoder_layers=1, cell="gru", online=True), "copy") >= 0.95
 
 
 @pytest.mark.parametrize("feeding", [True, False])

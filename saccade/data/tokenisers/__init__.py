@@ -3,11 +3,13 @@
 from saccade.data.tokenisers.base import Tokeniser, tokenisers
 from saccade.data.tokenisers.listed import CharTokeniser, PretokenisedTokeniser, WordTokeniser
 from saccade.data.tokenisers.subwords import BpeTokeniser, UnigramTokeniser
+from saccade.data.tokenisers.tagged import TaggedTokeniser
 
 __all__ = [
     "BpeTokeniser",
     "CharTokeniser",
     "PretokenisedTokeniser",
+    "TaggedTokeniser",
     "Tokeniser",
     "UnigramTokeniser",
     "WordTokeniser",

@@ -1,0 +1,200 @@
+"""A recurrent decoder each word of which comes from one source position."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.sources import Sources, with_a_source
+from saccade.decoders.transitions import Transitions
+from saccade.distributions.alignment import Alignment
+from saccade.encoders import Encoded
+from saccade.layers import RecurrentStack, TokenEmbedding
+from saccade.layers import cell as cells
+from saccade.structures import FORBIDDEN
+
+BLOCK = 2**23
+"""How many numbers of readouts and logits stand in memory at once; with more, some steps are computed at a time."""
+
+
+class AlignedState(NamedTuple):
+    """The state of an `AlignedDecoder`.
+
+    `expected` is log p(a_t | y_<t) of the last step and `total` the logarithm that its logits were normalised by, both
+    (batch, sources), None before the first step; `position` (batch,) is where a decoder stands that decodes online.
+    """
+
+    memory: Sources
+    hidden: tuple[cells.State, ...]
+    expected: Tensor | None
+    total: Tensor | None
+    position: Tensor
+
+
+class AlignedDecoder(Decoder):
+    r"""Layers of a recurrent network; every word comes from one source position, and all alignments are summed.
+
+    .. math:: p(y_t \mid y_{<t}) = \sum_s p(a_t = s \mid y_{<t})\, p(y_t \mid a_t = s), \qquad
+        p(y_t \mid a_t = s) = \operatorname{softmax}(V \tanh(W h_t + U \bar h_s))
+
+    p(a_t | y_<t) follows from p(a_{t-1} | y_<t) and the transitions, so that a search carries it along as its state.
+    The state h_t knows the words before, but not where they came from. `alignment` is the distribution over alignments
+    of a whole target: its log-likelihood is what to train, its marginals are the posterior alignment.
+
+    With `online`, evaluation goes to the likeliest next position, which needs no source after it, and writes what
+    comes from there.
+
+    Shapes:
+        states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, sources, readout_dim + 1),
+        the readout of each position and log p(a_t | y_<t).
+
+    Reference:
+        Wu and Cotterell (2019), arXiv:1905.06319; Yu et al. (2016), arXiv:1609.08194.
+
+    Args:
+        embedding: tokens -> (batch, steps, input_dim of the stack).
+        transitions: p(a_t | a_{t-1}).
+        bridge: from the encoder's summary to the first states; `LearnedStart` to decode online.
+    """
+
+    def __init__(
+        self,
+        *,
+        embedding: TokenEmbedding,
+        stack: RecurrentStack,
+        transitions: Transitions,
+        bridge: nn.Module,
+        vocab_size: int,
+        context_dim: int,
+        readout_dim: int,
+        online: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if online and not transitions.online:
+            raise ValueError(
+                f"{type(transitions).__name__} look at the whole source: they cannot decode online, from left to right."
+            )
+        self.vocab_size = vocab_size
+        self.embedding = embedding
+        self.stack = stack
+        self.transitions = transitions
+        self.bridge = bridge
+        self.query_proj = nn.Linear(stack.hidden_dim, readout_dim)
+        self.key_proj = nn.Linear(context_dim, readout_dim, bias=False)
+        self.output_proj = nn.Linear(readout_dim, vocab_size)
+        self.online = online
+        self.dropout = dropout
+
+    def begin(self, encoded: Encoded) -> AlignedState:
+        position = torch.zeros(len(encoded.mask), dtype=torch.long, device=encoded.mask.device)
+        return AlignedState(self._sources(encoded), self.bridge(encoded.summary), None, None, position)
+
+    def step(self, tokens: Tensor, state: AlignedState) -> Step:
+        sources = state.memory
+        arrived = self._arrived(tokens, state)
+        hidden, states = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state.hidden)
+        query = hidden.unsqueeze(1)
+        scores = self.transitions.scores(query, sources).squeeze(1)
+        expected, position = self._expect(arrived, state.position, scores, sources.mask)
+        raw = self.output_proj(self._readout(query, sources).squeeze(1))
+        total = raw.logsumexp(-1)
+        logits = _mixture(raw, expected - total)
+        after = AlignedState(sources, states, expected, total, position)
+        return Step(logits, after, lambda: _weights(expected, sources))
+
+    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+        state, query = self._states(encoded, tokens)
+        sources = state.memory
+        scores = self.transitions.scores(query, sources)
+        words = self._words(query[:, :-1], sources, tokens[:, 1:])
+        arrived, position = self._start(sources.mask), state.position
+        steps: list[Tensor] = []
+        for t in range(tokens.shape[1]):
+            if t:
+                arrived = (steps[-1] + words[:, t - 1]).log_softmax(-1)
+            expected, position = self._expect(arrived, position, scores[:, t], sources.mask)
+            steps.append(expected)
+        expected = torch.stack(steps, dim=1) if steps else words.new_zeros(len(tokens), 0, sources.mask.shape[1])
+        features = torch.cat([self._readout(query, sources), expected.unsqueeze(-1)], dim=-1)
+        return Decoded(features, lambda: _weights(expected, sources))
+
+    def output(self, features: Tensor) -> Tensor:
+        raw = self.output_proj(features[..., :-1])
+        return _mixture(raw, features[..., -1] - raw.logsumexp(-1))
+
+    def alignment(self, encoded: Encoded, tokens: Tensor, targets: Tensor, target_mask: Tensor) -> Alignment:
+        """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
+        state, query = self._states(encoded, tokens)
+        words = self._words(query, state.memory, targets)
+        scores = self.transitions.scores(query, state.memory)
+        return self.transitions.alignment(words.float(), scores.float(), state.memory.mask, target_mask)
+
+    def _sources(self, encoded: Encoded) -> Sources:
+        states, mask = with_a_source(encoded)
+        return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask)
+
+    def _states(self, encoded: Encoded, tokens: Tensor) -> tuple[AlignedState, Tensor]:
+        """The state before the first step, and the recurrent network's (batch, steps, hidden_dim) at all of them."""
+        state = self.begin(encoded)
+        query = self.stack(self.embedding(tokens), state.hidden)
+        return state, F.dropout(query, self.dropout, self.training)
+
+    def _readout(self, query: Tensor, sources: Sources) -> Tensor:
+        return torch.tanh(self.query_proj(query).unsqueeze(2) + sources.keys.unsqueeze(1))
+
+    def _start(self, mask: Tensor) -> Tensor:
+        """Before the first word, the first position."""
+        first = torch.arange(mask.shape[1], device=mask.device) == 0
+        return torch.where(first, 0.0, FORBIDDEN).to(self.output_proj.weight.dtype).expand(mask.shape)
+
+    def _arrived(self, tokens: Tensor, state: AlignedState) -> Tensor:
+        """log p(a_{t-1} | y_<t), the last word included."""
+        if state.expected is None or state.total is None:
+            return self._start(state.memory.mask)
+        readout = self._readout(state.hidden[-1][0].unsqueeze(1), state.memory).squeeze(1)
+        of_word = (readout @ self.output_proj.weight[tokens].unsqueeze(-1)).squeeze(-1)
+        words = of_word + self.output_proj.bias[tokens].unsqueeze(-1) - state.total
+        return (state.expected + words).log_softmax(-1)
+
+    def _expect(self, arrived: Tensor, position: Tensor, scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(a_t | y_<t), and the position that was chosen if it is."""
+        if self.training or not self.online:
+            return self.transitions.expect(arrived, scores, mask), position
+        position = self.transitions.choose(position, scores, mask)
+        chosen = torch.arange(mask.shape[1], device=mask.device) == position.unsqueeze(-1)
+        return torch.where(chosen, 0.0, FORBIDDEN).to(arrived.dtype), position
+
+    def _words(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
+        """log p(y_t | a_t) (batch, steps, sources) of the targets alone: all words of all pairs are never kept."""
+        numbers = sources.mask.numel() * (self.output_proj.in_features + self.vocab_size)
+        at_once = max(1, BLOCK // max(1, numbers))
+        if targets.shape[1] <= at_once:
+            return self._words_of(query, sources, targets)
+        parts = [
+            checkpoint(self._words_of, some, sources, wanted, use_reentrant=False, preserve_rng_state=False)
+            for some, wanted in zip(query.split(at_once, dim=1), targets.split(at_once, dim=1), strict=True)
+        ]
+        return torch.cat(parts, dim=1)
+
+    def _words_of(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
+        raw = self.output_proj(self._readout(query, sources))
+        wanted = raw.gather(-1, targets[:, :, None, None].expand(*raw.shape[:-1], 1)).squeeze(-1)
+        log_probs: Tensor = wanted - raw.logsumexp(-1)
+        return log_probs
+
+
+def _mixture(raw: Tensor, weights: Tensor) -> Tensor:
+    """(*, vocab): the logarithm of the sum over sources of exp(raw) (*, sources, vocab) times exp(weights)."""
+    return torch.logsumexp(raw + weights.unsqueeze(-1), -2)
+
+
+def _weights(expected: Tensor, sources: Sources) -> Tensor:
+    """p(a_t | y_<t) on the positions that there are."""
+    real = sources.real if expected.dim() == 2 else sources.real.unsqueeze(1)
+    return torch.where(real, expected[..., : sources.real.shape[1]].exp(), 0.0)

@@ -1,0 +1,149 @@
+"""How an alignment goes on from one target word to the next."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.decoders.sources import Sources
+from saccade.distributions.alignment import Alignment, log_moves
+from saccade.scores import Score
+from saccade.structures import FORBIDDEN
+from saccade.structures.semiring import log_cumulative
+
+
+class Transitions(nn.Module):
+    """p(a_t = s | a_{t-1} = k, y_<t): where the source of the next word is, given that of the last one.
+
+    A new kind writes `alignment` and `expect`, which must agree, and `choose` if it is `online`; and `scores`, if they
+    are not those of a score.
+    """
+
+    online: bool = False
+    """Whether `choose` looks at no source after the one that it chooses."""
+
+    score: Score | None
+
+    def __init__(self, *, score: Score | None = None) -> None:
+        super().__init__()
+        if score is not None and (score.stateful or score.feature_wise):
+            raise ValueError(
+                f"{type(score).__name__} cannot score alignments: that needs one score for each pair, whatever was "
+                "read before."
+            )
+        self.score = score
+
+    def prepare(self, keys: Tensor, mask: Tensor) -> object:
+        """What the scores need of the source's states (batch, sources, dim)."""
+        assert self.score is not None
+        return self.score.prepare(keys, mask=mask)
+
+    def scores(self, query: Tensor, sources: Sources) -> Tensor:
+        """Scores (batch, steps, sources, ...) of the decoder's states (batch, steps, dim)."""
+        assert self.score is not None
+        return self.score.compare(query, sources.prepared)
+
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+        """The distribution over alignments of targets to sources, given log p(y_t | a_t) (batch, steps, sources)."""
+        raise NotImplementedError
+
+    def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        """log p(a_t | y_<t) (batch, sources), given log p(a_{t-1} | y_<t) and the scores of step t."""
+        raise NotImplementedError
+
+    def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        """a_t (batch,), the likeliest way on from a_{t-1} (batch,)."""
+        raise NotImplementedError
+
+
+class FreeTransitions(Transitions):
+    """Every step chooses by itself, by the softmax of the scores."""
+
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+        return Alignment.hard(words, scores, source_mask=mask, target_mask=target_mask)
+
+    def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        return torch.where(mask, torch.where(mask, scores, FORBIDDEN).log_softmax(-1), FORBIDDEN)
+
+
+class MonotonicTransitions(Transitions):
+    """The softmax of the scores over the sources that are not before the last one."""
+
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+        return Alignment.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
+
+    def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        scores = torch.where(mask, scores, FORBIDDEN)
+        following = log_cumulative(scores.flip(-1)).flip(-1)  # all that may follow each source
+        leaving = torch.where(mask, arrived - following, FORBIDDEN)
+        return torch.where(mask, scores + log_cumulative(leaving), FORBIDDEN)
+
+
+class MoveTransitions(Transitions):
+    r"""A step moves on by m = 0..W - 1 sources, which the decoder's state and the last source decide together.
+
+    .. math:: p(a_t = k + m \mid a_{t-1} = k) = \operatorname{softmax}(U h_t + V \bar h_k)_m
+
+    Moves past the last source are left out.
+    """
+
+    online = True
+
+    def __init__(self, *, query_dim: int, key_dim: int, width: int) -> None:
+        super().__init__()
+        if width < 2:
+            raise ValueError(f"width must be 2 or more, to stay and to move on, got {width}.")
+        self.query_proj = nn.Linear(query_dim, width)
+        self.key_proj = nn.Linear(key_dim, width, bias=False)
+
+    def prepare(self, keys: Tensor, mask: Tensor) -> object:
+        return self.key_proj(keys)
+
+    def scores(self, query: Tensor, sources: Sources) -> Tensor:
+        moves: Tensor = self.query_proj(query).unsqueeze(2) + sources.prepared.unsqueeze(1)
+        return moves
+
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+        return Alignment.stepwise_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
+
+    def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        leaving = arrived.unsqueeze(-1) + log_moves(scores, mask)
+        size = arrived.shape[-1]
+        arriving = [
+            F.pad(leaving[..., : max(size - m, 0), m], (min(m, size), 0), value=FORBIDDEN)
+            for m in range(leaving.shape[-1])
+        ]
+        return torch.where(mask, torch.logsumexp(torch.stack(arriving, dim=-1), -1), FORBIDDEN)
+
+    def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        rows = torch.arange(len(position), device=position.device)
+        return position + log_moves(scores, mask)[rows, position].argmax(-1)
+
+
+class ShiftTransitions(Transitions):
+    r"""At each source, from the last one on, the step emits with probability \sigma(score), or shifts to the next.
+
+    At the last source there is nothing to shift to: it emits.
+    """
+
+    online = True
+
+    def scores(self, query: Tensor, sources: Sources) -> Tensor:
+        scores = super().scores(query, sources)
+        last = sources.mask & ~F.pad(sources.mask, (0, 1))[:, 1:]
+        return scores.masked_fill(last.unsqueeze(1), 1e4)
+
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+        return Alignment.segment_to_segment(words, scores, source_mask=mask, target_mask=target_mask)
+
+    def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        shift = torch.where(mask, F.logsigmoid(-scores), 0.0)
+        shifts = F.pad(shift.cumsum(-1), (1, 0))[..., :-1]
+        here = torch.where(mask, F.logsigmoid(scores) + shifts, FORBIDDEN)
+        return torch.where(mask, here + log_cumulative(torch.where(mask, arrived - shifts, FORBIDDEN)), FORBIDDEN)
+
+    def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(scores.shape[-1], device=scores.device)
+        stops = (scores >= 0) & mask & (places >= position.unsqueeze(-1))  # the last source is one of them
+        return stops.to(torch.uint8).argmax(-1)

@@ -1,0 +1,83 @@
+"""What models share whose words come from one source position each."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from saccade.decoders import AlignedDecoder, LearnedStart, ProjectSummary, Transitions
+from saccade.distributions.alignment import Alignment
+from saccade.encoders import RecurrentEncoder
+from saccade.layers import RecurrentStack, TokenEmbedding
+from saccade.layers.recurrent import CellName
+from saccade.models.base import EncoderDecoder
+
+
+class Aligned(EncoderDecoder):
+    """A recurrent encoder, and an `AlignedDecoder` that sums over all alignments to its states.
+
+    Args:
+        transitions: for keys of `context_dim(hidden_dim, online)`.
+        online: the encoder reads forwards alone, the decoder starts from nothing, and evaluation goes to one position
+            at a time.
+    """
+
+    decoder: AlignedDecoder
+
+    def __init__(
+        self,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        transitions: Transitions,
+        cell: CellName,
+        online: bool,
+        dropout: float,
+    ) -> None:
+        encoder = RecurrentEncoder(
+            embedding=TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout),
+            input_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            num_layers=encoder_layers,
+            cell=cell,
+            bidirectional=not online,
+            dropout=dropout,
+        )
+        stack = RecurrentStack(
+            input_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=decoder_layers, cell=cell, dropout=dropout
+        )
+        layers = {"hidden_dim": hidden_dim, "num_layers": decoder_layers, "num_states": stack.num_states}
+        decoder = AlignedDecoder(
+            embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
+            stack=stack,
+            transitions=transitions,
+            bridge=LearnedStart(**layers) if online else ProjectSummary(summary_dim=encoder.summary_dim, **layers),
+            vocab_size=target_vocab,
+            context_dim=encoder.output_dim,
+            readout_dim=hidden_dim,
+            online=online,
+            dropout=dropout,
+        )
+        super().__init__(encoder=encoder, decoder=decoder)
+
+    @property
+    def online(self) -> bool:
+        """Whether evaluation reads from left to right, and no farther than it must."""
+        return self.decoder.online
+
+    def alignment(
+        self, source: Tensor, source_mask: Tensor, target_in: Tensor, target: Tensor, target_mask: Tensor
+    ) -> Alignment:
+        """The distribution over alignments of targets (batch, steps): a task trains its `log_likelihood` (batch,).
+
+        target_in is the target without its last token, the start token first; masks are bool, True = real.
+        """
+        return self.decoder.alignment(self.encode(source, source_mask), target_in, target, target_mask)
+
+
+def context_dim(hidden_dim: int, online: bool) -> int:
+    """Features of the encoder's states."""
+    return hidden_dim if online else 2 * hidden_dim

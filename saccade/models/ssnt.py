@@ -1,0 +1,58 @@
+"""Segment to segment neural transduction."""
+
+from __future__ import annotations
+
+from saccade.decoders import ShiftTransitions
+from saccade.layers.choices import make_score
+from saccade.layers.recurrent import CellName
+from saccade.models.aligned import Aligned, context_dim
+from saccade.models.base import models
+from saccade.scores import Score
+
+
+@models.register("ssnt")
+class SegmentToSegment(Aligned):
+    """Reads from left to right; at each position it writes a word, or reads on. All alignments are summed exactly.
+
+    Shapes:
+        source (batch, length), source_mask bool (batch, length), target_in (batch, steps) -> features (batch, steps,
+        length, hidden_dim + 1).
+
+    Reference:
+        Yu et al. (2016), arXiv:1609.08194; its RNN is an LSTM.
+
+    Args:
+        score: of the decoder's state and a source position, above 0 where a word is rather written than not.
+        online: reads and writes at once. The encoder reads forwards alone, the decoder starts from nothing, and
+            evaluation writes at the first position that the score is above 0 at; otherwise the encoder reads both ways
+            and a search sums over all positions.
+        dropout: of embeddings, between layers, and of the decoder's states.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        embedding_dim: int = 128,
+        hidden_dim: int = 256,
+        encoder_layers: int = 1,
+        decoder_layers: int = 1,
+        score: str | Score = "additive",
+        cell: CellName = "lstm",
+        online: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        sizes = {"query_dim": hidden_dim, "key_dim": context_dim(hidden_dim, online), "hidden_dim": hidden_dim}
+        super().__init__(
+            source_vocab=source_vocab,
+            target_vocab=target_vocab,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
+            transitions=ShiftTransitions(score=make_score(score, **sizes)),
+            cell=cell,
+            online=online,
+            dropout=dropout,
+        )
