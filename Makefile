@@ -6,6 +6,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 ARGS ?=
+NAME ?=
 WORKERS ?= 2
 
 BIN := $(VENV)/bin
@@ -13,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow bench docs lint format clean
+.PHONY: help install demo reproduce test test-slow bench docs lint format clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +35,10 @@ demo: $(INSTALLED) ## Train on dates, translate three, show what the model looke
 	$(BIN)/python -m saccade evaluate runs/demo --data dates:test:1000
 	@printf '%s\n' "Sonntag, 15. November 2026" "le 3 avril 1998" "en-us 7/4/76" | \
 	$(BIN)/python -m saccade predict runs/demo --draw --plot runs/demo/attention.png
+
+# Of the folders in reproductions/, each with its README; ARGS are the arguments of the one that is named.
+reproduce: $(INSTALLED) ## Show the claims of papers; NAME=seq2seq-length for one of them
+	$(BIN)/python -m reproductions $(NAME) $(ARGS)
 
 # JoeyNMT asks for much that its attention module does not import.
 $(PEERS): $(INSTALLED)

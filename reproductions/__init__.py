@@ -1,0 +1,1 @@
+"""The claims of papers, each shown by one command on a laptop."""

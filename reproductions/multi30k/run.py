@@ -1,0 +1,95 @@
+"""Multi30k, English to German: BLEU of RNNsearch and of a tiny Transformer, and its growth over the minutes."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.interpretation.plots import plot_lines
+from saccade.training import read_metrics
+
+FOLDER = Path(__file__).resolve().parent
+WANTED = 33.0
+LIMIT = 90.0  # minutes of training
+MODELS = {"rnnsearch": "RNNsearch", "transformer": "Transformer, d=128, 4+4 layers"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains what is not trained yet, evaluates, and writes table and curve."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions multi30k", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, curve and JSON go")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--steps", type=int, help="updates, if not as many as the configuration says")
+    for name in MODELS:
+        parser.add_argument(f"--{name}", type=Path, default=Path("runs/multi30k") / name, help="its run folder")
+    given = parser.parse_args(arguments)
+    if given.data is None:
+        print("Skipped: it needs the Multi30k texts. Name their folder with --data, or in MULTI30K.", file=sys.stderr)
+        return 0
+    try:
+        files = {split: pair(given.data, split) for split in ("train", "val", "test_2016_flickr")}
+    except FileNotFoundError as error:
+        parser.error(str(error))
+
+    results = {}
+    for name in given.models:
+        run = trained(getattr(given, name), FOLDER / f"{name}.yaml", files, steps=given.steps)
+        results[name] = measured(run, files["test_2016_flickr"])
+    given.output.mkdir(parents=True, exist_ok=True)
+    curves = {MODELS[name]: tuple(zip(*result["curve"], strict=True)) for name, result in results.items()}
+    plot_lines(curves, given.output / "bleu.png", x="minutes of training", y="BLEU, validation, greedy")
+    header = ["model", "parameters", "minutes", "steps", f"validation, greedy, within {LIMIT:.0f} minutes"]
+    header += ["test 2016, beam 5", "wanted"]
+    rows = [
+        [MODELS[name], r["parameters"], r["minutes"], r["steps"], r["best_in_time"], r["test"], f"≥ {WANTED:.0f}"]
+        for name, r in results.items()
+    ]
+    publish(given.output, results=results, table=markdown_table(header, rows))
+    return 0
+
+
+def pair(folder: Path, split: str) -> str:
+    """English and German text of one split, lower-cased, normalised and tokenised; gzipped or not."""
+    found = []
+    for language in ("en", "de"):
+        name = f"{split}.lc.norm.tok.{language}"
+        files = [folder / name, folder / f"{name}.gz"]
+        file = next((file for file in files if file.is_file()), None)
+        if file is None:
+            raise FileNotFoundError(f"{folder} has neither {name} nor {name}.gz.")
+        found.append(str(file))
+    return ",".join(found)
+
+
+def trained(folder: Path, config: Path, files: dict[str, str], *, steps: int | None) -> saccade.Run:
+    """The run in this folder: as it is, resumed, or trained from the beginning."""
+    if (folder / "model.safetensors").is_file():
+        return saccade.load(folder)
+    if (folder / "config.yaml").is_file():
+        return saccade.train(resume=folder)
+    data = {"train": files["train"], "valid": files["val"]}
+    return saccade.train(config, data=data, trainer={} if steps is None else {"max_steps": steps}, output=folder)
+
+
+def measured(run: saccade.Run, test: str) -> dict[str, Any]:
+    """BLEU on the test set, and the validations by minutes."""
+    validations = [record for record in read_metrics(run.folder / "metrics.jsonl") if record["split"] == "valid"]
+    curve = [(record["seconds"] / 60, record["bleu"]) for record in validations]
+    bleu = run.evaluate(test, beam=5).figures["bleu"]
+    return {
+        "parameters": sum(weights.numel() for weights in run.model.parameters()),
+        "minutes": curve[-1][0],
+        "steps": validations[-1]["step"],
+        "best_in_time": max((bleu for minutes, bleu in curve if minutes <= LIMIT), default=0.0),
+        "test": bleu.value,
+        "signature": bleu.signature,
+        "curve": curve,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""What a reproduction leaves behind: figures for machines, a table for people."""
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; numbers are rounded to one place."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+
+def publish(output: Path, *, results: Mapping[str, Any], table: str) -> None:
+    """Writes results.json and table.md; if there is a README.md beside the folder, the table goes there too.
+
+    Args:
+        output: `results/` of the reproduction, or another folder.
+        results: the figures, as JSON can say them.
+        table: what the README shows between its two marks.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    environment = {
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+    (output / "results.json").write_text(json.dumps({**results, "environment": environment}, indent=1) + "\n")
+    (output / "table.md").write_text(table)
+    readme = output.parent / "README.md"
+    if readme.is_file() and BEGIN in (text := readme.read_text()):
+        before, rest = text.split(BEGIN)
+        readme.write_text(f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}")
+    print(table)
+
+
+def _cell(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

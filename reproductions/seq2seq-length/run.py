@@ -1,0 +1,180 @@
+"""Long sentences with and without attention: what one vector forgets, RNNsearch looks up.
+
+The language is made here: a word has one translation, no word comes twice in a sentence, and a noun goes before the
+modifiers that stood before it, in reverse order. Every model sees the same sentences, none longer than `LONGEST`.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.interpretation import align
+from saccade.interpretation.plots import plot_attention, plot_lines
+from saccade.models import Cho, RNNSearch, Sutskever
+
+FOLDER = Path(__file__).resolve().parent
+WORDS, MODIFIERS = 100, 50  # the first fifty are modifiers, the others nouns
+LONGEST, TESTED, BIN = (
+    20,
+    40,
+    5,
+)  # words: of the sentences in training, of those in the test, and of a line of the table
+
+MODELS = {
+    "cho": partial(Cho, embedding_dim=128, hidden_dim=192, maxout_dim=64),
+    "sutskever": partial(Sutskever, embedding_dim=128, hidden_dim=208, num_layers=1),
+    "rnnsearch": partial(RNNSearch, embedding_dim=128, hidden_dim=128, alignment_dim=256, maxout_dim=64, cell="fast"),
+}
+NAMES = {
+    "cho": "Cho et al. 2014, one vector",
+    "sutskever": "Sutskever et al. 2014, one vector",
+    "rnnsearch": "RNNsearch, attention",
+}
+
+
+class Pair(NamedTuple):
+    """A sentence, its translation, and for each word of the translation the place it came from."""
+
+    source: str
+    target: str
+    order: list[int]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains the models one after another, evaluates them by length, writes table, plot and attention."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions seq2seq-length", description=__doc__)
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
+    parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="where the trained models go")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--steps", type=int, default=800, help="updates of each model")
+    parser.add_argument("--pairs", type=int, default=60_000, help="sentences in training")
+    parser.add_argument("--tests", type=int, default=1_000, help="sentences in the test")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+
+    generator = random.Random(given.seed)
+    dictionary = generator.sample(range(WORDS), WORDS)
+    train, valid, test = (
+        [make_pair(generator, dictionary, longest) for _ in range(count)]
+        for count, longest in ((given.pairs, LONGEST), (200, LONGEST), (given.tests, TESTED))
+    )
+    given.output.mkdir(parents=True, exist_ok=True)
+    results = {}
+    for name in given.models:
+        folder = given.runs / name
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier reproduction
+        started = time.monotonic()
+        run = fit(name, train, valid, steps=given.steps, seed=given.seed, folder=folder)
+        results[name] = {"minutes": (time.monotonic() - started) / 60, **measured(run, test)}
+        if name == "rnnsearch":
+            draw(run, test, given.output / "attention.png")
+    write(results, given.output)
+    return 0
+
+
+def make_pair(generator: random.Random, dictionary: Sequence[int], longest: int) -> Pair:
+    """A random sentence of 1 to `longest` words with its translation."""
+    words = generator.sample(range(WORDS), generator.randint(1, longest))
+    order: list[int] = []
+    phrase: list[int] = []
+    for place, word in enumerate(words):
+        phrase.insert(0, place)
+        if word >= MODIFIERS:  # a noun ends the phrase
+            order += phrase
+            phrase = []
+    order += phrase
+    target = [dictionary[words[place]] for place in order]
+    return Pair(" ".join(f"s{word}" for word in words), " ".join(f"t{word}" for word in target), order)
+
+
+def fit(name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int, seed: int, folder: Path) -> saccade.Run:
+    """One model, trained as all the others are."""
+    return saccade.train(
+        task={
+            "source_tokeniser": "pretokenised",
+            "bleu_tokenize": "none",
+            "metrics": ["bleu", "token_accuracy", "exact_match"],
+        },
+        model=MODELS[name],
+        data={"train": [pair[:2] for pair in train], "valid": [pair[:2] for pair in valid]},
+        trainer={
+            "max_steps": steps,
+            "batch_tokens": 2048,
+            "learning_rate": 3e-3,
+            "schedule": {"class": "cosine", "warmup": min(100, steps)},
+            "validate_every": max(1, steps // 4),
+            "validate_options": {"beam": 1},
+            "log_every": 100,
+            "seed": seed,
+        },
+        output=folder,
+    )
+
+
+def measured(run: saccade.Run, test: Sequence[Pair]) -> dict[str, Any]:
+    """The figures by the number of source words, and how often attention looked at the word that was translated."""
+    evaluation = run.evaluate([pair[:2] for pair in test], by_length=BIN, beam=1)
+    bins = [
+        {"low": found.low, "high": found.high, "examples": found.examples}
+        | {name: figure.value for name, figure in found.figures.items()}
+        | {"alignment": alignment_accuracy(run, [p for p in test if found.low <= len(p.order) <= found.high])}
+        for found in evaluation.by_length
+    ]
+    return {"parameters": sum(weights.numel() for weights in run.model.parameters()), "bins": bins}
+
+
+def alignment_accuracy(run: saccade.Run, pairs: Sequence[Pair]) -> float | None:
+    """Of a hundred words that are translated right, those whose source got the most attention."""
+    hits = total = 0
+    for pair, prediction in zip(pairs, run.predict([pair.source for pair in pairs], beam=1), strict=True):
+        if prediction.weights is None:
+            return None
+        looked = {target: source for source, target in align(prediction.weights)}
+        for place, (said, wanted) in enumerate(zip(prediction.text.split(), pair.target.split(), strict=False)):
+            if said == wanted:
+                total += 1
+                hits += looked.get(place) == pair.order[place]
+    return 100.0 * hits / max(1, total)
+
+
+def draw(run: saccade.Run, test: Sequence[Pair], path: Path) -> None:
+    """What RNNsearch looked at in a sentence longer than any it was trained on."""
+    pair = next((pair for pair in test if len(pair.order) > LONGEST), test[0])
+    prediction = run.predict([pair.source], beam=1)[0]
+    assert prediction.weights is not None, "RNNsearch says where it looks"
+    plot_attention([(prediction.weights, prediction.source, prediction.target)], path)
+
+
+def write(results: dict[str, Any], output: Path) -> None:
+    """One line of the table for each bin of lengths, one line of the plot for each model."""
+    lines: dict[str, tuple[list[float], list[float]]] = {
+        NAMES[name]: ([b["high"] for b in result["bins"]], [b["bleu"] for b in result["bins"]])
+        for name, result in results.items()
+    }
+    lines["longest sentence in training"] = ([LONGEST, LONGEST], [0.0, 100.0])
+    plot_lines(lines, output / "lengths.png", x="words in the source", y="BLEU")
+    header = ["words", *(f"{NAMES[name]}: BLEU" for name in results), *(f"{name}: words right" for name in results)]
+    columns = [*((name, "bleu") for name in results), *((name, "token_accuracy") for name in results)]
+    if "rnnsearch" in results:
+        header.append("rnnsearch: looked at the right word")
+        columns.append(("rnnsearch", "alignment"))
+    first = next(iter(results.values()))
+    rows = []
+    for i, found in enumerate(first["bins"]):
+        unseen = " (unseen)" if found["low"] > LONGEST else ""
+        rows.append([f"{found['low']} to {found['high']}{unseen}", *(results[n]["bins"][i][c] for n, c in columns)])
+    sizes = [[NAMES[n], r["parameters"], r["minutes"]] for n, r in results.items()]
+    table = markdown_table(header, rows) + "\n" + markdown_table(["model", "parameters", "minutes"], sizes)
+    publish(output, results=results, table=table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

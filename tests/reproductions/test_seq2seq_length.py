@@ -1,0 +1,56 @@
+"""The language of the reproduction, and its command at toy scale."""
+
+import json
+import random
+import re
+
+import pytest
+
+from tests.reproductions.scripts import script
+
+length = script("seq2seq-length")
+
+
+def test_a_sentence_and_its_translation() -> None:
+    generator = random.Random(3)
+    dictionary = generator.sample(range(length.WORDS), length.WORDS)
+    for _ in range(200):
+        pair = length.make_pair(generator, dictionary, 17)
+        words = [int(word[1:]) for word in pair.source.split()]
+        assert 1 <= len(words) == len(set(words)) <= 17
+        kinds = "".join("m" if word < length.MODIFIERS else "n" for word in words)
+        wanted = []  # phrase by phrase, found by their form
+        for phrase in re.finditer("m*n|m+$", kinds):
+            wanted += [f"t{dictionary[word]}" for word in reversed(words[phrase.start() : phrase.end()])]
+        assert pair.target.split() == wanted
+        assert [f"t{dictionary[words[place]]}" for place in pair.order] == wanted
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("length")
+    small = ["--steps", "2", "--pairs", "50", "--tests", "20"]
+    assert length.main(["--output", str(folder / "results"), "--runs", str(folder / "runs"), *small]) == 0
+    return folder / "results"
+
+
+def test_every_model_is_measured_at_every_length(results) -> None:
+    found = json.loads((results / "results.json").read_text())
+    for name in length.MODELS:
+        assert found[name]["bins"][-1]["high"] == length.TESTED
+        assert all(0 <= line[figure] <= 100 for line in found[name]["bins"] for figure in ("bleu", "token_accuracy"))
+    assert found["cho"]["bins"][0]["alignment"] is None
+    assert 0 <= found["rnnsearch"]["bins"][0]["alignment"] <= 100
+    rows = (results / "table.md").read_text().partition("\n\n")[0].splitlines()
+    assert len(rows) == 2 + len(found["cho"]["bins"])
+    assert len({row.count("|") for row in rows}) == 1
+    assert all((results / name).stat().st_size > 1000 for name in ("lengths.png", "attention.png"))
+
+
+def test_no_model_has_an_advantage_in_size(results) -> None:
+    sizes = [
+        found["parameters"]
+        for name, found in json.loads((results / "results.json").read_text()).items()
+        if name in length.MODELS
+    ]
+    assert max(sizes) < 1.3 * min(sizes)
