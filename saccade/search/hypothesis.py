@@ -18,6 +18,7 @@ class Hypothesis(NamedTuple):
         log_prob: the sum over the steps, the end of the sentence included if it was reached.
         finished: whether the end was reached before the maximal length.
         weights: (steps, keys), where each step looked, that of the end included; None without attention.
+        rows: the row of the model's batch that it had at each step, to find its part of what `saccade.record` saw.
     """
 
     tokens: list[int]
@@ -25,6 +26,7 @@ class Hypothesis(NamedTuple):
     log_prob: float
     finished: bool
     weights: Tensor | None
+    rows: list[int]
 
 
 class Searchable(Protocol):
@@ -60,20 +62,29 @@ class Trail:
         """The rows of the step before that these ones of the last step continue."""
         return self._parents[-1][rows] if self._parents else rows
 
-    def weights(self, steps: Sequence[int], rows: Sequence[int]) -> list[Tensor | None]:
-        """For each hypothesis that took its last step as this row: (steps + 1, keys); a step of -1 is none."""
-        if not self._weights or not steps:
-            return [None] * len(steps)
+    def rows(self, steps: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
+        """For each hypothesis that took its last step as this row: its row at every step; a step of -1 is none."""
+        found: list[list[int]] = []
+        parents = [rows_before.tolist() for rows_before in self._parents[: max(steps, default=0)]]
+        for step, row in zip(steps, rows, strict=True):
+            way = [row] if step >= 0 else []
+            for before in reversed(parents[: max(step, 0)]):
+                way.append(before[way[-1]])
+            found.append(way[::-1])
+        return found
+
+    def weights(self, rows: Sequence[Sequence[int]]) -> list[Tensor | None]:
+        """(steps, keys) for each hypothesis that had these rows."""
+        if not self._weights:
+            return [None] * len(rows)
         first = self._weights[0]
-        last = torch.tensor(steps, device=first.device)
-        here = torch.tensor(rows, device=first.device)
-        found = first.new_zeros(len(steps), max(steps) + 1, first.shape[1])
-        for step in range(max(steps), -1, -1):
-            on = (last >= step).nonzero().squeeze(1)
-            found[on, step] = self._weights[step][here[on]]
-            if step:
-                here[on] = self._parents[step - 1][here[on]]
-        return [found[i, : step + 1].clone() for i, step in enumerate(steps)]
+        found = [first.new_zeros(len(way), first.shape[1]) for way in rows]
+        for step in range(max(map(len, rows), default=0)):
+            on = [number for number, way in enumerate(rows) if len(way) > step]
+            taken = self._weights[step][torch.tensor([rows[number][step] for number in on], device=first.device)]
+            for number, looked in zip(on, taken, strict=True):
+                found[number][step] = looked
+        return list(found)
 
 
 class _Entry(NamedTuple):
@@ -115,9 +126,10 @@ class Harvest:
             groups[entry.sentence].append(entry)
         chosen = [sorted(group, key=lambda e: (e.finished, e.score), reverse=True)[:count] for group in groups]
         flat = [entry for group in chosen for entry in group]
-        weights = iter(self._trail.weights([entry.step for entry in flat], [entry.row for entry in flat]))
+        rows = self._trail.rows([entry.step for entry in flat], [entry.row for entry in flat])
+        ways = iter(zip(self._trail.weights(rows), rows, strict=True))
         return [
-            [Hypothesis(e.tokens.tolist(), e.score, e.log_prob, e.finished, next(weights)) for e in group]
+            [Hypothesis(e.tokens.tolist(), e.score, e.log_prob, e.finished, *next(ways)) for e in group]
             for group in chosen
         ]
 
