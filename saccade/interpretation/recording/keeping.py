@@ -179,8 +179,11 @@ def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """What tells whether two tensors share memory."""
-    return 0 if tensor.is_nested else tensor.untyped_storage()._cdata
+    """What tells whether two tensors share memory; 0 for those without memory of their own, as inside of torch.vmap."""
+    try:
+        return tensor.untyped_storage()._cdata
+    except (NotImplementedError, RuntimeError):
+        return 0
 
 
 def _blocks(recipe: Recipe, tensors: Tensors) -> list[slice]:

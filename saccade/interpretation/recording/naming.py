@@ -23,10 +23,10 @@ class Names:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model  # ids are those of living modules only
-        self._paths = {id(module): path for path, module in model.named_modules()}
-        for path, module in model.named_modules():
+        self._paths = {id(module): path.replace("_orig_mod.", "") for path, module in model.named_modules()}
+        for module in model.modules():
             if isinstance(module, MultiHead):
-                self._paths[id(module.attention)] = path
+                self._paths[id(module.attention)] = self._paths[id(module)]
 
     def caller(self) -> tuple[str, nn.Module, FrameType] | None:
         """The path of the innermost module that is running, the module, its frame; None outside the model."""

@@ -160,6 +160,8 @@ class Recorder(TorchFunctionMode):
             for tensor in call.kept.tensors.values():
                 self._kept_in.setdefault(storage_of(tensor), []).append(call.kept)
         self._indexed = len(self._trace.calls)
+        if not self._kept_in:
+            return
         copies: dict[Any, Tensor] = {}
         for tensor in written if isinstance(written, list | tuple) else [written]:
             if isinstance(tensor, Tensor) and tensor.layout == torch.strided:
