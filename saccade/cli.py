@@ -15,10 +15,12 @@ from types import UnionType
 from typing import Any
 
 import saccade
+from saccade.commands.aligning import align
 from saccade.commands.evaluating import evaluate
 from saccade.commands.members import KINDS, list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
+from saccade.configuration.plan import BASES
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.registry import nearest
 
@@ -28,6 +30,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": train_model,
     "evaluate": evaluate,
     "predict": predict,
+    "align": align,
     "validate": validate_config,
     "copy": copy_config,
     "list": list_members,
@@ -35,8 +38,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "select": select_scores,
 }
 
-OVERRIDE = re.compile(r"--([A-Za-z_][\w-]*\.[\w.-]+)(?:=(.*))?", re.DOTALL)
-"""`--model.hidden_dim 64` or `--model.hidden_dim=64`."""
+OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(BASES)})(?:=(.*))?", re.DOTALL)
+"""`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 """What bad usage or bad input raises: one line says it. With SACCADE_TRACEBACK=1 in the environment, all lines do."""
@@ -137,7 +140,12 @@ def _parse(parser: argparse.ArgumentParser, given: Sequence[str], command: str |
     if wrong is not None and command is not None:
         parameters = inspect.signature(COMMANDS[command]).parameters.values()
         flags = [f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY]
-        more = " Arguments of the configuration are set as --section.argument value." if command == "train" else ""
+        flags += [f"--{section}" for section in BASES if _takes_overrides(COMMANDS[command])]
+        more = (
+            " Arguments of the configuration are set as --section.argument value."
+            if _takes_overrides(COMMANDS[command])
+            else ""
+        )
         parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
     return parser.parse_args(given)
 

@@ -191,6 +191,21 @@ def test_validate_and_copy(work, capsys, monkeypatch) -> None:
     assert call(capsys, "copy", "translation/cho", "mine/my.yaml")[0] == 2
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ["--model", "{class: transformer, dim: 64}"],
+        ["--model", "transformer", "--model.dim=64"],
+        ["--model.dim", "64", "--model.class", "transformer"],
+    ],
+)
+def test_parts_are_given_on_the_command_line(parts, capsys) -> None:
+    more = ["--trainer.schedule", "{class: cosine, warmup: 100, steps: 900}", "--model.selection", "sparsemax"]
+    code, out, err = call(capsys, "validate", "translation/rnnsearch", *parts, *more)
+    assert (code, err) == (0, "")
+    assert "Transformer" in out
+
+
 @pytest.mark.parametrize("kind", ["models", "tasks", "configs"])
 def test_list(kind, capsys) -> None:
     code, out, _ = call(capsys, "list", kind)
@@ -250,6 +265,17 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["needs validation data"]),
         (["validate", "translation/rnnsearch", "--trainer.trackers", "[tensorbord]"], ["Did you mean 'tensorboard'"]),
         (["validate", "translation/rnnsearch", "--model.dropout", "2"], ["dropout must be"]),
+        (["validate", "translation/rnnsearch", "--model", "{class: transformer, dmi: 64}"], ["Did you mean 'dim'"]),
+        (["validate", "translation/rnnsearch", "--modl", "{dim: 64}"], ["no option --modl", "Did you mean '--model'"]),
+        (
+            ["validate", "translation/rnnsearch", "--trainer.schedule", "{class: cosin, warmup: 100}"],
+            ["trainer.schedule", "Did you mean 'cosine'"],
+        ),
+        (
+            ["validate", "translation/rnnsearch", "--trainer.schedule", "{class: cosine, warmpu: 100}"],
+            ["trainer.schedule", "Did you mean 'warmup'"],
+        ),
+        (["validate", "translation/rnnsearch", "--model", "{dim: "], ["model: '{dim: ' is not YAML"]),
         (["list", "modls"], ["Did you mean 'models'"]),
     ],
 )

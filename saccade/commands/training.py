@@ -22,11 +22,15 @@ def train_model(
     """Train a model, or go on with one.
 
     saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
-    saccade train my.yaml --model.hidden_dim 64 --trainer.max_steps 5000 --output runs/smaller
+    saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
+    saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
     saccade train --resume runs/my-model
+    torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
 
-    Any argument of the configuration can be set as --section.argument value; with a configuration, --help lists them
-    all. Ctrl-C (or SIGTERM) saves and leaves with exit code 130; --resume goes on exactly there.
+    Any argument of the configuration can be set as --section.argument value, where the sections are task, model, data
+    and trainer, and a value may be YAML; with a configuration, --help lists them all. Ctrl-C (or SIGTERM) saves and
+    leaves with exit code 130; --resume goes on exactly there. Of the processes that torchrun starts, each takes its
+    share of every batch: the losses are those of one process.
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
@@ -35,7 +39,8 @@ def train_model(
     """
     from saccade.run import is_main, train
 
-    if config is None and resume is None and "model.class" not in overrides:
+    overrides = _with_data(overrides)
+    if config is None and resume is None and not {"model", "model.class"} & overrides.keys():
         raise ConfigError(
             "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
             "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
@@ -53,7 +58,7 @@ def validate_config(config: str, **overrides: str) -> None:
     Args:
         config: a YAML file, or the name of one that comes with Saccade.
     """
-    plan = Plan(override(read_config(config), overrides))
+    plan = Plan(override(read_config(config), _with_data(overrides)))
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # which holds no earlier training
     check_trackers(plan.trainer.trackers)
@@ -81,7 +86,7 @@ def copy_config(name: str, file: str) -> None:
 
 def explain_config(config: str, overrides: dict[str, Any]) -> str:
     """Every argument that a configuration may set: its type, what it is for, and its value here."""
-    plan = Plan(override(read_config(config), overrides))
+    plan = Plan(override(read_config(config), _with_data(overrides)))
     lines = []
     for section, part in plan.parts.items():
         lines += [f"{section}: {_paragraphs(part.kind)[0]}", ""]
@@ -107,6 +112,13 @@ def argument_helps(kind: type) -> dict[str, str]:
         else:
             helps |= {name: f"{helps[name]} {line.strip()}" for name in names}
     return helps
+
+
+def _with_data(overrides: dict[str, str]) -> dict[str, str]:
+    """`--data pairs.tsv` means what to train on, as `saccade evaluate --data` means what to evaluate on."""
+    if not overrides.get("data", "{").lstrip().startswith("{"):
+        return {("data.train" if name == "data" else name): value for name, value in overrides.items()}
+    return overrides
 
 
 def _paragraphs(kind: type) -> list[str]:

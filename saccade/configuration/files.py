@@ -56,23 +56,45 @@ def write_config(config: Mapping[str, Any], *, heading: str = "") -> str:
 
 
 def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with `{"model.hidden_dim": 64}` and the like set; nothing that was given is changed."""
+    """The configuration with `{"model.hidden_dim": 64}` and the like set; nothing that was given is changed.
+
+    A text that YAML reads as a mapping or a list is one: `{"trainer.schedule": "{class: cosine, warmup: 100}"}`. A
+    mapping replaces single arguments of a part, unless it names another class, which begins without the arguments of
+    the old one, as a mere name does. Parts are set before their arguments, in whatever order they are given.
+    """
     changed = copy.deepcopy(dict(config))
-    for key, value in changes.items():
+    for key in sorted(changes, key=lambda name: name.removesuffix(".class").count(".")):
+        value = _as_written(key, changes[key])
+        if key.endswith(".class"):
+            key, value = key.removesuffix(".class"), {"class": value}
         place = changed
         *outer, last = key.split(".")
         for name in outer:
-            inner = place.get(name)
-            if isinstance(inner, str):  # `selection: entmax` gets arguments
-                inner = {"class": inner}
-            elif not isinstance(inner, dict):
-                inner = {}
-            place[name] = inner
-            place = inner
-        if isinstance(value, str) and isinstance(place.get(last), dict) and "class" in place[last]:
-            value = {"class": value}  # another class; the arguments were those of the old one
+            place[name] = place = _as_mapping(place.get(name))
+        old = _as_mapping(place.get(last))
+        part = not outer or "class" in old
+        if part and isinstance(value, Mapping) and value.get("class", old.get("class")) == old.get("class"):
+            value = {**old, **value}
         place[last] = value
     return changed
+
+
+def _as_mapping(part: Any) -> dict[str, Any]:
+    """`selection: entmax` as `selection: {class: entmax}`, which can get arguments."""
+    if isinstance(part, str):
+        return {"class": part}
+    return part if isinstance(part, dict) else {}
+
+
+def _as_written(key: str, value: Any) -> Any:
+    """What YAML makes of a mapping or a list on the command line; anything else as it is."""
+    if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
+        return value
+    yaml = required("yaml")
+    try:
+        return yaml.load(value, Loader=_loader(yaml))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{key}: {value!r} is not YAML ({error.problem}); write it as '{{a: 1, b: 2}}'.") from None
 
 
 def _loader(yaml: Any) -> Any:

@@ -1,10 +1,12 @@
 """Configurations are checked against constructors, and the message says what would be right."""
 
+import copy
 from functools import partial
 
 import pytest
 
 from saccade.configuration import ConfigError, Plan, override, read_config, shipped, write_config
+from saccade.configuration.parts import trusting
 from saccade.data.tokenisers import BpeTokeniser
 from saccade.models import RNNSearch, Transformer
 from saccade.selections import Entmax, Sparsemax
@@ -112,7 +114,98 @@ def test_arguments_of_a_part_that_was_a_name() -> None:
     config = changed(TRANSFORMER, model__selection="entmax")
     assert override(config, {"model.selection.alpha": 2})["model"]["selection"] == {"class": "entmax", "alpha": 2}
     config = changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": 2})
-    assert override(config, {"model.selection": "softmax"})["model"]["selection"] == {"class": "softmax"}
+    assert override(config, {"model.selection": "softmax"})["model"]["selection"] == "softmax"
+
+
+SECTIONS = {
+    "model": {"class": "rnnsearch", "hidden_dim": 3, "selection": {"class": "entmax", "alpha": 1.3}},
+    "data": {"columns": {"source": "en", "target": "de"}},
+    "trainer": {"schedule": "plateau", "seed": 7},
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "section", "expected"),
+    [
+        ({"model": "{hidden_dim: 5}"}, "model", SECTIONS["model"] | {"hidden_dim": 5}),
+        ({"model": "{class: transformer, dim: 64}"}, "model", {"class": "transformer", "dim": 64}),
+        ({"model": "transformer"}, "model", "transformer"),
+        ({"model.dim": "64", "model": "transformer"}, "model", {"class": "transformer", "dim": "64"}),
+        ({"model.dim": "64", "model.class": "transformer"}, "model", {"class": "transformer", "dim": "64"}),
+        ({"model.class": "rnnsearch"}, "model", SECTIONS["model"]),
+        (
+            {"trainer.schedule": "{class: cosine, warmup: 100}"},
+            "trainer",
+            {"schedule": {"class": "cosine", "warmup": 100}, "seed": 7},
+        ),
+        (
+            {"trainer.schedule": "{class: plateau, factor: 0.3}"},
+            "trainer",
+            {"schedule": {"class": "plateau", "factor": 0.3}, "seed": 7},
+        ),
+        ({"trainer": "{seed: 8}"}, "trainer", {"schedule": "plateau", "seed": 8}),
+        ({"data.columns": "{source: 2}"}, "data", {"columns": {"source": 2}}),
+        ({"data.train": "[a.tsv, b.tsv]"}, "data", SECTIONS["data"] | {"train": ["a.tsv", "b.tsv"]}),
+        (
+            {"model.selection": "{alpha: 2}"},
+            "model",
+            SECTIONS["model"] | {"selection": {"class": "entmax", "alpha": 2}},
+        ),
+        ({"model.selection": "entmax"}, "model", SECTIONS["model"] | {"selection": "entmax"}),
+    ],
+)
+def test_parts_are_set_whole_or_by_argument(changes, section, expected) -> None:
+    before = copy.deepcopy(SECTIONS)
+    changed = override(SECTIONS, changes)
+    assert changed[section] == expected
+    assert {name: part for name, part in changed.items() if name != section} == {
+        name: part for name, part in SECTIONS.items() if name != section
+    }
+    assert before == SECTIONS
+
+
+def test_wrong_yaml_on_the_command_line_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"model: '\{class: cosine' is not YAML"):
+        override({}, {"model": "{class: cosine"})
+
+
+ONE_STEP = {"trainer": {"max_steps": 1}}
+
+
+def test_parts_in_a_list() -> None:
+    scores = ["scaled_dot", {"class": "alibi", "num_heads": 2}]
+    model = {"class": "transformer", "dim": 10, "num_heads": 2, "score": {"class": "sum", "scores": scores}}
+    misspelled = {"class": "alibi", "num_heds": 2}
+    plan = Plan({"model": model, **ONE_STEP})
+    saved = plan.plain["model"]["score"]
+    assert saved == {"class": "sum", "scores": [{"class": "scaled_dot"}, {"class": "alibi", "num_heads": 2}]}
+    assert Plan(plan.plain).plain == plan.plain
+    with pytest.raises(ConfigError, match=r"model\.score\.scores\[1\] \(alibi\) has no argument 'num_heds'.*num_heads"):
+        Plan({"model": model | {"score": {"class": "sum", "scores": ["dot", misspelled]}}, **ONE_STEP})
+
+
+@pytest.mark.parametrize("spelled", [{"class_path": "calendar.Calendar"}, '{"class_path": "calendar.Calendar"}'])
+def test_a_class_has_one_spelling(spelled) -> None:
+    for trust in (True, False):
+        with trusting(trust), pytest.raises(ConfigError, match=r"model\.selection\.noise: a class is named by `class:"):
+            Plan({"model": {"class": "rnnsearch", "selection": {"class": "mocha", "noise": spelled}}, **ONE_STEP})
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "calendar.Calendar",
+        {"class": "rnnsearch", "selection": "calendar.Calendar"},
+        {"class": "rnnsearch", "selection": {"class": "calendar.Calendar"}},
+        {"class": "transformer", "score": {"class": "sum", "scores": ["dot", "calendar.Calendar"]}},
+        {"class": "transformer", "score": {"class": "sum", "scores": [{"class": "calendar.Calendar"}]}},
+    ],
+)
+def test_classes_of_others_need_trust(model) -> None:
+    with trusting(False), pytest.raises(ConfigError, match=r"calendar\.Calendar is no class of Saccade's"):
+        Plan({"model": model, **ONE_STEP})
+    with pytest.raises(ConfigError, match=r"calendar\.Calendar is not a kind of"):
+        Plan({"model": model, **ONE_STEP})
 
 
 @pytest.mark.parametrize(
