@@ -7,30 +7,25 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from saccade.interpretation.alignments import Words, read_pharaoh
 from saccade.losses import supervised_attention_loss
-
-Words = Sequence[Sequence[int]]
-"""The places of each word's pieces, as `Tokeniser.words` gives them."""
 
 
 def link_pieces(alignment: str, source_words: Words, target_words: Words) -> list[int]:
     """Links between words, `0-0 1-2`, as links between all their pieces: source, target, source, target, ...
 
-    A flat list, because that is what Arrow stores and reads fastest.
+    A flat list, because that is what Arrow stores and reads fastest. Possible links, `1p2`, count as well.
     """
     pieces: list[int] = []
-    for link in alignment.split():
-        source, dash, target = link.partition("-")
-        if not (dash and source.isdecimal() and target.isdecimal()):
-            raise ValueError(f"The alignment {alignment!r} has {link!r}: links are written 0-0, source word first.")
-        for side, word, words in (("source", int(source), source_words), ("target", int(target), target_words)):
+    for source, target in sorted(read_pharaoh(alignment, f"The alignment {alignment!r}").possible):
+        for side, word, words in (("source", source, source_words), ("target", target, target_words)):
             if word >= len(words):
                 raise ValueError(
-                    f"The alignment {alignment!r} has {link!r}, but the {side} has {len(words)} words between its "
-                    "spaces. They are counted from 0."
+                    f"The alignment {alignment!r} has {source}-{target}, but the {side} has {len(words)} words between "
+                    "its spaces. They are counted from 0."
                 )
-        for source_piece in source_words[int(source)]:
-            for target_piece in target_words[int(target)]:
+        for source_piece in source_words[source]:
+            for target_piece in target_words[target]:
                 pieces += (source_piece, target_piece)
     return pieces
 

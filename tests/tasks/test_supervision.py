@@ -37,6 +37,7 @@ def test_links_of_words_are_links_of_all_their_pieces() -> None:
     flat = link_pieces("0-1 1-0", source, target)
     pairs = set(zip(flat[::2], flat[1::2], strict=True))
     assert pairs == {(0, 1), (0, 2), (0, 4), (1, 1), (1, 2), (1, 4), (3, 0)}
+    assert link_pieces("0p1 1-0", source, target) == flat
 
 
 def test_subwords_are_linked_through_their_words() -> None:
@@ -173,8 +174,8 @@ def test_a_model_without_attention_is_told_so() -> None:
     ("alignment", "message"),
     [
         ("0-0 1:1", "'1:1'"),
-        ("3-0", "'3-0', but the source has 3 words"),
-        ("0-2", "'0-2', but the target has 2 words"),
+        ("3-0", "3-0, but the source has 3 words"),
+        ("0-2", "0-2, but the target has 2 words"),
         ("-1-0", "'-1-0'"),
     ],
 )

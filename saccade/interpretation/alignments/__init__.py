@@ -1,7 +1,14 @@
 """Alignments: which source word each target word came from, read off attention."""
 
 from saccade.interpretation.alignments.extraction import Link, align, align_above, align_mutual, pharaoh
-from saccade.interpretation.alignments.formats import FORMATS, Alignment, Format, format_alignment, read_alignments
+from saccade.interpretation.alignments.formats import (
+    FORMATS,
+    Alignment,
+    Format,
+    format_alignment,
+    read_alignments,
+    read_pharaoh,
+)
 from saccade.interpretation.alignments.propagation import flow, rollout
 from saccade.interpretation.alignments.symmetrisation import METHODS, Method, symmetrise
 from saccade.interpretation.alignments.words import Sink, Words, merge_words
@@ -23,6 +30,7 @@ __all__ = [
     "merge_words",
     "pharaoh",
     "read_alignments",
+    "read_pharaoh",
     "rollout",
     "symmetrise",
 ]

@@ -65,7 +65,7 @@ def read_alignments(
     if chosen == "naacl":
         found = _read_naacl(path, sentences)
     else:
-        read = _read_json if chosen == "json" else _read_pharaoh
+        read = _read_json if chosen == "json" else read_pharaoh
         found = [read(line, place, one_based) for place, line in _lines(path)]
     if sentences is not None and len(found) != sentences:
         raise ValueError(f"{os.fspath(path)} has alignments of {len(found)} sentence pairs, not of {sentences}.")
@@ -111,7 +111,8 @@ def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
                 raise ValueError(f"{place} is not UTF-8: is it a file of alignments?") from None
 
 
-def _read_pharaoh(line: str, place: str, one_based: bool) -> Alignment:
+def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = False) -> Alignment:
+    """The links of one line, `0-0 1-2 2p1`; `place` is how an error names it."""
     sure: list[Link] = []
     possible: list[Link] = []
     for pair in line.split():
