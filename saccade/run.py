@@ -44,6 +44,7 @@ from saccade.run_folder import (
     with_absolute_paths,
 )
 from saccade.tasks import Encoded, Example, Prediction, Task
+from saccade.tasks.forced_alignment import Aligned, align_pairs
 from saccade.training import Result, seed_everything
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
@@ -88,6 +89,17 @@ class Run:
         if isinstance(inputs, str):
             raise TypeError(f"predict takes a list of inputs: write predict([{inputs!r}]).")
         return self.task.predict(self.model, list(inputs), **options)
+
+    def align(self, pairs: Sequence[tuple[str, str]], *, reverse: Run | None = None, **options: Any) -> list[Aligned]:
+        """The word alignment of each pair of texts, by forced decoding.
+
+        Args:
+            pairs: source and target texts.
+            reverse: a run of the other direction, to symmetrise with.
+            options: see `saccade.tasks.forced_alignment.align_pairs`: reader, extract, sink, method, subwords, ...
+        """
+        other = None if reverse is None else (reverse.task, reverse.model)
+        return align_pairs(self.task, self.model, pairs, reverse=other, **options)
 
     def evaluate(
         self,

@@ -70,8 +70,8 @@ def align(
     saccade align --score out.align --gold gold.talp
 
     The model is made to write the target (forced decoding), and each target word is linked to the source word that it
-    looks at most. Words stand between spaces and are counted from 0, a line for each pair of lines. Files to read may be
-    Pharaoh or talp (0-0 1p2, p for possible), NAACL (.naacl, .wa) or JSON (.json, .jsonl), as their suffixes say.
+    looks at most. Words stand between spaces and are counted from 0, a line for each pair of lines. Files that are read
+    are Pharaoh or talp (0-0 1p2, p for possible), NAACL (.naacl, .wa) or JSON (.json, .jsonl), as their suffixes say.
 
     Args:
         run: the folder of a trained model.
@@ -79,16 +79,16 @@ def align(
         target: the text file of the target sentences.
         format: pharaoh, talp, naacl, or json, which has words and weights as well.
         one_based: count words from 1, in what is written, and in what --score reads.
-        extract: max, threshold (all words looked at with at least --threshold), or mutual (those that look at each other most).
+        extract: max, threshold (all looked at by at least --threshold), or mutual (who look at each other most).
         threshold: of --extract threshold.
         sink: drop or redistribute the attention to the end of the sentence.
         subwords: align pieces instead of words.
         layer: of a Transformer: which layer to read, from 0, or -1 for the last.
         head: which head to read, from 0; the mean over all by default.
         shift: 1 reads each word one step later, when it has just been written: often better with Transformers.
-        choose: choose layer, head and shift by the lowest error on other texts with gold links, as dev.en,dev.de,dev.talp.
+        choose: take the layer, head and shift with the lowest error on texts with gold links, dev.en,dev.de,dev.talp.
         reverse_model: the folder of a model of the other direction, to symmetrise with.
-        symmetrise: intersection, union, grow-diag, grow-diag-final or grow-diag-final-and (the default with --reverse-model).
+        symmetrise: intersection, union, grow-diag, grow-diag-final, or grow-diag-final-and, which is the default.
         gold: the file of the links that people made: figures go to standard error, or to standard output with --score.
         gold_format: the format of --gold and --choose, if the suffix does not say it.
         gold_one_based: words in the gold files are counted from 1.
@@ -112,12 +112,12 @@ def align(
         raise ValueError("--symmetrise needs the model of the other direction: add --reverse-model runs/other.")
     if subwords and gold is not None:
         raise ValueError("--gold has links between words: leave --subwords out.")
-    model = load(run, trust_classes=trust_classes)
+    model = load(run, trust=trust_classes)
     reader = Reader(layer=layer, head=head, shift=shift)
     options: dict[str, Any] = {"extract": extract, "threshold": threshold, "sink": sink, "subwords": subwords}
     options |= {"batch_size": batch_size}
     if reverse_model is not None:
-        options["reverse"] = load(reverse_model, trust_classes=trust_classes)
+        options["reverse"] = load(reverse_model, trust=trust_classes)
         options["method"] = _one_of(symmetrise or "grow-diag-final-and", METHODS, "--symmetrise")
     if choose is not None:
         reader = _chosen(model, choose, of_gold, sink)
@@ -202,8 +202,8 @@ def _tell_long(run: Run, pairs: Sequence[Pair], before: int) -> None:
     if lines:
         shown = ", ".join(lines[:5]) + (", ..." if len(lines) > 5 else "")
         print(
-            f"{len(lines)} pairs have more tokens than the model has positions, and no links: lines {shown}. Split them "
-            "into sentences.",
+            f"{len(lines)} pairs have more tokens than the model has positions, and so no links: lines {shown}. Split "
+            "them into sentences.",
             file=sys.stderr,
         )
 
@@ -241,7 +241,8 @@ def _print_figures(figures: dict[str, float], json: bool, file: Any) -> None:
         print(f"{name:{width}}{shown}  {text[0]}", file=file)
         for line in text[1:]:
             print(" " * (width + 12) + line, file=file)
-    print(f"\n{CAUTION}", file=file)
+    if file is sys.stderr:  # of a model, not of a file
+        print("\n" + textwrap.fill(CAUTION, 110), file=file)
 
 
 def _one_of(name: str, choices: Sequence[Any], option: str) -> Any:

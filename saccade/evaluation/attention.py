@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from torch import Tensor
-
-from saccade.interpretation.alignments import Link
 
 
 def blur(weights: Tensor) -> Tensor:
@@ -69,7 +67,7 @@ def coverage(weights: Tensor, *, low: float = 0.2, high: float = 2.0) -> Coverag
     return Coverage(totals, dropped, [place for place, total in enumerate(totals) if total > high])
 
 
-def agreement(forward: Iterable[Link], backward: Iterable[Link]) -> float:
+def agreement(forward: Iterable[Hashable], backward: Iterable[Hashable]) -> float:
     r"""How many of the links of two directions are shared, from 0 to 1.
 
     .. math:: \frac{2 |A \cap B|}{|A| + |B|}

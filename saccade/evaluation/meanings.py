@@ -9,7 +9,7 @@ CAUTION = (
 
 MEANINGS: dict[str, str] = {
     "aer": "Alignment error rate: the share of links that are wrong or missing, 0 is best. "
-    "It judges links read off the attention by links that people made; a good translator can have a bad one.",
+    "It judges links by those that people made; a model that translates well may have a high one.",
     "precision": "The share of the links found that people call possible. "
     "A model that links little but surely has a high one.",
     "recall": "The share of people's sure links that were found. "

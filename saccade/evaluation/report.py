@@ -1,0 +1,52 @@
+"""All figures of alignments and attention maps together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from saccade.evaluation.alignment import Links, match_and_mass, score_alignments, shift_profile, soft_aer
+from saccade.evaluation.attention import agreement, coverage, mean_blur, soft_agreement
+from saccade.interpretation.alignments import Link, align
+
+
+def alignment_figures(
+    links: Sequence[Sequence[Link]],
+    weights: Sequence[Tensor] = (),
+    backward: Sequence[Tensor] = (),
+    gold: Sequence[Links] | None = None,
+) -> dict[str, float]:
+    """The figures that `MEANINGS` explains, as far as what is given allows.
+
+    Args:
+        links: of each pair of texts.
+        weights: (target, source) of each, of words.
+        backward: (source, target) of each, of a model of the other direction.
+        gold: the links that people made.
+    """
+    figures: dict[str, float] = {}
+    if gold is not None:
+        figures |= score_alignments(links, gold)._asdict()
+    if gold is not None and weights:
+        matched = match_and_mass(weights, gold)
+        profile = shift_profile(weights, gold)
+        figures |= {"soft_aer": soft_aer(weights, gold), "match": matched.match, "mass": matched.mass}
+        figures["shift"] = max(profile, key=lambda offset: (profile[offset], -abs(offset)))
+    if weights:
+        covered = [coverage(matrix) for matrix in weights]
+        words = max(sum(len(each.totals) for each in covered), 1)
+        figures |= {
+            "blur": mean_blur(weights),
+            "coverage": sum(each.share * len(each.totals) for each in covered) / words,
+            "dropped": 100.0 * sum(len(each.dropped) for each in covered) / words,
+            "repeated": 100.0 * sum(len(each.repeated) for each in covered) / words,
+        }
+    if backward:
+        there = [(number, link) for number, matrix in enumerate(weights) for link in align(matrix)]
+        back = [(number, (s, t)) for number, matrix in enumerate(backward) for t, s in align(matrix)]
+        targets = max(sum(map(len, weights)), 1)
+        each = zip(weights, backward, strict=True)
+        figures["agreement"] = agreement(there, back)  # links of all pairs, numbered
+        figures["soft_agreement"] = sum(soft_agreement(f, b) * len(f) for f, b in each) / targets
+    return figures
