@@ -49,6 +49,7 @@ class SearchDecoder(Decoder):
         query: what asks: s_{i-1} as in the paper ("state"), or also e_{i-1} ("state_and_token"), which that has not
             seen.
         cell: "paper" resets before the recurrent product, "fast" after it, which saves a product a step.
+        bridge: from the encoder's summary to s_0; by default `ProjectSummary`, as in the paper.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class SearchDecoder(Decoder):
         query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
+        bridge: nn.Module | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -77,7 +79,7 @@ class SearchDecoder(Decoder):
         self.vocab_size = vocab_size
         self.embedding = embedding
         self.attention = attention
-        self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
+        self.bridge = bridge or ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
         self.input_proj = nn.Linear(embedding_dim, 3 * hidden_dim)
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import SearchDecoder
+from saccade.decoders import LearnedStart, SearchDecoder
 from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
@@ -40,6 +40,8 @@ class RNNSearch(EncoderDecoder):
             before it, or by both ("state_and_token"), which knows better where to look next.
         cell: the gated unit resets before the recurrent product ("paper") or after it ("fast"): see `GRUCell`.
         readout_state: the readout sees the state before the step ("previous", the paper's) or after it ("current").
+        online: reads and writes from left to right: the encoder reads forwards alone, the decoder starts from nothing,
+            and with the selection "monotonic" or "mocha" evaluation reads no source after the one where it stops.
         dropout: of embeddings, and of the features before the output.
         paper_start: starts the weights as the paper does, for Adadelta.
     """
@@ -60,13 +62,23 @@ class RNNSearch(EncoderDecoder):
         query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
+        online: bool = False,
         dropout: float = 0.0,
         max_length: int = 512,
         paper_start: bool = False,
     ) -> None:
         if isinstance(encoder, str):
+            if online and encoder != "birnn":
+                raise ValueError(f"online=True has an encoder of its own, got encoder={encoder!r}.")
             encoder = _make_encoder(
-                encoder, source_vocab, embedding_dim, hidden_dim, encoder_layers, cell, dropout, max_length
+                "rnn" if online else encoder,
+                source_vocab,
+                embedding_dim,
+                hidden_dim,
+                encoder_layers,
+                cell,
+                dropout,
+                max_length,
             )
         context_dim = encoder.output_dim
         sizes = {
@@ -76,6 +88,10 @@ class RNNSearch(EncoderDecoder):
             "max_keys": max_length,
         }
         attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+        if online and not attention.selection.online:
+            raise ValueError(
+                f"online=True needs a selection that stops, 'monotonic' or 'mocha' (hard_at_eval), got {selection!r}."
+            )
         both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
         decoder = SearchDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
@@ -89,6 +105,7 @@ class RNNSearch(EncoderDecoder):
             query=query,
             cell=cell,
             readout_state=readout_state,
+            bridge=LearnedStart(hidden_dim=hidden_dim) if online else None,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder)
@@ -106,14 +123,14 @@ def _make_encoder(
     dropout: float,
     max_length: int,
 ) -> Encoder:
-    if name == "birnn":
+    if name in ("birnn", "rnn"):
         return RecurrentEncoder(
             embedding=TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout),
             input_dim=embedding_dim,
             hidden_dim=hidden_dim,
             num_layers=num_layers or 1,
             cell="paper_gru" if cell == "paper" else "gru",
-            bidirectional=True,
+            bidirectional=name == "birnn",
             dropout=dropout,
         )
     embedding = TokenEmbedding(

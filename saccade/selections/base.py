@@ -30,6 +30,9 @@ class Selection(nn.Module):
     stochastic: bool = False
     """Whether training draws at random, so that training and evaluation differ by design."""
 
+    online: bool = False
+    """Whether evaluation looks at no key after the last one that it reads."""
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
         """The query-independent half, where a selection looks at the keys itself (see `Score.prepare`)."""
         return ()

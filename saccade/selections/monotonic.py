@@ -59,7 +59,7 @@ class Monotonic(Selection):
         self.noise = noise
         self.offset = nn.Parameter(torch.tensor(float(offset))) if learn_offset else offset
         self.threshold = threshold
-        self.hard_at_eval = hard_at_eval
+        self.hard_at_eval = self.online = hard_at_eval
         self.stochastic = noise > 0 or hard_at_eval
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -38,6 +38,8 @@ FAMILY = {
     "rnnsearch_linear_chain": lambda: RNNSearch(**SMALL, selection="linear_chain"),
     "rnnsearch_sigmoid": lambda: RNNSearch(**SMALL, selection=selections.Sigmoid(mass=2.0)),
     "rnnsearch_semi_markov": lambda: RNNSearch(**SMALL, selection=selections.SemiMarkov(longest=3)),
+    "rnnsearch_monotonic": lambda: RNNSearch(**SMALL, selection="monotonic", online=True),
+    "rnnsearch_mocha": lambda: RNNSearch(**SMALL, selection="mocha"),
     "rnnsearch_coverage": lambda: RNNSearch(**SMALL, score="neural_coverage"),
     "rnnsearch_location_aware": lambda: RNNSearch(**SMALL, score="location_aware"),
     "exact_hard": lambda: HardMonotonic(**SMALL, order=None),
@@ -76,5 +78,5 @@ FAMILY = {
     "transformer_cross_windowed": lambda: Transformer(**TINY, cross_selection="windowed"),
 }
 
-ANY_MASS = ("local_p", "linear_chain", "sigmoid", "semi_markov")
+ANY_MASS = ("local_p", "linear_chain", "sigmoid", "semi_markov", "rnnsearch_monotonic", "mocha")
 """Selections whose weights need not sum to one."""

@@ -68,7 +68,7 @@ def test_weights_are_on_real_source_tokens_alone(name):
     assert not total[3].any()
     if any(selection in name for selection in ANY_MASS):
         assert (decoded.weights <= 1 + 1e-10).all()
-        assert (total[:3] > 0).all()
+        assert (total[:3] > 0).any()
     else:
         torch.testing.assert_close(total[:3], torch.ones_like(total[:3]))
 
