@@ -77,6 +77,8 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except BrokenPipeError:  # `saccade list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
+        if name != "train":  # which has said how to go on
+            print(f"saccade {name}: interrupted", file=sys.stderr)
         return 130
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
 import shutil
+import signal
+import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from saccade.configuration import ConfigError, Plan, override, read_config
@@ -45,9 +50,33 @@ def train_model(
             "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
             "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
         )
-    run = train(config, output=output, resume=resume, overrides=overrides)
+    with _stopping(Path(output or resume or ".")):
+        run = train(config, output=output, resume=resume, overrides=overrides)
     if is_main():
         print(f"{run.folder} is ready: saccade predict {run.folder} < source.txt > target.txt")
+
+
+@contextlib.contextmanager
+def _stopping(folder: Path) -> Iterator[None]:
+    """Obeys SIGTERM as it does SIGINT while the training loop, which saves first, is not yet or no longer on."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if any((folder / "checkpoints").glob("step-*")):
+            again = f"go on from the last checkpoint with saccade train --resume {folder}"
+        elif (folder / "config.yaml").is_file():
+            again = f"before the first checkpoint: give the same command again, or saccade train --resume {folder}"
+        else:
+            again = "before anything was written: give the same command again"
+        print(f"Interrupted; {again}", file=sys.stderr)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def validate_config(config: str, **overrides: str) -> None:

@@ -1,0 +1,71 @@
+"""`saccade train` is told to stop before its first step."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.commands.conftest import PAIRS
+
+SMALL = [
+    "--task.source_tokeniser=char",
+    "--task.metrics=[exact_match]",
+    "--model={class: rnnsearch, embedding_dim: 7, hidden_dim: 11}",
+    "--trainer={max_steps: 2, batch_tokens: 130, validate_examples: 3}",
+]
+
+
+def write_pairs(path) -> str:
+    path.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "begun", "number"),
+    [
+        ("saccade.run.hold_out", False, signal.SIGTERM),
+        ("saccade.tasks.transduction.Transduction.fit", False, signal.SIGINT),
+        ("saccade.run.save_task", True, signal.SIGTERM),
+        ("saccade.run.store", True, signal.SIGINT),
+        ("saccade.configuration.plan.Plan.build", True, signal.SIGTERM),
+    ],
+)
+def test_a_signal_before_the_first_step_loses_nothing(place, begun, number, call, tmp_path, monkeypatch) -> None:
+    output = tmp_path / "run"
+    command = ["train", *SMALL, "--data", write_pairs(tmp_path / "pairs.tsv"), "--output", str(output)]
+    handler = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patched:
+        patched.setattr(place, lambda *_, **__: os.kill(os.getpid(), number))
+        code, out, err = call(*command)
+    assert (code, out) == (130, "")
+    assert err.startswith("Interrupted")
+    assert ("--resume" in err) == begun == output.exists()
+    assert signal.getsignal(signal.SIGTERM) is handler
+    again = ["train", "--resume", str(output)] if begun and number == signal.SIGTERM else command
+    code, out, err = call(*again)
+    assert code == 0, err
+    assert call("predict", str(output), given="su\n")[0] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_signal_while_the_data_are_read(tmp_path) -> None:
+    pipe = tmp_path / "pairs.tsv"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "saccade", "train", *SMALL, "--data", str(pipe), "--output", str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.getcwd())
+    too_late = threading.Timer(120, process.kill)
+    too_late.start()
+    try:
+        with open(pipe, "w"):  # waits until the command reads
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate()
+    finally:
+        too_late.cancel()
+        process.kill()
+    assert (process.returncode, out) == (130, "")
+    assert "give the same command again" in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "run").exists()
