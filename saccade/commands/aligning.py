@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -232,7 +233,7 @@ def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, torch.Tens
 
 def _print_figures(figures: dict[str, float], json: bool, file: Any) -> None:
     if json:
-        print(json_module.dumps(figures, indent=2), file=file)
+        print(json_module.dumps({n: None if math.isnan(v) else v for n, v in figures.items()}, indent=2), file=file)
         return
     width = max(map(len, figures))
     for name, value in figures.items():

@@ -1,0 +1,141 @@
+"""`saccade align`."""
+
+import json
+
+import pytest
+
+import saccade
+from saccade.evaluation import CAUTION, MEANINGS
+from saccade.interpretation.alignments import read_alignments
+from tests.commands.conftest import PAIRS
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Two texts of three lines, an empty one among them, and gold links."""
+    pairs = [PAIRS[0], ("", ""), PAIRS[1]]
+    for side, name in enumerate(("a.en", "b.de")):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    gold = [" ".join(f"{n}-{n}" for n in range(len(source.split()))) for source, _ in pairs]
+    (tmp_path / "gold.talp").write_text("\n".join(gold) + "\n")
+    (tmp_path / "gold1.talp").write_text(
+        "\n".join(" ".join(f"{n + 1}-{n + 1}" for n in range(len(source.split()))) for source, _ in pairs) + "\n"
+    )
+    return tmp_path
+
+
+def given(texts) -> list[str]:
+    return ["--source", str(texts / "a.en"), "--target", str(texts / "b.de")]
+
+
+def test_a_line_for_each_pair(run, call, texts) -> None:
+    code, out, err = call("align", run, *given(texts))
+    assert (code, err) == (0, "")
+    lines = out.split("\n")
+    assert len(lines) == 4
+    assert lines[1] == ""
+    loaded = saccade.load(run)
+    for line, pair in ((lines[0], PAIRS[0]), (lines[2], PAIRS[1])):
+        aligned = loaded.align([pair])[0]
+        assert set(line.split()) == {f"{s}-{t}" for s, t in aligned.links}
+        assert len(aligned.links) == len(pair[1].split())
+
+
+@pytest.mark.parametrize("format", ["pharaoh", "talp", "naacl", "json"])
+@pytest.mark.parametrize("one_based", [False, True])
+def test_formats(run, call, texts, format, one_based) -> None:
+    plain = call("align", run, *given(texts))[1]
+    (texts / "plain").write_text(plain)
+    code, out, _ = call("align", run, *given(texts), "--format", format, *["--one-based"] * one_based)
+    assert code == 0
+    (texts / "written").write_text(out)
+    found = read_alignments(texts / "written", format=format, one_based=one_based, sentences=3)
+    assert found == read_alignments(texts / "plain")
+    if format == "json":
+        first = json.loads(out.splitlines()[0])
+        assert (first["source"], first["target"]) == (PAIRS[0][0].split(), PAIRS[0][1].split())
+        assert len(first["weights"]) == len(first["target"])
+
+
+def test_figures_go_to_standard_error(run, call, texts) -> None:
+    plain = call("align", run, *given(texts))[1]
+    code, out, err = call("align", run, *given(texts), "--gold", str(texts / "gold.talp"))
+    assert code == 0
+    assert out == plain
+    names = [line.split()[0] for line in err.splitlines() if line and not line.startswith(" ")]
+    assert {"aer", "match", "mass", "blur", "shift", "coverage", "dropped"} <= set(names)
+    assert MEANINGS["aer"].split(".")[0] in " ".join(err.split())
+    assert CAUTION in " ".join(err.split())
+    one_based = ["--gold", str(texts / "gold1.talp"), "--gold-one-based", "--json", "--faithfulness"]
+    code, out, err = call("align", run, *given(texts), *one_based)
+    assert code == 0
+    figures = json.loads(err)
+    assert set(figures) <= set(MEANINGS)
+    assert 0 <= figures["aer"] <= 1
+    assert {"comprehensiveness", "gradient_kendall", "uniform"} <= set(figures)
+    (texts / "out.align").write_text(plain)
+    code, out, err = call("align", "--score", str(texts / "out.align"), "--gold", str(texts / "gold.talp"), "--json")
+    assert (code, err) == (0, "")
+    assert {name: figures[name] for name in json.loads(out)} == json.loads(out)
+    assert "aer" in call("align", "--score", str(texts / "out.align"), "--gold", str(texts / "gold.talp"))[1]
+
+
+def test_two_directions_and_a_choice(run, call, texts) -> None:
+    both = [*given(texts), "--reverse-model", run]  # of words that are read backwards, either direction will do
+    plain = {len(call("align", run, *both, "--symmetrise", method)[1].split()) for method in ("union", "intersection")}
+    found = len(call("align", run, *both)[1].split())
+    assert min(plain) <= found <= max(plain)
+    chosen = ",".join(str(texts / name) for name in ("a.en", "b.de", "gold.talp"))
+    code, _, err = call("align", run, *both, "--choose", chosen, "--gold", str(texts / "gold.talp"), "--json")
+    assert code == 0
+    said, figures = err.split("{", 1)
+    assert said.count("AER") == 2
+    assert "agreement" in json.loads("{" + figures)
+
+
+def test_options_reach_the_alignment(run, call, texts) -> None:
+    def count(*options: str) -> int:
+        code, out, _ = call("align", run, *given(texts), *options)
+        assert code == 0
+        return len(out.split())
+
+    words = sum(len(source.split()) * len(target.split()) for source, target in PAIRS[:2])
+    assert count("--extract", "threshold", "--threshold", "1e-9") == words
+    assert count("--extract", "mutual") <= count()
+    assert count("--subwords") > count()
+    assert count("--layer=0", "--head", "0", "--shift", "1", "--sink", "redistribute") > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Say which model and which texts"),
+        (["--score", "{texts}/gold.talp"], "--score needs the links to judge by"),
+        (["{run}", "--source", "{texts}/a.en", "--target", "{texts}/short"], "short has 1 lines"),
+        (["{run}", "{given}", "--format", "phraoh"], "Did you mean 'pharaoh'"),
+        (["{run}", "{given}", "--gold-format", "nacl", "--gold", "x"], "Did you mean 'naacl'"),
+        (["{run}", "{given}", "--extract", "min"], "Unknown extraction 'min'"),
+        (["{run}", "{given}", "--symmetrise", "union"], "--symmetrise needs the model of the other direction"),
+        (["{run}", "{given}", "--reverse-model", "{run}", "--symmetrise", "onion"], "Did you mean 'union'"),
+        (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
+        (["{run}", "{given}", "--gold", "{texts}/short"], "short, line 1: 'x' is not a link"),
+        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has 1 alignments, but there are 3 pairs"),
+        (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "leave --subwords out"),
+        (["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"], "has 1 alignments, but"),
+        (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "there is nothing to align"),
+        (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),
+        (["{blind}", "{given}"], "Cho does not look at its source"),
+        (["{run}", "{given}", "--layer", "1"], "layer must be from 0 to 0"),
+    ],
+)
+def test_mistakes_are_named(run, blind, call, texts, arguments, message) -> None:
+    (texts / "short").write_text("x\n")
+    (texts / "few.talp").write_text("0-0\n")
+    (texts / "none").write_text("")
+    (texts / "bad").write_bytes(b"\xff\n")
+    filled = []
+    for argument in arguments:
+        filled += given(texts) if argument == "{given}" else [argument.format(run=run, blind=blind, texts=texts)]
+    code, _, err = call("align", *filled)
+    assert code == 2
+    assert message in err, err
