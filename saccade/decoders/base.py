@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.encoders import Encoded
+from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy, linear_cross_entropy
 from saccade.memory import Memory
 from saccade.reading import State
 
@@ -90,6 +91,23 @@ class Decoder(nn.Module):
     def output(self, features: Tensor) -> Tensor:
         """Logits (*, vocab) of features (*, dim)."""
         raise NotImplementedError
+
+    def output_weights(self) -> tuple[Tensor, Tensor | None] | None:
+        """The weight (vocab, dim) and bias (vocab,) of an `output` that is linear, so that a loss needs no logits."""
+        return None
+
+    def cross_entropy(
+        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
+    ) -> CrossEntropy:
+        """`saccade.kernels.cross_entropy.cross_entropy` of `output`, for features (n, dim) and targets (n,)."""
+        weights = self.output_weights() if issubclass(self._writer("output_weights"), self._writer("output")) else None
+        if weights is None:
+            return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
+        return linear_cross_entropy(features, *weights, targets, smoothing=smoothing, first=first)
+
+    def _writer(self, method: str) -> type:
+        """The class that a method is of: a subclass with another `output` has other weights, or none."""
+        return next(kind for kind in type(self).__mro__ if method in vars(kind))
 
     def select(self, state: Any, rows: Tensor) -> Any:
         """The state of the chosen batch rows, which may repeat."""

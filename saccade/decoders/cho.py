@@ -108,3 +108,6 @@ class ChoDecoder(Decoder):
     def output(self, features: Tensor) -> Tensor:
         logits: Tensor = self.output_proj(features)
         return logits
+
+    def output_weights(self) -> tuple[Tensor, Tensor | None] | None:
+        return (self.output_proj.weight, self.output_proj.bias) if isinstance(self.output_proj, nn.Linear) else None

@@ -133,6 +133,9 @@ class LuongDecoder(Decoder):
         logits: Tensor = self.output_proj(features)
         return logits
 
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.output_proj.weight, self.output_proj.bias
+
 
 def _widen(weights: Tensor, keys: int) -> Tensor:
     """Zeros for keys that were cut off."""

@@ -59,3 +59,6 @@ class RecurrentDecoder(Decoder):
     def output(self, features: Tensor) -> Tensor:
         logits: Tensor = self.output_proj(features)
         return logits
+
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.output_proj.weight, self.output_proj.bias

@@ -131,6 +131,9 @@ class SearchDecoder(Decoder):
         logits: Tensor = self.output_proj(features)
         return logits
 
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.output_proj.weight, self.output_proj.bias
+
 
 def _no_weights(encoded: Encoded) -> Tensor:
     return encoded.states.new_zeros(len(encoded.mask), 0, encoded.mask.shape[1])

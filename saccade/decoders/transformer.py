@@ -90,4 +90,7 @@ class TransformerDecoder(Decoder):
         return Decoded(self.final_norm(outputs), lambda: reading.weights.mean(1))
 
     def output(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.embedding.weight if self.output_proj is None else self.output_proj.weight)
+        return F.linear(features, *self.output_weights())
+
+    def output_weights(self) -> tuple[Tensor, Tensor | None]:
+        return self.embedding.weight if self.output_proj is None else self.output_proj.weight, None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from saccade.decoders import Decoded, Decoder, Step
 from saccade.encoders import Encoded, Encoder
+from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
 from saccade.registry import Registry
 
 
@@ -36,6 +37,14 @@ class EncoderDecoder(nn.Module):
     def output(self, features: Tensor) -> Tensor:
         """Logits of features."""
         return self.decoder.output(features)
+
+    def cross_entropy(
+        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
+    ) -> CrossEntropy:
+        """That of the logits of features (n, dim) with targets (n,); see `saccade.kernels.cross_entropy`."""
+        if type(self).output is EncoderDecoder.output:
+            return self.decoder.cross_entropy(features, targets, smoothing=smoothing, first=first)
+        return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
 
     def begin(self, encoded: Encoded) -> Any:
         """The state before the first token."""

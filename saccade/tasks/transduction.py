@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, NAMES, PAD
 from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.evaluation import HIGHER_IS_BETTER, Figure, LengthBin, by_length, score_texts, token_accuracy
+from saccade.kernels.cross_entropy import cross_entropy
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
 from saccade.tasks.aligning import sums_alignments, with_posteriors
@@ -164,13 +164,15 @@ class Transduction(Task):
             return Loss(-alignment.log_likelihood.sum(), real.sum())
         decoded = model(source, source != PAD, shifted)
         wanted = target[real]
-        logits = model.output(decoded.features[real])  # type: ignore[operator]  # no logits of padding are computed
-        log_probs = logits.float().log_softmax(dim=-1)
-        total = F.nll_loss(log_probs, wanted, reduction="sum")
-        if self.label_smoothing and model.training:  # in validation, the loss is that of the targets
-            alike = -log_probs[:, EOS:].mean(dim=-1).sum()  # padding and the beginning are before, and never wanted
-            total = (1.0 - self.label_smoothing) * total + self.label_smoothing * alike
-        parts = {"accuracy": (logits.detach().argmax(dim=-1) == wanted).sum()}
+        features = decoded.features[real]  # nothing is computed of padding
+        # In validation, the loss is that of the targets. Padding and the beginning, before EOS, are never wanted.
+        smoothing = self.label_smoothing if model.training else 0.0
+        if hasattr(model, "cross_entropy"):
+            total, right = model.cross_entropy(features, wanted, smoothing=smoothing, first=EOS)  # type: ignore[operator]
+        else:
+            logits = model.output(features)  # type: ignore[operator]
+            total, right = cross_entropy(logits, wanted, smoothing=smoothing, first=EOS)
+        parts = {"accuracy": right}
         if "alignment" in batch:
             missed = attention_loss(model, decoded.weights, batch["alignment"])
             parts["alignment"] = missed.detach()

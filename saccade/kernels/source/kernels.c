@@ -33,6 +33,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #define NAME(name) name##_float
 #include "vector.h"
 #include "additive.h"
+#include "cross_entropy.h"
 #include "sparse.h"
 #include "total_variation.h"
 #undef REAL
@@ -46,6 +47,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #define NAME(name) name##_double
 #include "vector.h"
 #include "additive.h"
+#include "cross_entropy.h"
 #include "sparse.h"
 #include "total_variation.h"
 #include "structured.h" /* from here on in double alone */

@@ -1,0 +1,136 @@
+"""The cross-entropy of a linear output layer without the (rows, vocab) logits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from saccade.kernels import native
+
+CHUNK = 4 * 1024 * 1024
+"""Logits that are held at once: they stay in the processor's cache until they have become gradients."""
+
+
+class CrossEntropy(NamedTuple):
+    """The sum over the rows, and how many of them have the target as their likeliest class."""
+
+    total: Tensor
+    right: Tensor
+
+
+def cross_entropy(
+    logits: Float[Tensor, "n v"], targets: Int[Tensor, " n"], *, smoothing: float = 0.0, first: int = 0
+) -> CrossEntropy:
+    r"""The sum over rows of the cross-entropy with smoothed targets.
+
+    .. math:: (1 - s) (-\log p_t) + s \, \operatorname{mean}_{j \ge f} (-\log p_j)
+
+    Args:
+        logits: of all classes.
+        targets: t of each row.
+        smoothing: s, how much of the probability is wanted for all classes from `first` on alike.
+        first: f, the first class that can be wanted.
+    """
+    log_probs = logits.float().log_softmax(dim=-1)
+    total = F.nll_loss(log_probs, targets, reduction="sum")
+    if smoothing:
+        alike = -log_probs[:, first:].mean(dim=-1).sum()
+        total = (1.0 - smoothing) * total + smoothing * alike
+    return CrossEntropy(total, (logits.detach().argmax(dim=-1) == targets).sum())
+
+
+def linear_cross_entropy(
+    features: Float[Tensor, "n d"],
+    weight: Float[Tensor, "v d"],
+    bias: Float[Tensor, " v"] | None,
+    targets: Int[Tensor, " n"],
+    *,
+    smoothing: float = 0.0,
+    first: int = 0,
+) -> CrossEntropy:
+    """`cross_entropy` of features @ weight^T + bias: a chunk of logits at a time becomes its gradient at once."""
+    given = (features, weight) if bias is None else (features, weight, bias)
+    fused = (
+        native.usable(*given)
+        and len({tensor.dtype for tensor in given}) == 1
+        and not torch.is_autocast_enabled(features.device.type)
+        and features.numel() > 0
+        and 0 <= first < len(weight)
+    )
+    if not fused:
+        return cross_entropy(F.linear(features, weight, bias), targets, smoothing=smoothing, first=first)
+    derive = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
+    apply: Callable[..., tuple[Tensor, Tensor]] = _LinearCrossEntropy.apply
+    return CrossEntropy(*apply(features, weight, bias, targets, smoothing, first, derive))
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        first: int,
+        derive: bool,
+    ) -> tuple[Tensor, Tensor]:
+        count, vocab = len(features), len(weight)
+        if int(targets.min()) < 0 or int(targets.max()) >= vocab:
+            raise IndexError(f"targets are classes from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
+        rows = min(count, max(1, CHUNK // vocab))
+        logits = features.new_empty(rows, vocab)
+        losses, right = features.new_empty(count), torch.empty(count, dtype=torch.int32)
+        blocks = native.count("cross_entropy_items", features.dtype, rows)
+        sums = features.new_empty(blocks, vocab) if derive and bias is not None else None
+        kernel = native.function("cross_entropy", features.dtype)
+        grads: list[Tensor | None] = [None, None, None]
+        if derive:
+            grads = [
+                torch.empty_like(features),
+                torch.zeros_like(weight),
+                None if bias is None else torch.zeros_like(bias),
+            ]
+        for start in range(0, count, rows):
+            part = features[start : start + rows]
+            made = logits[: len(part)]
+            torch.mm(part, weight.T, out=made)
+            items = native.count("cross_entropy_items", features.dtype, len(part))
+            native.run(
+                kernel,
+                made,
+                None if bias is None else bias.contiguous(),
+                targets[start : start + rows].contiguous(),
+                float(smoothing),
+                first,
+                len(part),
+                vocab,
+                int(derive),
+                losses[start : start + rows],
+                right[start : start + rows],
+                sums,
+                items=items,
+                operations=made.numel(),
+            )
+            of_features, of_weight, of_bias = grads
+            if of_features is not None and of_weight is not None:
+                torch.mm(made, weight, out=of_features[start : start + rows])
+                of_weight.addmm_(made.T, part)
+            if of_bias is not None and sums is not None:
+                of_bias += sums[:items].sum(0)
+        ctx.grads = grads
+        right_count = right.sum()
+        ctx.mark_non_differentiable(right_count)
+        return losses.sum(), right_count
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return (*(None if own is None else own * grad for own in ctx.grads), None, None, None, None)
