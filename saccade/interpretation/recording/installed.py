@@ -19,7 +19,6 @@ from torch.overrides import _get_current_function_mode_stack
 from saccade.attention import Attention
 from saccade.reading import Reading
 
-
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 
 

@@ -75,7 +75,7 @@ class Recorder(TorchFunctionMode):
         self._patterns = patterns
         self._keeper = keeper
         self._softmaxes = Softmaxes()
-        self._trace = Trace()
+        self.trace = Trace()
         self._kept_in: dict[int, list[Kept]] = {}
         self._indexed = 0
         self._seen = 0
@@ -88,7 +88,7 @@ class Recorder(TorchFunctionMode):
         self._context = ExitStack()
         self._context.enter_context(installed(self))
         super().__enter__()  # type: ignore[no-untyped-call]
-        return self._trace
+        return self.trace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -143,23 +143,23 @@ class Recorder(TorchFunctionMode):
             return
         self._seen += 1
         path = caller[0] + suffix if caller[0] else suffix[1:] or self._root
-        name = self._trace.next_name(path)
+        name = self.trace.next_name(path)
         if not any(matches(path, pattern) for pattern in self._patterns):
-            self._trace.leave_out(path)
+            self.trace.leave_out(path)
             return
         with torch._C.DisableTorchFunction():
             attended = attend()
             for part, tensor in attended.tensors.items():
                 if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
                     raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
-            self._trace.add(path, name, *self._keeper.keep(attended, name))
+            self.trace.add(path, name, *self._keeper.keep(attended, name))
 
     def _secure(self, written: Any) -> None:
         """Copies what was kept of tensors that are about to be overwritten, such as the cache of a decoder."""
-        for call in self._trace.calls[self._indexed :]:
+        for call in self.trace.calls[self._indexed :]:
             for tensor in call.kept.tensors.values():
                 self._kept_in.setdefault(storage_of(tensor), []).append(call.kept)
-        self._indexed = len(self._trace.calls)
+        self._indexed = len(self.trace.calls)
         if not self._kept_in:
             return
         copies: dict[Any, Tensor] = {}

@@ -1,0 +1,65 @@
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import saccade
+
+flex = pytest.importorskip("torch.nn.attention.flex_attention", reason="this PyTorch has no FlexAttention")
+BATCH, HEADS, QUERIES, KEYS, DIM = 2, 4, 5, 7, 8
+
+
+class Flexible(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="flex_attention called without torch.compile")
+        yield
+
+
+@pytest.mark.parametrize("heads", [None, [1, 3]])
+def test_scores_and_masks_by_functions(heads):
+    query = torch.randn(BATCH, HEADS, QUERIES, DIM)
+    key, value = torch.randn(2, BATCH, 2, KEYS, DIM).unbind()
+    slopes = torch.randn(HEADS)
+    mask = flex.create_block_mask(lambda b, h, i, j: j <= i + b, None, None, QUERIES, KEYS, device="cpu")
+    model = Flexible(flex.flex_attention)
+
+    def run():
+        return model(
+            query,
+            key,
+            value,
+            score_mod=lambda score, b, h, i, j: score + slopes[h] * (i - j),
+            block_mask=mask,
+            enable_gqa=True,
+            scale=0.4,
+        )
+
+    with saccade.record(model, heads=heads) as trace:
+        output = run()
+    chosen = heads or list(range(HEADS))
+    scores = 0.4 * query @ key.repeat_interleave(2, 1).mT
+    i, j = torch.arange(QUERIES)[:, None], torch.arange(KEYS)
+    scores = scores + slopes[:, None, None] * (i - j)
+    allowed = j <= i + torch.arange(BATCH)[:, None, None]
+    expected = scores.masked_fill(~allowed[:, None], -torch.inf).softmax(-1)
+    torch.testing.assert_close(trace["Flexible"].weights, expected[:, chosen], rtol=0, atol=1e-6)
+    torch.testing.assert_close(output, expected @ value.repeat_interleave(2, 1), rtol=0, atol=1e-5)
+
+
+def test_compiled_outside():
+    model = Flexible(torch.compile(flex.flex_attention))
+    query, key, value = torch.randn(3, BATCH, HEADS, KEYS, DIM).unbind()
+    with saccade.record(model) as trace:
+        output = model(query, key, value)
+    torch.testing.assert_close(trace["Flexible"].weights @ value, output, rtol=0, atol=1e-5)

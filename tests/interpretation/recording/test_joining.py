@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from saccade.interpretation.recording.joining import join
+
+
+def steps(batches, keys):
+    return [torch.rand(batch, 3, 1, count) for batch, count in zip(batches, keys, strict=True)]
+
+
+def test_fewer_keys_are_filled_up_with_zeros():
+    parts = steps([2, 2, 2], [1, 2, 3])
+    joined = join("x", parts, None)
+    assert joined.shape == (2, 3, 3, 3)
+    for i, part in enumerate(parts):
+        assert torch.equal(joined[:, :, i, : i + 1], part[:, :, 0])
+        assert (joined[:, :, i, i + 1 :] == 0).all()
+
+
+@pytest.mark.parametrize("form", [torch.tensor, list])
+def test_rows_follow_hypotheses(form):
+    parts = steps([2, 4, 3], [5, 5, 5])
+    joined = join("x", parts, form([[1, 3, 0], [0, 2, -1]]))
+    assert torch.equal(joined[0], torch.stack([parts[0][1, :, 0], parts[1][3, :, 0], parts[2][0, :, 0]], dim=1))
+    assert torch.equal(joined[1, :, 1], parts[1][2, :, 0])
+    assert (joined[1, :, 2] == 0).all()
+
+
+def test_a_prompt_and_its_steps():
+    parts = [torch.rand(2, 3, 5, 5), torch.rand(2, 3, 1, 6)]
+    assert join("x", parts, torch.tensor([[1, 0]])).shape == (1, 3, 6, 6)
+
+
+def test_errors_name_the_place():
+    parts = steps([2, 4], [5, 5])
+    with pytest.raises(ValueError, match=r"'x' has 2 rows at its first call and 4 at call 1.*rows="):
+        join("x", parts, None)
+    with pytest.raises(ValueError, match="row 4 at call 1 of 'x', which has 4"):
+        join("x", parts, [[0, 4]])
+    with pytest.raises(ValueError, match="rows has 3 calls, but 'x' was called 2 times"):
+        join("x", parts, [[0, 1, 1]])
+    with pytest.raises(ValueError, match="rows must be"):
+        join("x", parts, torch.tensor([1, 2]))
