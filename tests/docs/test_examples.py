@@ -4,9 +4,17 @@ import pytest
 
 from saccade import aggregations, losses, scores, selections
 from saccade.cli import main
+from saccade.evaluation import MEANINGS
 from tests.docs.code_blocks import ROOT, execute, python_blocks
 
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/index.md", "docs/choose.md", "docs/structures.md")
+DOCUMENTS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/index.md",
+    "docs/choose.md",
+    "docs/structures.md",
+    "docs/alignments.md",
+)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -29,3 +37,8 @@ def test_readme_names_every_member() -> None:
     registries = (scores.scores, selections.selections, aggregations.aggregations)
     names = [member.__name__ for registry in registries for _, member in registry.items()]
     assert not [name for name in [*names, *losses.__all__] if f"`{name}`" not in text]
+
+
+def test_alignments_page_names_every_measure() -> None:
+    text = (ROOT / "docs" / "alignments.md").read_text()
+    assert not [name for name in MEANINGS if f"`{name}`" not in text]
