@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { axesOf, type Data } from "./data";
 import { written } from "./reading";
 import { fitting, PALETTES, type Palette, type Scale, type State, type Update } from "./state";
-import { hasLevel, hasSpecial, visible, type Level } from "./units";
+import { hasLevel, hasSpecial, unitsOf, visible, type Level } from "./units";
 import type { View } from "./views/view";
 
 interface Props {
@@ -36,30 +36,31 @@ export function Controls({ data, state, update, view }: Props) {
     const other = data.items.length > 1 ? { ...left, item: (left.item + 1) % data.items.length } : { ...left, head: 0 };
     update({ panes: beside ? [left] : [left, fitting(other, data)] });
   };
-  const pinned = state.pin && (state.pin.side === "query" ? rows : cols);
-  const pinnedPiece = pinned && state.pin && (pinned.kind === "text" ? pinned.pieces[state.pin.piece] : undefined);
+  const levels = LEVELS.filter(([level]) => level === "pieces" || data.axes.some((axis) => hasLevel(axis, level)));
+  const pinned = state.pin && unitsOf(state.pin.side === "query" ? rows : cols, state.level, true);
+  const pinnedUnit = pinned?.list[pinned.of[state.pin?.piece ?? -1] ?? -1];
   return (
     <aside aria-label="Controls">
-      <Group title="Units">
-        <div class="segments" role="radiogroup" aria-label="Units">
-          {LEVELS.filter(([level]) => level === "pieces" || data.axes.some((axis) => hasLevel(axis, level))).map(
-            ([level, title]) => (
+      {(levels.length > 1 || data.axes.some(hasSpecial) || data.items.some((each) => each.links)) && <Group title="Units">
+        {levels.length > 1 && (
+          <div class="segments" role="radiogroup" aria-label="Units">
+            {levels.map(([level, title]) => (
               <Segment
                 title={title}
                 chosen={state.level === level}
                 disabled={!hasLevel(rows, level) && !hasLevel(cols, level)}
                 onClick={() => update({ level })}
               />
-            ),
-          )}
-        </div>
+            ))}
+          </div>
+        )}
         {data.axes.some(hasSpecial) && (
           <Toggle title="Special tokens" chosen={state.special} onClick={() => update({ special: !state.special })} />
         )}
         {data.items.some((each) => each.links) && (
           <Toggle title="Known links" chosen={state.links} onClick={() => update({ links: !state.links })} />
         )}
-      </Group>
+      </Group>}
       <Group title="Threshold">
         <div class="slider">
           <input
@@ -103,7 +104,7 @@ export function Controls({ data, state, update, view }: Props) {
           </select>
         </label>
       </Group>
-      {view.name === "heat" && (
+      {view.zooms && (
         <Group title="Zoom">
           <div class="slider">
             <input
@@ -129,7 +130,7 @@ export function Controls({ data, state, update, view }: Props) {
       <Group title="Pinned">
         {state.pin ? (
           <button class="pinned" onClick={() => update({ pin: null })} aria-label="Unpin">
-            <bdi>{visible(pinnedPiece ?? `${state.pin.piece}`)}</bdi>
+            <bdi>{visible(pinnedUnit?.label ?? String(state.pin.piece))}</bdi>
             <span class="faint">{state.pin.side === "query" ? "looks" : "is looked at"}</span>
             <span aria-hidden="true">×</span>
           </button>

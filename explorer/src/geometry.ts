@@ -3,12 +3,19 @@
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
 let context: CanvasRenderingContext2D | null = null;
+const measured = new Map<string, number>();
 
 export function textWidth(text: string, size = 12, weight = 400): number {
-  context ??= document.createElement("canvas").getContext("2d");
-  if (!context) return text.length * size * 0.6;
-  context.font = `${weight} ${size}px ${FONT}`;
-  return context.measureText(text).width;
+  const key = `${size} ${weight} ${text}`;
+  let width = measured.get(key);
+  if (width === undefined) {
+    context ??= document.createElement("canvas").getContext("2d")!;
+    context.font = `${weight} ${size}px ${FONT}`;
+    width = context.measureText(text).width;
+    if (measured.size > 20_000) measured.clear();
+    measured.set(key, width);
+  }
+  return width;
 }
 
 /** The text, cut in the middle of what does not fit. Never through a character and its marks. */

@@ -70,12 +70,12 @@ export function Pane({ data, state, update, choice, view, dark, onScene }: PaneP
           <p class="empty">{failure || (loaded ? `${view.title} has nothing to show of this map.` : "Unpacking …")}</p>
         )}
       </div>
-      {!view.whole && (
+      {view.reads && (
         <div class="status" role="status" aria-live="polite">
           {scene && state.cursor ? (
             <Reading matrix={scene.matrix} state={state} />
           ) : (
-            <span class="faint">Point at a cell, or press an arrow key, to read its weight.</span>
+            <span class="faint">Point at what is drawn, or press an arrow key, to read a weight.</span>
           )}
         </div>
       )}

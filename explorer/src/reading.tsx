@@ -29,7 +29,10 @@ export function cursorIn(matrix: Matrix, cursor: Cursor | null): { row: number; 
 export function numberAt(matrix: Matrix, row: number, col: number): string {
   const value = at(matrix, row, col);
   const error = matrix.errorAt(row, col);
-  return error > 2e-4 * value && error > 1e-7 ? `${written(value)} ± ${small(error)}` : written(value);
+  if (value === 0) return error < 1e-7 ? "0" : `< ${small(error)}`; // too little for the first level
+  if (error <= 1e-3 * value) return written(value);
+  const decimals = Math.ceil(-Math.log10(error));
+  return decimals > 6 ? `${small(value)} ± ${small(error)}` : `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
 }
 
 export function Reading({ matrix, state }: { matrix: Matrix; state: State }) {

@@ -47,7 +47,7 @@ export type Update = (change: Partial<State>) => void;
 export function firstState(data: Data): State {
   const maps = data.items[0]!.maps;
   return {
-    view: "heat",
+    view: data.axes[maps.at(-1)!.cols]!.kind === "image" ? "image" : "heat",
     panes: [{ item: 0, map: maps.length - 1, head: maps.at(-1)!.heads > 1 ? "mean" : 0 }],
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,

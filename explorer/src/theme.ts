@@ -19,5 +19,5 @@ export function useDark(theme: Theme): boolean {
 export function inkOf(dark: boolean): Ink {
   return dark
     ? { dark, ground: "#10141b", text: "#e6eaf1", faint: "#8a94a5", line: "#2a3240", accent: "#ffa24b" }
-    : { dark, ground: "#ffffff", text: "#1a2130", faint: "#6b7588", line: "#dfe3ea", accent: "#d9480f" };
+    : { dark, ground: "#ffffff", text: "#1a2130", faint: "#6b7588", line: "#dfe3ea", accent: "#e8590c" };
 }

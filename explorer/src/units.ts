@@ -20,7 +20,18 @@ export interface Units {
 const SPACE = /[\u0120\u2581]/gu;
 const CONTINUED = /^##|@@$/u;
 
+const made = new WeakMap<Axis, Map<string, Units>>();
+
 export function unitsOf(axis: Axis, level: Level, showSpecial: boolean): Units {
+  const key = `${level} ${showSpecial}`;
+  const known = made.get(axis) ?? new Map<string, Units>();
+  made.set(axis, known);
+  const units = known.get(key) ?? makeUnits(axis, level, showSpecial);
+  known.set(key, units);
+  return units;
+}
+
+function makeUnits(axis: Axis, level: Level, showSpecial: boolean): Units {
   const groups: Unit[] = [];
   let length: number;
   if (axis.kind === "image") {

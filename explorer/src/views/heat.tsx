@@ -9,29 +9,39 @@ import { linkedUnits } from "../links";
 import { visible, type Unit } from "../units";
 import { registerView, type Scene } from "./view";
 
-const LARGEST_CELL = 34;
+const LARGEST_CELL = 36;
+const WIDEST = 1.5; // times its height
 const LABEL = 12;
 
 interface Layout {
   readonly left: number;
   readonly top: number;
-  readonly cell: number;
+  /** A cell's width and height. */
+  readonly wide: number;
+  readonly high: number;
   readonly slanted: boolean;
+  /** Room for the labels of rows. */
+  readonly gutter: number;
 }
 
 /** As large as fits, unless the reader has come closer. */
 function layoutOf(matrix: Matrix, width: number, height: number, zoom: number): Layout {
   const widest = (units: readonly Unit[]): number =>
-    units.slice(0, 600).reduce((most, unit) => Math.max(most, textWidth(visible(unit.label).slice(0, 40), LABEL)), 0);
+    units.slice(0, 600).reduce((most, unit) => Math.max(most, textWidth(visible(unit.label).slice(0, 40), LABEL, 600)), 0);
   const left = Math.min(widest(matrix.rows.list), 150) + 14;
   const columns = Math.min(widest(matrix.cols.list), 120);
   const slanted = columns > 14;
   const top = (slanted ? columns * 0.87 + 10 : LABEL) + 12;
-  const room = Math.min(
-    (width - left - (slanted ? columns * 0.5 : 0) - 4) / Math.max(matrix.cols.list.length, 1),
-    (height - top - 4) / Math.max(matrix.rows.list.length, 1),
-  );
-  return { left, top, cell: Math.min(Math.max(room, 0.2), LARGEST_CELL) * zoom, slanted };
+  const overhang = slanted ? columns * 0.5 : 0;
+  const room = (space: number, units: readonly Unit[]): number =>
+    Math.min(Math.max(space / Math.max(units.length, 1), 0.2), LARGEST_CELL);
+  const across = room(width - left - overhang - 8, matrix.cols.list);
+  const down = room(height - top - 8, matrix.rows.list);
+  const wide = Math.min(across, down * WIDEST);
+  const high = Math.min(down, across * WIDEST);
+  // What does not fill the room stands in its middle.
+  const spare = Math.max(0, width - left - overhang - 8 - wide * matrix.cols.list.length);
+  return { left: left + (zoom === 1 ? spare / 2 : 0), top, wide: wide * zoom, high: high * zoom, slanted, gutter: left };
 }
 
 function Heat(scene: Scene) {
@@ -42,8 +52,8 @@ function Heat(scene: Scene) {
   const [pointer, setPointer] = useState<{ x: number; y: number } | null>(null);
   const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom), [matrix, width, height, state.zoom]);
   const image = useMemo(
-    () => picture(matrix, state, colours, layout.cell * devicePixelRatio),
-    [matrix, state.scale, state.threshold, colours, layout.cell],
+    () => picture(matrix, state, colours, Math.min(layout.wide, layout.high) * devicePixelRatio),
+    [matrix, state.scale, state.threshold, colours, layout],
   );
   const links = useMemo(() => (state.links ? linkedUnits(scene) : []), [scene.item, scene.map, matrix, state.links]);
   const rows = matrix.rows.list.length;
@@ -53,9 +63,9 @@ function Heat(scene: Scene) {
     const target = canvas.current;
     const context = target?.getContext("2d");
     if (!target || !context) return;
-    target.width = Math.round(width * devicePixelRatio);
-    target.height = Math.round(height * devicePixelRatio);
-    context.scale(devicePixelRatio, devicePixelRatio);
+    const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
+    if (target.width !== wide || target.height !== high) [target.width, target.height] = [wide, high];
+    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     paint(context, scene, layout, image, links, scroll);
   }, [matrix, state, width, height, colours, ink, layout, image, links, scroll]);
 
@@ -64,19 +74,19 @@ function Heat(scene: Scene) {
     const place = cursorIn(matrix, state.cursor);
     const box = frame.current;
     if (!place || !box || pointer || state.zoom === 1) return;
-    const x = place.col * layout.cell;
-    const y = place.row * layout.cell;
+    const x = place.col * layout.wide;
+    const y = place.row * layout.high;
     const seen = { x: box.clientWidth - layout.left, y: box.clientHeight - layout.top };
-    if (x < box.scrollLeft || x + layout.cell > box.scrollLeft + seen.x) box.scrollLeft = x - seen.x / 2;
-    if (y < box.scrollTop || y + layout.cell > box.scrollTop + seen.y) box.scrollTop = y - seen.y / 2;
+    if (x < box.scrollLeft || x + layout.wide > box.scrollLeft + seen.x) box.scrollLeft = x - seen.x / 2;
+    if (y < box.scrollTop || y + layout.high > box.scrollTop + seen.y) box.scrollTop = y - seen.y / 2;
   }, [state.cursor, layout]);
 
   const placeOf = (event: MouseEvent): { row: number; col: number; x: number; y: number } => {
     const box = canvas.current!.getBoundingClientRect();
     const x = event.clientX - box.left;
     const y = event.clientY - box.top;
-    const col = x < layout.left ? -1 : Math.floor((x - layout.left + scroll.x) / layout.cell);
-    const row = y < layout.top ? -1 : Math.floor((y - layout.top + scroll.y) / layout.cell);
+    const col = x < layout.left ? -1 : Math.floor((x - layout.left + scroll.x) / layout.wide);
+    const row = y < layout.top ? -1 : Math.floor((y - layout.top + scroll.y) / layout.high);
     return { row: row < rows ? row : -1, col: col < cols ? col : -1, x, y };
   };
   const hover = (event: MouseEvent): void => {
@@ -104,7 +114,10 @@ function Heat(scene: Scene) {
     <div
       class="frame"
       ref={frame}
-      onScroll={(event) => setScroll({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop })}
+      onScroll={(event) => {
+        setScroll({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop });
+        setPointer(null); // what it points at has moved away
+      }}
     >
       <canvas
         ref={canvas}
@@ -120,7 +133,7 @@ function Heat(scene: Scene) {
       />
       <div
         class="extent"
-        style={{ width: `${layout.left + cols * layout.cell}px`, height: `${layout.top + rows * layout.cell}px` }}
+        style={{ width: `${layout.left + cols * layout.wide}px`, height: `${layout.top + rows * layout.high}px` }}
       />
       {place && pointer && (
         <div
@@ -144,13 +157,16 @@ function Heat(scene: Scene) {
 function paint(
   context: CanvasRenderingContext2D,
   { matrix, state, ink, width, height }: Scene,
-  { left, top, cell, slanted }: Layout,
+  layout: Layout,
   image: HTMLCanvasElement,
   links: readonly (readonly [number, number])[],
   scroll: { x: number; y: number },
 ): void {
+  const { left, top, wide, high } = layout;
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
+  const [across, down] = [cols.length * wide, rows.length * high];
+  const least = Math.min(wide, high);
   context.clearRect(0, 0, width, height);
   context.save();
   context.beginPath();
@@ -158,63 +174,63 @@ function paint(
   context.clip();
   context.translate(left - scroll.x, top - scroll.y);
   context.imageSmoothingEnabled = false;
-  context.drawImage(image, 0, 0, cols.length * cell, rows.length * cell);
-  if (cell >= 7) {
+  context.drawImage(image, 0, 0, across, down);
+  if (least >= 7) {
     context.strokeStyle = ink.line;
     context.lineWidth = 0.5;
     context.beginPath();
     for (let j = 0; j <= cols.length; j++) {
-      context.moveTo(j * cell, 0);
-      context.lineTo(j * cell, rows.length * cell);
+      context.moveTo(j * wide, 0);
+      context.lineTo(j * wide, down);
     }
     for (let i = 0; i <= rows.length; i++) {
-      context.moveTo(0, i * cell);
-      context.lineTo(cols.length * cell, i * cell);
+      context.moveTo(0, i * high);
+      context.lineTo(across, i * high);
     }
     context.stroke();
   } else {
     context.strokeStyle = ink.line;
     context.lineWidth = 1;
-    context.strokeRect(0, 0, cols.length * cell, rows.length * cell);
+    context.strokeRect(0, 0, across, down);
   }
   context.strokeStyle = ink.accent;
-  context.lineWidth = Math.min(Math.max(cell / 12, 0.75), 2);
+  context.lineWidth = Math.min(Math.max(least / 12, 0.75), 2);
   for (const [row, col] of links) {
     const inset = context.lineWidth;
-    context.strokeRect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset);
+    context.strokeRect(col * wide + inset, row * high + inset, wide - 2 * inset, high - 2 * inset);
   }
   const place = cursorIn(matrix, state.cursor);
   if (place) {
     context.strokeStyle = ink.text;
     context.lineWidth = 1;
     context.globalAlpha = 0.55;
-    context.strokeRect(0, place.row * cell, cols.length * cell, Math.max(cell, 1));
-    context.strokeRect(place.col * cell, 0, Math.max(cell, 1), rows.length * cell);
+    context.strokeRect(0, place.row * high, across, Math.max(high, 1));
+    context.strokeRect(place.col * wide, 0, Math.max(wide, 1), down);
     context.globalAlpha = 1;
     context.lineWidth = 2;
-    context.strokeRect(place.col * cell, place.row * cell, Math.max(cell, 3), Math.max(cell, 3));
+    context.strokeRect(place.col * wide, place.row * high, Math.max(wide, 3), Math.max(high, 3));
   }
   const pinned = state.pin ? unitAt(state.pin.side === "query" ? matrix.rows : matrix.cols, state.pin.piece) : -1;
   if (pinned >= 0) {
     context.fillStyle = ink.ground;
     context.globalAlpha = 0.72;
-    const [wide, high] = [cols.length * cell, rows.length * cell];
-    const [start, end] = [pinned * cell, pinned * cell + Math.max(cell, 1)];
+    const size = state.pin!.side === "query" ? high : wide;
+    const [start, end] = [pinned * size, pinned * size + Math.max(size, 1)];
     if (state.pin!.side === "query") {
-      context.fillRect(0, 0, wide, start);
-      context.fillRect(0, end, wide, high - end);
+      context.fillRect(0, 0, across, start);
+      context.fillRect(0, end, across, down - end);
     } else {
-      context.fillRect(0, 0, start, high);
-      context.fillRect(end, 0, wide - end, high);
+      context.fillRect(0, 0, start, down);
+      context.fillRect(end, 0, across - end, down);
     }
     context.globalAlpha = 1;
     context.strokeStyle = ink.accent;
     context.lineWidth = 2;
-    if (state.pin!.side === "query") context.strokeRect(0, start, wide, end - start);
-    else context.strokeRect(start, 0, end - start, high);
+    if (state.pin!.side === "query") context.strokeRect(0, start, across, end - start);
+    else context.strokeRect(start, 0, end - start, down);
   }
   context.restore();
-  paintLabels(context, rows, cols, { left, top, cell, slanted }, scroll, ink, place, state.pin?.side ?? null, pinned, {
+  paintLabels(context, rows, cols, layout, scroll, ink, place, state.pin?.side ?? null, pinned, {
     width,
     height,
   });
@@ -224,7 +240,7 @@ function paintLabels(
   context: CanvasRenderingContext2D,
   rows: readonly Unit[],
   cols: readonly Unit[],
-  { left, top, cell, slanted }: Layout,
+  { left, top, wide, high, slanted, gutter }: Layout,
   scroll: { x: number; y: number },
   ink: Scene["ink"],
   place: { row: number; col: number } | null,
@@ -233,43 +249,43 @@ function paintLabels(
   room: { width: number; height: number },
 ): void {
   // Where there is no room for all, every n-th label is written, and the one under the cursor.
-  const every = Math.max(1, Math.ceil((LABEL + 1) / cell));
+  const each = (cell: number): number => Math.max(1, Math.ceil((LABEL + 1) / cell));
   context.font = `${LABEL}px ${FONT}`;
   context.textBaseline = "middle";
   const style = (unit: Unit, strong: boolean, isPinned: boolean): void => {
     context.font = `${unit.special ? "italic " : ""}${strong || isPinned ? 600 : 400} ${LABEL}px ${FONT}`;
     context.fillStyle = isPinned ? ink.accent : strong ? ink.text : unit.special ? ink.faint : ink.text;
   };
-  const shown = (number: number, here: number | undefined, isPinned: boolean): boolean => {
+  const shown = (number: number, here: number | undefined, isPinned: boolean, every: number): boolean => {
     if (number === here || isPinned) return true;
     if (number % every !== 0) return false;
     return here === undefined || every === 1 || Math.abs(number - here) >= every;
   };
   context.save();
   context.beginPath();
-  context.rect(0, top, left, room.height - top);
+  context.rect(0, top - 7, left, room.height - top + 7);
   context.clip();
   context.textAlign = "right";
-  const firstRow = Math.max(0, Math.floor(scroll.y / cell));
-  const lastRow = Math.min(rows.length, Math.ceil((scroll.y + room.height - top) / cell));
+  const firstRow = Math.max(0, Math.floor(scroll.y / high));
+  const lastRow = Math.min(rows.length, Math.ceil((scroll.y + room.height - top) / high));
   for (let i = firstRow; i < lastRow; i++) {
     const isPinned = pinnedSide === "query" && pinned === i;
-    if (!shown(i, place?.row, isPinned)) continue;
+    if (!shown(i, place?.row, isPinned, each(high))) continue;
     style(rows[i]!, place?.row === i, isPinned);
-    context.fillText(shortened(visible(rows[i]!.label), left - 14), left - 7, top + (i + 0.5) * cell - scroll.y);
+    context.fillText(shortened(visible(rows[i]!.label), gutter - 12), left - 7, top + (i + 0.5) * high - scroll.y);
   }
   context.restore();
   context.save();
   context.beginPath();
-  context.rect(left - 2, 0, room.width - left + 2, top);
+  context.rect(left - 7, 0, room.width - left + 7, top);
   context.clip();
-  const firstCol = Math.max(0, Math.floor(scroll.x / cell) - 8);
-  const lastCol = Math.min(cols.length, Math.ceil((scroll.x + room.width - left) / cell));
+  const firstCol = Math.max(0, Math.floor(scroll.x / wide) - 8);
+  const lastCol = Math.min(cols.length, Math.ceil((scroll.x + room.width - left) / wide));
   for (let j = firstCol; j < lastCol; j++) {
     const isPinned = pinnedSide === "key" && pinned === j;
-    if (!shown(j, place?.col, isPinned)) continue;
+    if (!shown(j, place?.col, isPinned, each(wide))) continue;
     style(cols[j]!, place?.col === j, isPinned);
-    const x = left + (j + 0.5) * cell - scroll.x;
+    const x = left + (j + 0.5) * wide - scroll.x;
     if (x < left - 1) continue;
     context.save();
     context.translate(x, top - 7);
@@ -289,14 +305,14 @@ function paintLabels(
 /** The same for a file: cells as one small picture that is enlarged without blur, labels as text. */
 function draw(scene: Scene) {
   const { matrix, ink, colours, state } = scene;
-  const layout = layoutOf(matrix, 1100, 1100, 1);
-  const cell = Math.max(layout.cell, 2);
-  const { left, top, slanted } = layout;
+  const { gutter: left, top, slanted, ...cell } = layoutOf(matrix, 1100, 1100, 1);
+  const [wide, high] = [Math.max(cell.wide, 2), Math.max(cell.high, 2)];
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
-  const every = Math.max(1, Math.ceil((LABEL + 1) / cell));
-  const width = left + cols.length * cell + (slanted ? 70 : 8);
-  const height = top + rows.length * cell + 8;
+  const [across, down] = [cols.length * wide, rows.length * high];
+  const each = (size: number): number => Math.max(1, Math.ceil((LABEL + 1) / size));
+  const width = left + across + (slanted ? 70 : 8);
+  const height = top + down + 8;
   const links = state.links ? linkedUnits(scene) : [];
   return (
     <svg xmlns="http://www.w3.org/2000/svg" width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
@@ -305,31 +321,31 @@ function draw(scene: Scene) {
         href={picture(matrix, state, colours, 1).toDataURL()}
         x={left}
         y={top}
-        width={cols.length * cell}
-        height={rows.length * cell}
+        width={across}
+        height={down}
         preserveAspectRatio="none"
         image-rendering="pixelated"
       />
       <rect
         x={left}
         y={top}
-        width={cols.length * cell}
-        height={rows.length * cell}
+        width={across}
+        height={down}
         fill="none"
         stroke={ink.line}
       />
       <g font-family={FONT} font-size={LABEL} fill={ink.text}>
         {rows.map((unit, i) =>
-          i % every === 0 ? (
-            <text x={left - 7} y={top + (i + 0.5) * cell} text-anchor="end" dominant-baseline="central">
+          i % each(high) === 0 ? (
+            <text x={left - 7} y={top + (i + 0.5) * high} text-anchor="end" dominant-baseline="central">
               {shortened(visible(unit.label), 150)}
             </text>
           ) : null,
         )}
         {cols.map((unit, j) =>
-          j % every === 0 ? (
+          j % each(wide) === 0 ? (
             <text
-              transform={`translate(${left + (j + 0.5) * cell} ${top - 7})${slanted ? " rotate(-60)" : ""}`}
+              transform={`translate(${left + (j + 0.5) * wide} ${top - 7})${slanted ? " rotate(-60)" : ""}`}
               text-anchor={slanted ? "start" : "middle"}
               dominant-baseline={slanted ? "central" : "auto"}
             >
@@ -338,9 +354,9 @@ function draw(scene: Scene) {
           ) : null,
         )}
       </g>
-      <g fill="none" stroke={ink.accent} stroke-width={Math.min(Math.max(cell / 12, 0.75), 2)}>
+      <g fill="none" stroke={ink.accent} stroke-width={Math.min(Math.max(Math.min(wide, high) / 12, 0.75), 2)}>
         {links.map(([row, col]) => (
-          <rect x={left + col * cell + 1} y={top + row * cell + 1} width={cell - 2} height={cell - 2} />
+          <rect x={left + col * wide + 1} y={top + row * high + 1} width={wide - 2} height={high - 2} />
         ))}
       </g>
     </svg>
@@ -352,6 +368,8 @@ registerView({
   title: "Heat map",
   hint: "Every weight: rows look at columns.",
   accepts: () => true,
+  zooms: true,
+  reads: true,
   Component: Heat,
   draw,
 });

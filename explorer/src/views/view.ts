@@ -43,6 +43,9 @@ export interface View {
   accepts(rows: Axis, cols: Axis, item: Item, data: Data): boolean;
   /** Whether it shows one item a pane (as most do), or all of them at once. */
   readonly whole?: boolean;
+  /** Whether it can be zoomed, and whether there is a cell under its cursor to read. */
+  readonly zooms?: boolean;
+  readonly reads?: boolean;
   readonly Component: ComponentType<Scene>;
   /** The same as a picture that stands alone. */
   draw(scene: Scene): VNode | Promise<VNode>;
