@@ -8,7 +8,9 @@ import inspect
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 import typing
 from collections.abc import Callable, Sequence
 from types import UnionType
@@ -93,8 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
-        epilog="Try `saccade list configs`, `saccade show sparsemax`, `saccade select 2 1.6 0.5 -1`. "
-        "Exit codes: 0 done, 2 bad usage or input, 130 interrupted.",
+        epilog="`saccade COMMAND --help` says more of each. Try `saccade list configs`, `saccade show sparsemax`, "
+        "`saccade select 2 1.6 0.5 -1`. Exit codes: 0 done, 2 bad usage or input, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
@@ -103,7 +105,8 @@ def build_parser() -> argparse.ArgumentParser:
         sub = commands.add_parser(
             name,
             help=text.splitlines()[0],
-            description=text,
+            description=_wrapped(text),
+            usage=_usage(name, function),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -112,6 +115,24 @@ def build_parser() -> argparse.ArgumentParser:
             if parameter.kind is not parameter.VAR_KEYWORD:
                 _add_argument(sub, parameter, types[parameter.name], helps[parameter.name])
     return parser
+
+
+def _usage(name: str, function: Callable[..., None]) -> str:
+    """One line: the options are listed below it."""
+    words = [f"saccade {name}"]
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            words += [f"--{parameter.name} {parameter.name.upper()}"] if parameter.default is parameter.empty else []
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            words.append(parameter.name if parameter.default is parameter.empty else f"[{parameter.name}]")
+    return " ".join([*words, "[options]", *(["[--section.argument value]"] if _takes_overrides(function) else [])])
+
+
+def _wrapped(text: str) -> str:
+    """The paragraphs as wide as the terminal; lines that are indented are commands, and stay as they are."""
+    width = max(shutil.get_terminal_size().columns - 2, 20)
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs)
 
 
 def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], dict[str, str]]:
@@ -178,8 +199,9 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
         elif parameter.default is parameter.empty:
             parser.add_argument(flag, type=_scalar(kind), required=True, help=text)
         else:
-            shown = "" if parameter.default is None else f" (default: {parameter.default})"
-            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=text + shown)
+            shown = text if parameter.default is None else f"{text.removesuffix('.')} (default: {parameter.default})."
+            sign = {int: "N", float: "X"}.get(_scalar(kind))
+            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
         parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
     elif parameter.default is parameter.empty:

@@ -1,5 +1,6 @@
 """The command line as a user calls it."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def test_select_prints_weights(capsys) -> None:
         (["lst"], ["'lst'", "Did you mean 'list'", "select, show"]),
         (
             ["list", "score"],
-            ["'score'", "Did you mean 'scores'", "aggregations, configs, models, scores, selections, tasks"],
+            ["'score'", "Did you mean 'scores'", "aggregations, configs, models, optimisers, schedules, scores"],
         ),
         (["show", "additve"], ["'additve'", "Did you mean 'additive'", "softmax"]),
         (["show"], ["name"]),
@@ -98,6 +99,13 @@ def test_wrong_command_lines_exit_with_2_and_the_fix(arguments, parts, capsys) -
     assert all(part in err for part in parts), err
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_classes_are_where_the_list_says(kind, capsys) -> None:
+    for member in json.loads(run(capsys, "list", kind, "--json")[1]):
+        module, _, name = member["class"].rpartition(".")
+        assert getattr(importlib.import_module(module), name) is KINDS[kind].get(member["name"])
+
+
 def test_help_describes_every_command_and_argument(capsys) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
@@ -105,7 +113,8 @@ def test_help_describes_every_command_and_argument(capsys) -> None:
     for name in COMMANDS:
         code, out, _ = run(capsys, name, "--help")
         assert code == 0
-        assert (COMMANDS[name].__doc__ or "").splitlines()[0] in out
+        assert (COMMANDS[name].__doc__ or "").splitlines()[0] in " ".join(out.split())
+        assert all(len(line) <= 80 or line.startswith("    ") for line in out.splitlines())
     assert run(capsys)[0] == 0
     assert build_parser().prog == "saccade"
 

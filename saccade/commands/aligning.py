@@ -66,9 +66,9 @@ def align(
 ) -> None:
     """Align the words of two texts by what a model looks at, or judge alignments.
 
-    saccade align runs/model --source a.en --target b.de > out.align
-    saccade align runs/en-de --reverse-model runs/de-en --source a.en --target b.de > both.align
-    saccade align --score out.align --gold gold.talp
+        saccade align runs/model --source a.en --target b.de > out.align
+        saccade align runs/en-de --reverse-model runs/de-en --source a.en --target b.de > both.align
+        saccade align --score out.align --gold gold.talp
 
     The model is made to write the target (forced decoding), and each target word is linked to the source word that it
     looks at most. Words stand between spaces and are counted from 0, a line for each pair of lines. Files that are read

@@ -35,9 +35,9 @@ def evaluate(
 ) -> None:
     """Evaluate a model on examples whose targets are known.
 
-    saccade evaluate runs/my-model --data test.tsv
-    saccade evaluate runs/my-model --data test.csv --columns source=en,target=de --bad-rows skip
-    saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
+        saccade evaluate runs/my-model --data test.tsv
+        saccade evaluate runs/my-model --data test.csv --columns source=en,target=de --bad-rows skip
+        saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
 
     The files are read as those of the training were, with the same columns and the same care about bad rows, unless
     --columns, --header or --bad-rows say otherwise.

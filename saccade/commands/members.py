@@ -13,9 +13,11 @@ from torch import nn
 
 import saccade
 from saccade.configuration.files import shipped
+from saccade.data.tokenisers import tokenisers
 from saccade.models import models
 from saccade.registry import Registry, constructor_parameters, describe, nearest
 from saccade.tasks import tasks
+from saccade.training import optimisers, schedules
 
 KINDS: dict[str, Registry[Any]] = {
     "scores": saccade.scores.scores,
@@ -23,17 +25,26 @@ KINDS: dict[str, Registry[Any]] = {
     "aggregations": saccade.aggregations.aggregations,
     "models": models,
     "tasks": tasks,
+    "tokenisers": tokenisers,
+    "optimisers": optimisers,
+    "schedules": schedules,
 }
+
+HOMES = {"tokenisers": "saccade.data.tokenisers", "optimisers": "saccade.training", "schedules": "saccade.training"}
+"""Where the classes of a kind are imported from, if not from `saccade.kind`."""
 
 
 def list_members(kind: str | None = None, *, json: bool = False) -> None:
-    """List the scores, selections, aggregations, models, tasks or configs.
+    """List what there is to choose from: scores, selections, models, configs and so on.
+
+        saccade list selections
+        saccade list configs
 
     Each member is shown with its short name, its class with the arguments of its constructor, and what it does; each
-    config with what it trains. `saccade copy` makes a copy of a config to edit.
+    config with what it trains. `saccade copy` makes a copy of a config to edit. Without a kind, all but the configs.
 
     Args:
-        kind: scores, selections, aggregations, models, tasks or configs; all but the configs if left out.
+        kind: scores, selections, aggregations, models, tasks, tokenisers, optimisers, schedules or configs.
         json: print a JSON array of objects instead of a table.
     """
     if kind == "configs":
@@ -65,6 +76,8 @@ def _list_configs(json: bool) -> None:
 def show_member(name: str) -> None:
     """Show one member: its signature, equation, shapes and reference.
 
+        saccade show additive
+
     Args:
         name: a short name (additive) or a class name (AdditiveScore).
     """
@@ -79,7 +92,7 @@ def show_member(name: str) -> None:
             f"No member is called {name!r}.{nearest(name, {n for r in KINDS.values() for n in r.names()})}"
         )
     for kind, short, member in found:
-        print(f"saccade.{kind}.{describe(member)}")
+        print(f"{HOMES.get(kind, f'saccade.{kind}')}.{describe(member)}")
         print(f"short name: {short}\n")
         print(inspect.getdoc(member) or "")
         if member is not found[-1][2]:
@@ -88,6 +101,8 @@ def show_member(name: str) -> None:
 
 def select_scores(scores: list[float]) -> None:
     """Show what each selection does to the same scores.
+
+        saccade select 2 1.6 0.5 -1
 
     One row for each selection that needs nothing but scores, with its default arguments, in evaluation mode: the
     weights that `reading.weights` would hold for one query whose keys have these scores.
@@ -140,7 +155,7 @@ def _as_json(kind: str, name: str, member: type) -> dict[str, Any]:
     return {
         "kind": kind,
         "name": name,
-        "class": f"saccade.{kind}.{member.__name__}",
+        "class": f"{HOMES.get(kind, f'saccade.{kind}')}.{member.__name__}",
         "parameters": parameters,
         "summary": summary(member),
     }

@@ -48,9 +48,9 @@ def predict(
 ) -> None:
     """Predict a target for each line of standard input.
 
-    saccade predict runs/my-model < source.txt > target.txt
-    saccade predict runs/my-model --nbest 3 --scores < source.txt
-    saccade predict runs/my-model --sample --top-p 0.9 --seed 1 < source.txt
+        saccade predict runs/my-model < source.txt > target.txt
+        saccade predict runs/my-model --nbest 3 --scores < source.txt
+        saccade predict runs/my-model --sample --top-p 0.9 --seed 1 < source.txt
 
     Each line gives one line, in order; --scores and --alignments add columns after a tab. With --nbest, each
     hypothesis has a line of its own, which begins with the number of its source, counted from 1.

@@ -26,11 +26,11 @@ def train_model(
 ) -> None:
     """Train a model, or go on with one.
 
-    saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
-    saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
-    saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
-    saccade train --resume runs/my-model
-    torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
+        saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
+        saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
+        saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
+        saccade train --resume runs/my-model
+        torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
 
     Any argument of the configuration can be set as --section.argument value, where the sections are task, model, data
     and trainer, and a value may be YAML; with a configuration, --help lists them all. Ctrl-C (or SIGTERM) saves and
@@ -82,6 +82,8 @@ def _stopping(folder: Path) -> Iterator[None]:
 def validate_config(config: str, **overrides: str) -> None:
     """Check a configuration without training.
 
+        saccade validate my.yaml --model.selection sparsemax
+
     Everything is checked that can be known before the data are read: names, types, and whether the parts fit together.
 
     Args:
@@ -100,6 +102,8 @@ def validate_config(config: str, **overrides: str) -> None:
 
 def copy_config(name: str, file: str) -> None:
     """Copy a configuration that comes with Saccade, to edit it.
+
+        saccade copy translation/rnnsearch my.yaml
 
     Args:
         name: translation/rnnsearch, or another one that `saccade list configs` shows.
