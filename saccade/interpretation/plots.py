@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from torch import Tensor
 
@@ -11,13 +11,17 @@ from saccade.interpretation.text import visible
 
 
 def plot_attention(
-    drawings: Sequence[tuple[Tensor, Sequence[str], Sequence[str]]], path: str | os.PathLike[str]
+    drawings: Sequence[tuple[Tensor, Sequence[str], Sequence[str]]],
+    path: str | os.PathLike[str] | IO[bytes],
+    *,
+    suffix: str | None = None,
 ) -> None:
     """Writes a picture of attention matrices side by side: lines are target pieces, columns source pieces.
 
     Args:
         drawings: weights (target, source), the source pieces and the target pieces of each.
         path: the file; its suffix (.png, .svg, .pdf) is its format.
+        suffix: the format of a file without a name.
     """
     shapes = [tuple(weights.shape) for weights, _, _ in drawings]
     if not drawings:
@@ -31,7 +35,7 @@ def plot_attention(
         axis.set_yticks(range(len(target)), [visible(piece) for piece in target])
         axis.xaxis.tick_top()
         axis.tick_params(length=0)
-    _save(figure, path)
+    _save(figure, path, suffix)
 
 
 def plot_lines(
@@ -70,7 +74,7 @@ def _subplots(widths: Sequence[int], size: tuple[float, float]) -> tuple[Any, li
     return figure, list(axes[0])
 
 
-def _save(figure: Any, path: str | os.PathLike[str]) -> None:
+def _save(figure: Any, path: str | os.PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
     with warnings.catch_warnings():  # a script that the font lacks is drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150, format=suffix)

@@ -1,0 +1,60 @@
+"""What cannot be shown is refused with the reason."""
+
+import pytest
+import torch
+
+from saccade.interpretation.explorer import ImageAxis, Item, Map, TextAxis
+from tests.interpretation.explorer.examples import png
+
+THREE = TextAxis(pieces=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"words": [[0, 3]]}, "words names piece 3, but there are 3 pieces"),
+        ({"words": [[0], [0, 1]]}, "words names piece 0 twice"),
+        ({"sentences": [[0], []]}, "sentences holds a group without pieces"),
+        ({"special": [-1]}, "special names piece -1"),
+    ],
+)
+def test_wrong_places(arguments, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        TextAxis(pieces=["a", "b", "c"], **arguments)
+
+
+def test_pieces_are_a_list_of_strings() -> None:
+    with pytest.raises(TypeError, match="list of strings, got 'abc'"):
+        TextAxis(pieces="abc")
+    with pytest.raises(TypeError, match="list of strings"):
+        TextAxis(pieces=["a", 5])
+
+
+def test_image_axis() -> None:
+    axis = ImageAxis(png=png(), grid=(2, 3), leading=["[CLS]"])
+    assert len(axis) == 7
+    assert axis.names == ["[CLS]", "1,1", "1,2", "1,3", "2,1", "2,2", "2,3"]
+    with pytest.raises(ValueError, match="PNG"):
+        ImageAxis(png=b"GIF89a", grid=(2, 3))
+    with pytest.raises(ValueError, match="grid"):
+        ImageAxis(png=png(), grid=(0, 3))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (torch.zeros(2, 3, 4), r"\(heads, 3, 3\), got \(2, 3, 4\)"),
+        (torch.zeros(3, 3), r"got \(3, 3\)"),
+        (torch.zeros(0, 3, 3), "no heads"),
+        (torch.full((2, 3, 3), float("nan")), "head 0, must be finite"),
+        (-torch.eye(3)[None], "not below 0"),
+    ],
+)
+def test_wrong_weights(weights, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        Map(name="layer", weights=weights, queries=THREE, keys=THREE)
+
+
+def test_an_item_has_something_to_show() -> None:
+    with pytest.raises(ValueError, match="'nothing' has no maps"):
+        Item(title="nothing", maps=[])
