@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from saccade.distributions.structured import Structured
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
-from saccade.structures.base import FORBIDDEN
+from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.semiring import log_cumulative
 
 
@@ -101,10 +101,11 @@ class Alignment(Structured):
             last = (sources[..., 0, :].sum(-1) - 1).clamp(min=0) if scores.shape[-2] else None
         return cls(MonotonicAlignments(targets, last), (unary,), dtype=dtype)
 
-    def log_prob(self, z: Tensor) -> Tensor:
+    def parts(self, z: Tensor) -> Potentials:
+        unary = z.to(torch.float64)
         if not isinstance(self.structure, SteppedAlignments):
-            return super().log_prob(z)
-        raise NotImplementedError("the moves are not known from z alone: use the other alignments' log_prob.")
+            return (unary,)
+        return unary, self.structure.moves(unary, self.potentials[1].shape[-1])
 
 
 def log_moves(moves: Tensor, sources: Tensor) -> Tensor:

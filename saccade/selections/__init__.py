@@ -23,6 +23,7 @@ from saccade.selections.semi_markov import SemiMarkov
 from saccade.selections.sigmoid import Sigmoid
 from saccade.selections.softmax import Softmax, softmax
 from saccade.selections.sparsemax import Sparsemax, sparsemax
+from saccade.selections.step_chain import StepChain
 from saccade.selections.top_k import TopK
 from saccade.selections.windowed import Windowed
 
@@ -53,6 +54,7 @@ __all__ = [
     "Sigmoid",
     "Softmax",
     "Sparsemax",
+    "StepChain",
     "TopK",
     "Windowed",
     "create",

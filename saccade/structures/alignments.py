@@ -91,3 +91,19 @@ class SteppedAlignments(Alignments):
             for m in range(moves.shape[-1])
         ]
         return unary[..., t, :] + plus(torch.stack(arriving, dim=-1), -1)
+
+    def moves(self, unary: Tensor, width: int) -> Tensor:
+        """Zeros and ones (*batch, T, S, W) of the moves between the positions unary (*batch, T, S), one a step.
+
+        What goes back, or on by W or more, has no part, so that an alignment with it is none.
+        """
+        before = self._start(unary).exp()
+        tables = []
+        for t in range(unary.shape[-2]):
+            here = unary[..., t, :]
+            after = torch.nn.functional.pad(here, (0, width - 1)).unfold(-1, width, 1)  # [k, m] -> here[k + m]
+            tables.append(before.unsqueeze(-1) * after)
+            before = here if self.steps is None else torch.where(self.steps[..., t, None], here, before)
+        if not tables:
+            return unary.new_zeros(*unary.shape, width)
+        return torch.stack(tables, dim=-3)

@@ -30,7 +30,9 @@ def covered(registry: Any, factories: dict[str, Any]) -> list[str]:
     return [
         name
         for name, member in factories.items()
-        if registered(name) in registry.names() and not getattr(member, "self_attention", False)
+        if registered(name) in registry.names()
+        and not getattr(member, "self_attention", False)
+        and not getattr(member, "joint", False)
     ]
 
 
@@ -91,6 +93,8 @@ class SelectionMember:
     """Whether the context is read from a draw, so that its gradient is none or an estimator's."""
     self_attention: bool = False
     """Whether it needs as many queries as keys, all of them at once (tests/contracts/test_self_attention.py)."""
+    joint: bool = False
+    """Whether all queries are one structure, so that one alone is another question (tests/selections/)."""
 
     def sizes(self, sizes: Sizes) -> Sizes:
         return sizes
@@ -256,6 +260,9 @@ SELECTIONS: dict[str, SelectionMember] = {
     "softmax": SelectionMember(plain("softmax")),
     "softmax(temperature)": SelectionMember(plain("softmax", temperature=0.7, learn_temperature=True)),
     "sparsemax": SelectionMember(plain("sparsemax")),
+    "step_chain": SelectionMember(
+        lambda sizes: selections.create("step_chain", following=scores.create("scaled_dot")), joint=True
+    ),
     "top_k": SelectionMember(plain("top_k", k=3)),
     "windowed": SelectionMember(plain("windowed", half_width=2, inverse_temperature=1.3)),
 }

@@ -22,37 +22,35 @@ def chain_weight(sequence, unary: Tensor, transitions: Tensor, mask=None) -> Ten
     return total
 
 
-def trees(n: int, *, projective: bool, single_root: bool) -> Iterator[tuple[int, ...]]:
-    """Head of each of n words, a root being its own head."""
-    for heads in itertools.product(range(n), repeat=n):
-        if is_tree(heads) and (not projective or is_projective(heads)):
-            roots = sum(d == h for d, h in enumerate(heads))
-            if roots == 1 or (not single_root and roots >= 1) or n == 0:
-                yield heads
+def trees(n: int, *, projective: bool, single_root: bool) -> Tensor:
+    """heads (trees, n), a root being its own head: of all ways to give each word a head, those that are trees."""
+    heads = torch.cartesian_prod(*[torch.arange(n)] * n).reshape(-1, n) if n else torch.zeros(1, 0, dtype=torch.long)
+    top = heads
+    for _ in range(n):  # who is above everyone after n steps
+        top = heads.gather(1, top)
+    words = torch.arange(n)
+    heads = heads[(heads.gather(1, top) == top).all(1)]  # a root: not one of a cycle
+    roots = (heads == words).sum(1)
+    if single_root and n:
+        heads = heads[roots == 1]
+    return heads[is_projective(heads)] if projective else heads
 
 
-def is_tree(heads) -> bool:
-    for d in range(len(heads)):
-        seen, word = set(), d
-        while heads[word] != word:
-            if word in seen:
-                return False
-            seen.add(word)
-            word = heads[word]
-    return True
+def is_projective(heads: Tensor) -> Tensor:
+    """(trees,): whether no two arcs cross, those from the root above the sentence's beginning included."""
+    n = heads.shape[1]
+    words = torch.arange(n)
+    other = torch.where(heads == words, -1, heads)
+    left, right = torch.minimum(other, words), torch.maximum(other, words)
+    crossing = torch.zeros(len(heads), dtype=torch.bool)
+    for a, b in itertools.permutations(range(n), 2):
+        crossing |= (left[:, a] < left[:, b]) & (left[:, b] < right[:, a]) & (right[:, a] < right[:, b])
+    return ~crossing
 
 
-def is_projective(heads) -> bool:
-    """Whether no two arcs cross, those from the root above the sentence's beginning included."""
-    arcs = [(0, d + 1) if h == d else tuple(sorted((h + 1, d + 1))) for d, h in enumerate(heads)]
-    return not any(a < c < b < e for a, b in arcs for c, e in arcs)
-
-
-def tree_indicator(heads) -> Tensor:
-    z = torch.zeros(len(heads), len(heads), dtype=torch.float64)
-    for d, h in enumerate(heads):
-        z[d, h] = 1
-    return z
+def tree_indicator(heads: Tensor) -> Tensor:
+    """z (trees, n, n)."""
+    return torch.nn.functional.one_hot(heads, heads.shape[1]).double() if heads.shape[1] else heads.double()[..., None]
 
 
 def segmentations(length: int, longest: int) -> Iterator[list[tuple[int, int]]]:
