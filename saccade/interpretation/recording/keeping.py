@@ -181,7 +181,7 @@ def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
 def storage_of(tensor: Tensor) -> int:
     """What tells whether two tensors share memory; 0 for those without memory of their own, as inside of torch.vmap."""
     try:
-        return tensor.untyped_storage()._cdata
+        return int(tensor.untyped_storage()._cdata)
     except (NotImplementedError, RuntimeError):
         return 0
 
