@@ -1,7 +1,8 @@
 """Long sentences with and without attention: what one vector forgets, RNNsearch looks up.
 
-The language is made here: a word has one translation, no word comes twice in a sentence, and a noun goes before the
-modifiers that stood before it, in reverse order. Every model sees the same sentences, none longer than `LONGEST`.
+The language is made here: a word has one translation and a few words that may follow it, none comes twice in a
+sentence, and a noun goes before the modifiers that stood before it, in reverse order. Every model sees the same
+sentences, none longer than `LONGEST`.
 """
 
 import argparse
@@ -21,23 +22,27 @@ from saccade.interpretation.plots import plot_attention, plot_lines
 from saccade.models import Cho, RNNSearch, Sutskever
 
 FOLDER = Path(__file__).resolve().parent
-WORDS, MODIFIERS = 100, 50  # the first fifty are modifiers, the others nouns
-LONGEST, TESTED, BIN = (
-    20,
-    40,
-    5,
-)  # words: of the sentences in training, of those in the test, and of a line of the table
+WORDS, MODIFIERS, FOLLOWERS = 100, 30, 4  # the first thirty words are modifiers, the others nouns
+LONGEST, TESTED = 25, 50  # words of the sentences in training, and of those in the test
+BIN = 5  # words of a line of the table
 
 MODELS = {
-    "cho": partial(Cho, embedding_dim=128, hidden_dim=192, maxout_dim=64),
-    "sutskever": partial(Sutskever, embedding_dim=128, hidden_dim=208, num_layers=1),
-    "rnnsearch": partial(RNNSearch, embedding_dim=128, hidden_dim=128, alignment_dim=256, maxout_dim=64, cell="fast"),
+    "cho": partial(Cho, embedding_dim=64, hidden_dim=172, maxout_dim=64),
+    "sutskever": partial(Sutskever, embedding_dim=64, hidden_dim=200, num_layers=1),
+    "rnnsearch": partial(RNNSearch, embedding_dim=64, hidden_dim=128, maxout_dim=64, cell="fast"),
 }
 NAMES = {
     "cho": "Cho et al. 2014, one vector",
     "sutskever": "Sutskever et al. 2014, one vector",
     "rnnsearch": "RNNsearch, attention",
 }
+
+
+class Language(NamedTuple):
+    """For each word its translation, and the words that may follow it."""
+
+    dictionary: list[int]
+    followers: list[list[int]]
 
 
 class Pair(NamedTuple):
@@ -54,16 +59,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
     parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="where the trained models go")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=800, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=600, help="updates of each model")
     parser.add_argument("--pairs", type=int, default=60_000, help="sentences in training")
     parser.add_argument("--tests", type=int, default=1_000, help="sentences in the test")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     generator = random.Random(given.seed)
-    dictionary = generator.sample(range(WORDS), WORDS)
+    language = make_language(generator)
     train, valid, test = (
-        [make_pair(generator, dictionary, longest) for _ in range(count)]
+        [make_pair(generator, language, longest) for _ in range(count)]
         for count, longest in ((given.pairs, LONGEST), (200, LONGEST), (given.tests, TESTED))
     )
     given.output.mkdir(parents=True, exist_ok=True)
@@ -80,9 +85,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def make_pair(generator: random.Random, dictionary: Sequence[int], longest: int) -> Pair:
+def make_language(generator: random.Random) -> Language:
+    """A random one."""
+    everything = range(WORDS)
+    return Language(generator.sample(everything, WORDS), [generator.sample(everything, FOLLOWERS) for _ in everything])
+
+
+def make_words(generator: random.Random, language: Language, length: int) -> list[int]:
+    """A random sentence of so many words."""
+    words = [generator.randrange(WORDS)]
+    while len(words) < length:
+        new = [word for word in language.followers[words[-1]] if word not in words]
+        words = [*words, generator.choice(new)] if new else [generator.randrange(WORDS)]  # or begins anew
+    return words
+
+
+def make_pair(generator: random.Random, language: Language, longest: int) -> Pair:
     """A random sentence of 1 to `longest` words with its translation."""
-    words = generator.sample(range(WORDS), generator.randint(1, longest))
+    words = make_words(generator, language, generator.randint(1, longest))
     order: list[int] = []
     phrase: list[int] = []
     for place, word in enumerate(words):
@@ -91,7 +111,7 @@ def make_pair(generator: random.Random, dictionary: Sequence[int], longest: int)
             order += phrase
             phrase = []
     order += phrase
-    target = [dictionary[words[place]] for place in order]
+    target = [language.dictionary[words[place]] for place in order]
     return Pair(" ".join(f"s{word}" for word in words), " ".join(f"t{word}" for word in target), order)
 
 

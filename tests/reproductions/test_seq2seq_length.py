@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -13,11 +14,14 @@ length = script("seq2seq-length")
 
 def test_a_sentence_and_its_translation() -> None:
     generator = random.Random(3)
-    dictionary = generator.sample(range(length.WORDS), length.WORDS)
+    language = length.make_language(generator)
+    dictionary, followers = language
+    assert sorted(dictionary) == list(range(length.WORDS))
     for _ in range(200):
-        pair = length.make_pair(generator, dictionary, 17)
+        pair = length.make_pair(generator, language, 17)
         words = [int(word[1:]) for word in pair.source.split()]
         assert 1 <= len(words) == len(set(words)) <= 17
+        assert all(after in followers[before] for before, after in pairwise(words))
         kinds = "".join("m" if word < length.MODIFIERS else "n" for word in words)
         wanted = []  # phrase by phrase, found by their form
         for phrase in re.finditer("m*n|m+$", kinds):
