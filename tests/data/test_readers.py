@@ -88,6 +88,17 @@ def test_datasets_folders(tmp_path):
     assert list(read_examples(f"hf:{tmp_path}/files:train")) == PAIRS
 
 
+def test_a_hub_without_a_network_says_what_to_do(monkeypatch) -> None:
+    datasets = pytest.importorskip("datasets")
+
+    def unreachable(*_, **__):
+        raise ConnectionError("Couldn't reach the Hub")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    with pytest.raises(DataError, match=r"Couldn't reach the Hub.*no folder some/pairs.*save_to_disk.*hf:data:train"):
+        read_examples("hf:some/pairs:train", ["source", "target"])
+
+
 def test_dates_need_no_file():
     found = list(read_examples("dates:test:13"))
     assert len(found) == 13

@@ -46,7 +46,7 @@ def open_dataset(name: str) -> Any:
         try:
             found = datasets.load_dataset(place, config, streaming=True)
         except (OSError, ValueError, datasets.exceptions.DatasetNotFoundError) as error:
-            raise DataError(f"The dataset {name!r} cannot be read: {error}") from error
+            raise DataError(f"The dataset {name!r} cannot be read: {error}. {_remedy(place)}") from error
     if not isinstance(found, dict):
         return found
     if split is None and len(found) == 1:
@@ -56,6 +56,16 @@ def open_dataset(name: str) -> Any:
         example = f"{PREFIX}{place}{'@' + config if config else ''}:{next(iter(found), 'train')}"
         raise DataError(f"{name!r} {problem} {example!r}.{nearest(split or '', found)}")
     return found[split]
+
+
+def _remedy(place: str) -> str:
+    if Path(place).exists():
+        return "The folder must be one that `save_to_disk` wrote, or hold data files."
+    return (
+        f"There is no folder {place}, so it was looked for on the hub, which needs a network and the right name. "
+        f"Elsewhere, `datasets.load_dataset({place!r}).save_to_disk('data')` makes a folder to bring along: "
+        f"{PREFIX}data:train."
+    )
 
 
 def parts(name: str) -> tuple[str, str | None, str | None]:
