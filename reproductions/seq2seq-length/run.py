@@ -20,21 +20,29 @@ from reproductions.report import markdown_table, publish
 from saccade.interpretation import align
 from saccade.interpretation.plots import plot_attention, plot_lines
 from saccade.models import Cho, RNNSearch, Sutskever
+from saccade.scores import LocationAwareScore
 
 FOLDER = Path(__file__).resolve().parent
 WORDS, MODIFIERS, FOLLOWERS = 100, 30, 4  # the first thirty words are modifiers, the others nouns
 LONGEST, TESTED = 25, 50  # words of the sentences in training, and of those in the test
 BIN = 5  # words of a line of the table
 
+SEARCH = {"embedding_dim": 64, "hidden_dim": 128, "maxout_dim": 64, "cell": "fast"}
 MODELS = {
     "cho": partial(Cho, embedding_dim=64, hidden_dim=172, maxout_dim=64),
     "sutskever": partial(Sutskever, embedding_dim=64, hidden_dim=200, num_layers=1),
-    "rnnsearch": partial(RNNSearch, embedding_dim=64, hidden_dim=128, maxout_dim=64, cell="fast"),
+    "rnnsearch": partial(RNNSearch, **SEARCH),
+    "location": partial(
+        RNNSearch,
+        **SEARCH,
+        score=partial(LocationAwareScore, query_dim=128, key_dim=256, hidden_dim=128, num_filters=8, width=11),
+    ),
 }
 NAMES = {
     "cho": "Cho et al. 2014, one vector",
     "sutskever": "Sutskever et al. 2014, one vector",
     "rnnsearch": "RNNsearch, attention",
+    "location": "RNNsearch that sees where it looked before",
 }
 
 
@@ -69,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     language = make_language(generator)
     train, valid, test = (
         [make_pair(generator, language, longest) for _ in range(count)]
-        for count, longest in ((given.pairs, LONGEST), (200, LONGEST), (given.tests, TESTED))
+        for count, longest in ((given.pairs, LONGEST), (min(200, given.pairs), LONGEST), (given.tests, TESTED))
     )
     given.output.mkdir(parents=True, exist_ok=True)
     results = {}
@@ -79,8 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
         started = time.monotonic()
         run = fit(name, train, valid, steps=given.steps, seed=given.seed, folder=folder)
         results[name] = {"minutes": (time.monotonic() - started) / 60, **measured(run, test)}
-        if name == "rnnsearch":
-            draw(run, test, given.output / "attention.png")
+        if name in ("rnnsearch", "location"):
+            draw(run, test, given.output / f"{name}.png")
     write(results, given.output)
     return 0
 
@@ -183,9 +191,9 @@ def write(results: dict[str, Any], output: Path) -> None:
     plot_lines(lines, output / "lengths.png", x="words in the source", y="BLEU")
     header = ["words", *(f"{NAMES[name]}: BLEU" for name in results), *(f"{name}: words right" for name in results)]
     columns = [*((name, "bleu") for name in results), *((name, "token_accuracy") for name in results)]
-    if "rnnsearch" in results:
-        header.append("rnnsearch: looked at the right word")
-        columns.append(("rnnsearch", "alignment"))
+    looking = [name for name, result in results.items() if result["bins"][0]["alignment"] is not None]
+    header += [f"{name}: looked at the right word" for name in looking]
+    columns += [(name, "alignment") for name in looking]
     first = next(iter(results.values()))
     rows = []
     for i, found in enumerate(first["bins"]):
