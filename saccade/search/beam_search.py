@@ -86,9 +86,7 @@ def beam(
         covered = looked if coverage is None or looked is None else coverage + looked
 
         # Of the best 2 * size continuations at most `size` are ends (one of each row), so that `size` others remain.
-        log_probs = given.logits.float().log_softmax(dim=-1)
-        scores = rules(log_probs, Past(past, sentences.repeat_interleave(width)))
-        values, ids = scores.topk(min(2 * size, scores.shape[1]))
+        values, ids = rules.best(given.logits, Past(past, sentences.repeat_interleave(width)), 2 * size)
         values = (values + totals.view(-1, 1)).view(active, -1)
         values, places = values.topk(min(2 * size, values.shape[1]))
         rows = places // ids.shape[1] + torch.arange(active, device=device)[:, None] * width

@@ -8,6 +8,8 @@ from typing import NamedTuple, TypedDict, cast
 import torch
 from torch import Tensor
 
+from saccade.kernels.top_log_probs import top_log_probs
+
 IMPOSSIBLE = float("-inf")
 Prefix = Sequence[int] | Sequence[Sequence[int]]
 Forbidden = Sequence[int | Sequence[int]]
@@ -160,6 +162,7 @@ class Rules:
         longer = [sequence for sequence in forbidden if not isinstance(sequence, int)]
         if not all(longer):
             raise ValueError("A forbidden sequence has at least one token, got an empty one.")
+        self.without = torch.tensor(sorted({*never, *single}), dtype=torch.long, device=mask.device)
         self.constraints: list[Constraint] = [forbid([*never, *single])]
         if longer:
             self.constraints.append(forbid_sequences(longer))
@@ -168,6 +171,15 @@ class Rules:
         if no_repeat_ngram:
             self.constraints.append(no_repeat(no_repeat_ngram))
         self.constraints += constraints
+
+    def best(self, logits: Tensor, past: Past, count: int) -> tuple[Tensor, Tensor]:
+        """The largest log-probabilities (rows, count) of what is allowed, the largest first, and their tokens."""
+        count = min(count, logits.shape[1])
+        if len(self.constraints) == 1 and self.required.at(past) is None:  # single tokens alone are forbidden
+            return top_log_probs(logits.float(), count, self.without)
+        scores = self(logits.float().log_softmax(dim=-1), past)
+        found = scores.topk(count)
+        return found.values, found.indices
 
     def __call__(self, scores: Tensor, past: Past) -> Tensor:
         """The scores (rows, vocab), changed in place where something is forbidden."""

@@ -34,6 +34,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "vector.h"
 #include "additive.h"
 #include "cross_entropy.h"
+#include "top_log_probs.h"
 #include "sparse.h"
 #include "total_variation.h"
 #undef REAL
@@ -48,6 +49,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "vector.h"
 #include "additive.h"
 #include "cross_entropy.h"
+#include "top_log_probs.h"
 #include "sparse.h"
 #include "total_variation.h"
 #include "structured.h" /* from here on in double alone */
