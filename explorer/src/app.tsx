@@ -18,7 +18,12 @@ export function App({ data }: { data: Data }) {
   const [state, setState] = useState(() => fromFragment(location.hash, first, data, names));
   const [help, setHelp] = useState(false);
   const scenes = useRef<(Scene | null)[]>([null, null]);
-  const update = useCallback((change: Partial<State>) => setState((before) => ({ ...before, ...change })), []);
+  // The newest state, also between two drawings: keys may come faster than the page is drawn.
+  const newest = useRef(state);
+  const update = useCallback((change: Partial<State>) => {
+    newest.current = { ...newest.current, ...change };
+    setState(newest.current);
+  }, []);
   const dark = useDark(state.theme);
 
   // The address follows the state, a moment later so that hovering does not flood the history.
@@ -35,7 +40,7 @@ export function App({ data }: { data: Data }) {
   useEffect(() => {
     const restore = (): void => {
       const fragment = location.hash.replace(/^#/, "");
-      if (fragment !== written.current) setState(fromFragment(fragment, first, data, names));
+      if (fragment !== written.current) update(fromFragment(fragment, first, data, names));
     };
     addEventListener("hashchange", restore);
     return () => removeEventListener("hashchange", restore);
@@ -62,7 +67,7 @@ export function App({ data }: { data: Data }) {
 
   useEffect(() => {
     const listen = (event: KeyboardEvent): void =>
-      onKey(event, { data, state, update, matrix: scenes.current[0]?.matrix ?? null, views, help, setHelp });
+      onKey(event, { data, state: newest.current, update, matrix: scenes.current[0]?.matrix ?? null, views, help, setHelp });
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
   });

@@ -86,7 +86,9 @@ function joined(
 
 /** What cannot be seen is shown by a sign; everything else is shown as itself. */
 export function visible(text: string): string {
-  return text === "" ? "\u2205" : text.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5").replace(/ /g, "\u2423");
+  if (text === "") return "\u2205";
+  const edges = text.replace(/^ +| +$/g, (spaces) => "\u2423".repeat(spaces.length));
+  return edges.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5");
 }
 
 export function hasLevel(axis: Axis, level: Level): boolean {

@@ -30,26 +30,32 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture
-def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a file. At the end the test fails if a page reported an error, opened a dialog or asked for anything."""
+@pytest.fixture(scope="session")
+def tab(chromium: Any) -> tuple[Any, list[str]]:
+    """One tab for all tests, and what went wrong in it: an error, a dialog, a request to anyone."""
     trouble: list[str] = []
-    contexts: list[Any] = []
+    page = chromium.new_page(viewport={"width": 1280, "height": 800})
+    page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    own = ("file:", "data:", "blob:", "about:")
+    page.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
+    return page, trouble
 
-    def open_page(path: Path, fragment: str = "", **options: Any) -> Any:
-        context = chromium.new_context(viewport={"width": 1280, "height": 800}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: trouble.append(message.text) if message.type != "log" else None)
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        own = ("file:", "data:", "blob:")
-        page.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
+
+@pytest.fixture
+def visit(tab: tuple[Any, list[str]]) -> Iterator[Callable[..., Any]]:
+    """Opens a file. The test fails at its end if anything went wrong."""
+    page, trouble = tab
+
+    def open_page(path: Path, fragment: str = "", *, color_scheme: str = "light") -> Any:
+        page.emulate_media(color_scheme=color_scheme)
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
         page.goto(path.as_uri() + (f"#{fragment}" if fragment else ""))
         page.wait_for_selector("[data-ready=true]", timeout=20_000)
         return page
 
+    trouble.clear()
     yield open_page
-    for context in contexts:
-        context.close()
     assert not trouble
