@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import ModuleType
 from typing import Any, Protocol
 
 import torch
@@ -62,13 +63,18 @@ def installed(listener: Listener) -> Iterator[None]:
 def _install(changes: ExitStack) -> None:
     changes.enter_context(_replaced(torch.overrides, "has_torch_function", _has_torch_function))
     changes.enter_context(_replaced(Attention, "read", _read))
-    softmax = getattr(sys.modules.get("torch_geometric.utils"), "softmax", None)
-    if softmax is not None:
-        for module in list(sys.modules.values()):
-            if getattr(module, "__dict__", {}).get("softmax") is softmax:
-                changes.enter_context(_replaced(module, "softmax", _edge_softmax))
+    for module in _edge_softmax_users(len(sys.modules)):
+        changes.enter_context(_replaced(module, "softmax", _edge_softmax))
     if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
         changes.enter_context(torch.compiler.set_stance("force_eager"))
+
+
+@functools.lru_cache(maxsize=1)
+def _edge_softmax_users(loaded: int) -> list[ModuleType]:
+    """The modules that imported PyTorch Geometric's softmax, of so many that are loaded."""
+    softmax = getattr(sys.modules.get("torch_geometric.utils"), "softmax", None)
+    modules = [] if softmax is None else list(sys.modules.values())
+    return [module for module in modules if getattr(module, "__dict__", {}).get("softmax") is softmax]
 
 
 @contextmanager

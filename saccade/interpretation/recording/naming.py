@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from types import FrameType
 
+import torch
 from torch import nn
 
 from saccade.multihead import MultiHead
 
+COMPILED = "_orig_mod"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
 SELF = ("self", "selfattention", "self_attn", "self_attention")
 
@@ -23,31 +24,46 @@ class Names:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model  # ids are those of living modules only
-        self._paths = {id(module): path.replace("_orig_mod.", "") for path, module in model.named_modules()}
-        for module in model.modules():
-            if isinstance(module, MultiHead):
-                self._paths[id(module.attention)] = self._paths[id(module)]
+        self._paths: dict[int, str] = {}
+        waiting = [(model, "")]  # what `named_modules` does, faster: short inputs would notice
+        while waiting:
+            module, path = waiting.pop()
+            if id(module) in self._paths:
+                continue
+            self._paths[id(module)] = path
+            kind = type(module)
+            if issubclass(kind, torch.jit.ScriptModule):
+                raise TypeError(f"{path or 'The model'} is TorchScript, which is not looked into: record the original.")
+            if kind is MultiHead:
+                self._paths.setdefault(id(module.attention), path)  # nothing below it attends
+            inside = f"{path}." if path else ""
+            for name, child in reversed(module._modules.items()):
+                if child is not None:
+                    waiting.append((child, path if name == COMPILED else inside + name))
 
-    def caller(self) -> tuple[str, nn.Module, FrameType] | None:
-        """The path of the innermost module that is running, the module, its frame; None outside the model."""
-        for frame in _frames(sys._getframe(1)):
-            module = _owner(frame)
-            path = None if module is None else self._paths.get(id(module))
-            if module is not None and path is not None:
-                return path, module, frame
+    def path(self, frame: FrameType | None) -> str | None:
+        """The path of the innermost module that is running in a frame; None outside of the model."""
+        found = self._running(frame)
+        return None if found is None else self._paths[id(found[0])]
+
+    def forward(self, frame: FrameType | None) -> FrameType | None:
+        """The frame of the `forward` of the innermost module that is running in a frame."""
+        found = self._running(frame)
+        if found is None:
+            return None
+        module, inner = found
+        return next((outer for outer in _frames(inner) if _is_forward_of(module, outer)), inner)
+
+    def _running(self, frame: FrameType | None) -> tuple[nn.Module, FrameType] | None:
+        for outer in _frames(frame):
+            module = _owner(outer)
+            if module is not None and id(module) in self._paths:
+                return module, outer
         return None
 
-    @staticmethod
-    def outermost(module: nn.Module, frame: FrameType) -> FrameType:
-        """The frame furthest out in one running of the module: that of its `forward`, if it has begun there."""
-        found = frame
-        for outer in _frames(frame):
-            owner = _owner(outer)
-            if owner is module:
-                found = outer
-                if outer.f_code.co_name == "forward":
-                    break
-        return found
+
+def _is_forward_of(module: nn.Module, frame: FrameType) -> bool:
+    return frame.f_code.co_name == "forward" and _owner(frame) is module
 
 
 def kind_of(path: str) -> str | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import torch
@@ -58,9 +59,6 @@ def record(
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"record takes an nn.Module, got {type(model).__name__}.")
-    for path, module in model.named_modules():
-        if isinstance(module, torch.jit.ScriptModule):
-            raise TypeError(f"{path or 'The model'} is TorchScript, which cannot be looked into: record the original.")
     keeper = Keeper(heads=heads, reduce=reduce, dtype=dtype, spill=None if spill is None else Path(spill))
     return Recorder(model, [keep] if isinstance(keep, str) else list(keep), keeper)
 
@@ -73,6 +71,7 @@ class Recorder(TorchFunctionMode):
         self._names = Names(model)
         self._root = type(model).__name__
         self._patterns = patterns
+        self._keep_all = "*" in patterns
         self._keeper = keeper
         self._softmaxes = Softmaxes()
         self.trace = Trace()
@@ -99,24 +98,25 @@ class Recorder(TorchFunctionMode):
         self._softmaxes = Softmaxes()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # Every function that the model calls comes through here: what is not attention has to leave soon.
         role = ROLES.get(func)
+        if role is NOTHING and not kwargs:
+            return func(*args)
+        kwargs = kwargs or {}
         if role is None:
             role = ROLES[func] = _role(func)
-        kwargs = kwargs or {}
-        if role is NOTHING and "out" not in kwargs:
-            return func(*args, **kwargs)
         if role.writes or "out" in kwargs:
             self._secure(kwargs.get("out", args[0] if args else None))
         result = func(*args, **kwargs)
         if role.attend is not None:
             attend = functools.partial(role.attend, *args, **kwargs)
-            self._note(attend, suffix=SUFFIXES.get(role.attend, ""))
+            self._note(attend, sys._getframe(1), SUFFIXES.get(role.attend, ""))
         elif role.part is Part.SOFTMAX and not self._reading:
             self._softmaxes.begin(args, kwargs, result)
-        elif role.part is not None and self._softmaxes and not self._reading:
+        elif role.part is not None and self._softmaxes.followed and not self._reading:
             attended = self._softmaxes.step(role.part, args, kwargs, result)
             if attended is not None:
-                self._note(lambda: attended)
+                self._note(lambda: attended, sys._getframe(1))
         return result
 
     def read(self, reader: Callable[[], Reading]) -> Reading:
@@ -128,31 +128,31 @@ class Recorder(TorchFunctionMode):
         finally:
             self._reading -= 1
         if self._seen == seen:
-            self._note(lambda: looked(reading))
+            self._note(lambda: looked(reading), sys._getframe(1))
         return reading
 
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int) -> None:
         """A softmax over the edges of a graph."""
-        caller = self._names.caller()
-        frame = None if caller is None else Names.outermost(caller[1], caller[2])
-        self._note(lambda: edge_softmax(weights, index, num_nodes, dim, frame))
+        frame = sys._getframe(1)
+        self._note(lambda: edge_softmax(weights, index, num_nodes, dim, self._names.forward(frame)), frame)
 
-    def _note(self, attend: Callable[[], Attended], suffix: str = "") -> None:
-        caller = self._names.caller()
-        if caller is None or torch._C._current_graph_task_id() != -1:
+    def _note(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
+        """Keeps a call of attention that was made in this frame."""
+        path = self._names.path(frame)
+        if path is None or torch._C._current_graph_task_id() != -1:  # outside of the model, or in a backward pass
             return
         self._seen += 1
-        path = caller[0] + suffix if caller[0] else suffix[1:] or self._root
+        path = path + suffix if path else suffix[1:] or self._root
         name = self.trace.next_name(path)
-        if not any(matches(path, pattern) for pattern in self._patterns):
+        if self._keep_all or any(matches(path, pattern) for pattern in self._patterns):
+            with torch._C.DisableTorchFunction():
+                attended = attend()
+                for part, tensor in attended.tensors.items():
+                    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+                        raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
+                self.trace.add(path, name, *self._keeper.keep(attended, name))
+        else:
             self.trace.leave_out(path)
-            return
-        with torch._C.DisableTorchFunction():
-            attended = attend()
-            for part, tensor in attended.tensors.items():
-                if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-                    raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
-            self.trace.add(path, name, *self._keeper.keep(attended, name))
 
     def _secure(self, written: Any) -> None:
         """Copies what was kept of tensors that are about to be overwritten, such as the cache of a decoder."""

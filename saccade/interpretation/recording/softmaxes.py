@@ -51,10 +51,7 @@ class Softmaxes:
     """
 
     def __init__(self) -> None:
-        self._followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
-
-    def __len__(self) -> int:
-        return len(self._followed)
+        self.followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
         """A softmax was computed; one over another axis than the last is not of attention."""
@@ -87,12 +84,12 @@ class Softmaxes:
 
     def _follow(self, tensor: Tensor, candidate: _Candidate) -> None:
         key = id(tensor)
-        self._followed[key] = (weakref.ref(tensor, _forgetter(self._followed, key)), candidate)
+        self.followed[key] = (weakref.ref(tensor, _forgetter(self.followed, key)), candidate)
 
     def _found(self, values: Sequence[Any]) -> Iterator[_Candidate]:
         for value in values:
             if isinstance(value, Tensor):
-                entry = self._followed.get(id(value))
+                entry = self.followed.get(id(value))
                 if entry is not None and entry[0]() is value:
                     yield entry[1]
             elif isinstance(value, list | tuple):
