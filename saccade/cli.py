@@ -19,6 +19,7 @@ from typing import Any
 import saccade
 from saccade.commands.aligning import align
 from saccade.commands.evaluating import evaluate
+from saccade.commands.explaining import explain
 from saccade.commands.members import KINDS, list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
@@ -33,6 +34,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "evaluate": evaluate,
     "predict": predict,
     "align": align,
+    "explain": explain,
     "validate": validate_config,
     "copy": copy_config,
     "list": list_members,

@@ -33,6 +33,7 @@ from saccade.configuration.parts import spell_out, trusting
 from saccade.data.corpus import Corpus, hold_out
 from saccade.data.storage import store
 from saccade.evaluation import Figure, LengthBin
+from saccade.interpretation.explorer import Item
 from saccade.provenance import Provenance, this_start
 from saccade.run_folder import (
     check_output,
@@ -44,6 +45,7 @@ from saccade.run_folder import (
     with_absolute_paths,
 )
 from saccade.tasks import Encoded, Example, Prediction, Task
+from saccade.tasks.explaining import explain_texts
 from saccade.tasks.forced_alignment import Aligned, align_pairs
 from saccade.training import Result, seed_everything
 
@@ -100,6 +102,17 @@ class Run:
         """
         other = None if reverse is None else (reverse.task, reverse.model)
         return align_pairs(self.task, self.model, pairs, reverse=other, **options)
+
+    def explain(self, inputs: Sequence[str], targets: Sequence[str] | None = None, **options: Any) -> list[Item]:
+        """What the model looks at while it writes, for `saccade.interpretation.explorer`: an item for each input.
+
+        Args:
+            inputs: source texts.
+            targets: what it is made to write; by default what it writes.
+            options: see `saccade.tasks.explaining.explain_texts`: gold, reader, keep, faithfulness, name; and those of
+                `predict`.
+        """
+        return explain_texts(self.task, self.model, inputs, targets, **options)
 
     def evaluate(
         self,

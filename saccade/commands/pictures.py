@@ -12,12 +12,23 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 def check_picture(path: str) -> None:
     """Raises unless the file's suffix is a format, its folder is there, and matplotlib is installed."""
+    suffix = Path(path).suffix
+    if suffix.lower() not in SUFFIXES:
+        raise ValueError(f"--plot {path}: no picture has the suffix {suffix!r}.{nearest(suffix, SUFFIXES)}")
+    check_place(path, "--plot")
+    check_matplotlib("--plot")
+
+
+def check_place(path: str, option: str) -> None:
+    """Raises unless a file can be written there."""
     file = Path(path)
-    if file.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"--plot {path}: no picture has the suffix {file.suffix!r}.{nearest(file.suffix, SUFFIXES)}")
     if file.is_dir():
-        raise ValueError(f"--plot {path}: that is a folder; name a file in it.")
+        raise ValueError(f"{option} {path}: that is a folder; name a file in it.")
     if not file.parent.is_dir():
-        raise ValueError(f"--plot {path}: there is no folder {file.parent}.")
+        raise ValueError(f"{option} {path}: there is no folder {file.parent}.")
+
+
+def check_matplotlib(option: str) -> None:
+    """Raises unless matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise ModuleNotFoundError('--plot needs matplotlib: pip install "saccade[plots]"', name="matplotlib")
+        raise ModuleNotFoundError(f'{option} needs matplotlib: pip install "saccade[plots]"', name="matplotlib")

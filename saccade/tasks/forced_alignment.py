@@ -110,12 +110,12 @@ def align_pairs(
     if reverse is not None and subwords:
         raise ValueError("Two models have pieces of their own: align words (subwords=False) to symmetrise them.")
     options: dict[str, Any] = {"sink": sink, "subwords": subwords, "batch_size": batch_size}
-    forward = [_read(maps, reader) for maps in word_maps(task, model, pairs, shift=reader.shift, **options)]
+    forward = [read_head(maps, reader) for maps in word_maps(task, model, pairs, shift=reader.shift, **options)]
     backward: list[Tensor | None] = [None] * len(pairs)
     if reverse is not None:
         turned = [(target, source) for source, target in pairs]
         shift = reverse_reader.shift
-        backward = [_read(maps, reverse_reader) for maps in word_maps(*reverse, turned, shift=shift, **options)]
+        backward = [read_head(maps, reverse_reader) for maps in word_maps(*reverse, turned, shift=shift, **options)]
 
     def links(weights: Tensor, back: Tensor | None) -> list[Link]:
         if extract == "mutual":
@@ -180,7 +180,7 @@ def word_maps(
     found: dict[int, dict[str, Tensor]] = {}
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
-        maps = _forced(model, [ids[number] for number in numbers])
+        maps = forced_maps(model, [ids[number] for number in numbers])
         if not maps:
             raise ValueError(f"{type(model).__name__} does not look at its source: it has no alignments.")
         for row, number in enumerate(numbers):
@@ -205,7 +205,7 @@ def word_maps(
 
 
 @torch.no_grad()
-def _forced(model: Any, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
+def forced_maps(model: Any, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
     """(batch, heads, steps, length) of each layer, the ends of the sentences included."""
     device = next(model.parameters()).device
     source, target = (
@@ -246,7 +246,8 @@ def _positions(part: Any) -> float:
     return min((p.max_length for p in part.modules() if isinstance(p, LearnedPositions)), default=float("inf"))
 
 
-def _read(maps: dict[str, Tensor], reader: Reader) -> Tensor:
+def read_head(maps: dict[str, Tensor], reader: Reader) -> Tensor:
+    """(target, source) of one head, or of the mean of them, out of (heads, target, source) of each layer."""
     layers = list(maps.values())
     if list(maps) == [NOTHING]:
         return layers[0].mean(0)

@@ -1,0 +1,95 @@
+"""The measures beside the attention of one input, each with what it means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from saccade.evaluation import MEANINGS
+from saccade.evaluation.faithfulness import faithfulness
+from saccade.evaluation.report import alignment_figures
+from saccade.interpretation.alignments import Alignment, Words, align, merge_words
+from saccade.interpretation.explorer import Measure
+from saccade.interpretation.interventions import source_attentions
+from saccade.selections.continuous import ContinuousSelection
+from saccade.tasks.aligning import sums_alignments
+from saccade.tasks.forced_alignment import Reader, read_head
+
+PREDICTED = (
+    "What the model wrote for this input. The rows of its maps are the pieces of it, or the words that they make."
+)
+FORCED = (
+    "What the model was made to write, by forced decoding. It shows how the model reads the input for this text, "
+    "whether or not it would have written it."
+)
+LOG_PROBABILITY = (
+    "The mean log-probability of the output's tokens, 0 if the model was sure of all. "
+    "Attention to an output that the model finds unlikely says little about how it usually reads."
+)
+READ_OFF = (
+    "The attention that the measures below are of, and whether they count words or pieces (where a text is one word). "
+    "What lies on spaces and on the end of the sentence is in none of them."
+)
+UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read an unknown word in place of each."
+
+
+def output(text: str, forced: bool) -> Measure:
+    """What was written."""
+    return Measure(name="output", value=text, meaning=FORCED if forced else PREDICTED)
+
+
+def unknown(pieces: Sequence[str]) -> list[Measure]:
+    """The pieces that are not in the vocabulary, if there are any."""
+    if not pieces:
+        return []
+    return [Measure(name="unknown", value=f"{len(pieces)}: {short(' '.join(dict.fromkeys(pieces)))}", meaning=UNKNOWN)]
+
+
+def attention_measures(
+    across: dict[str, Tensor], words: tuple[Words, Words], reader: Reader, gold: Alignment | None
+) -> list[Measure]:
+    """Figures of the attention between words; between pieces, where a text is a single word and no links are known.
+
+    Args:
+        across: (heads, target pieces, source pieces) of each attention to the source.
+        words: the places of the pieces of each source word and of each target word.
+        reader: which attention is measured.
+        gold: the links that people made.
+    """
+    weights = read_head(across, reader)[reader.shift :]
+    in_words = gold is not None or min(map(len, words)) > 1
+    sources, targets = words if in_words else ([[place] for word in side for place in word] for side in words)
+    matrix = merge_words(weights, sources, [[place for place in unit if place < len(weights)] for unit in targets])
+    figures = alignment_figures([align(matrix)], [matrix], gold=None if gold is None else [gold])
+    name = list(across)[reader.layer]
+    heads = across[name].shape[0]
+    head = "" if heads == 1 else f", mean of {heads} heads" if reader.head is None else f", head {reader.head}"
+    value = f"{name}{head}{', a step later' if reader.shift else ''}; {'words' if in_words else 'pieces'}"
+    return [Measure(name="read off", value=value, meaning=READ_OFF), *map(_measure, figures.items())]
+
+
+def faithfulness_measures(model: Any, source: Tensor, target: Tensor) -> list[Measure]:
+    """Whether the model depends on what it looks at."""
+    return [*map(_measure, faithfulness(model, [(source, target)]).items())]
+
+
+def testable(model: Any) -> bool:
+    """Whether there are weights that can be changed."""
+    if sums_alignments(model):
+        return False
+    attentions = source_attentions(model).values()
+    return bool(attentions) and not any(isinstance(each.selection, ContinuousSelection) for each in attentions)
+
+
+def short(text: str, most: int = 60) -> str:
+    """The beginning of a long text."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def _measure(figure: tuple[str, float]) -> Measure:
+    name, value = figure
+    shown = "none" if math.isnan(value) else float(value)
+    return Measure(name=name.replace("_", " "), value=shown, meaning=MEANINGS[name])
