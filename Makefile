@@ -14,7 +14,7 @@ INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo reproduce test test-slow bench docs lint format clean
+.PHONY: help install demo reproduce test test-slow bench docs explorer lint format clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,10 @@ docs: $(INSTALLED) ## Draw the figures and build the site into site/
 	$(BIN)/python docs/figures/selections.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "Open site/index.html"
+
+# Not `npm ci`: it insists on the bundler's builds for every other system, which not every registry has.
+explorer: ## Rebuild the explorer's script from explorer/ (needs Node 20 or newer)
+	cd explorer && npm install --no-save --ignore-scripts && npm run build
 
 lint: $(INSTALLED) ## Check style and types
 	$(BIN)/ruff check .

@@ -13,7 +13,9 @@ DOCUMENTS = (
     "docs/index.md",
     "docs/choose.md",
     "docs/structures.md",
+    "docs/record.md",
     "docs/alignments.md",
+    "docs/explorer.md",
 )
 
 
