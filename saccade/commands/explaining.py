@@ -99,8 +99,8 @@ def explain(
         model = load(folder, trust=trust_classes)
         several.append(model.explain(sources, wanted or None, name=name, **options))
     items = [item for each in zip(*several, strict=True) for item in each]
-    shown = title or " and ".join(f"What {Path(folder).resolve().name} looked at" for folder in folders[:1])
-    _write(render(items, form, title=shown), form, output)
+    about = " and ".join(name or Path(run).resolve().name for name in names)
+    _write(render(items, form, title=title or f"Attention of {about}"), form, output)
 
 
 def _format(output: str | None, format: str | None) -> str:
