@@ -80,5 +80,5 @@ def test_an_axis_from_what_a_tokeniser_returned() -> None:
     assert axis.pieces == ["[CLS]", "un", "##do", "[SEP]", "go", "[SEP]"]
     assert axis.words == [[1, 2], [4]]  # words are counted anew in the second text
     assert axis.special == [0, 3, 5]
-    with pytest.raises(TypeError, match="fast tokeniser .* got dict"):
+    with pytest.raises(TypeError, match=r"fast tokeniser .* got dict"):
         TextAxis.from_encoding({"input_ids": [1]})
