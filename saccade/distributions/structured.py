@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions.base import Distribution
+from saccade.kernels.modes import visible
 from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible
 
 
@@ -36,9 +37,7 @@ class Structured(Distribution):
 
     def __post_init__(self) -> None:
         wide = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in self.potentials)
-        # Bounded before it grows to float64: what the bound keeps for its gradient is then half as large.
-        finite = tuple(t.clamp(min=FORBIDDEN).to(torch.float64) for t in wide)
-        object.__setattr__(self, "potentials", finite)
+        object.__setattr__(self, "potentials", tuple(_bounded(t).to(torch.float64) for t in wide))
 
     @property
     def inference(self) -> tuple[Tensor, Potentials]:
@@ -128,3 +127,10 @@ class Structured(Distribution):
         """The distributions of consecutive queries as one."""
         potentials = tuple(torch.cat(tensors, dim=-2) for tensors in zip(*(p.potentials for p in parts), strict=True))
         return replace(self, potentials=potentials)
+
+
+def _bounded(potentials: Tensor) -> Tensor:
+    """The potentials with `FORBIDDEN` for less; those that are none are left alone, which costs a look at most."""
+    if visible(potentials) and potentials.numel() and float(potentials.detach().amin()) >= FORBIDDEN:
+        return potentials
+    return potentials.clamp(min=FORBIDDEN)

@@ -73,14 +73,15 @@ def tree_marginals(arcs: Tensor, present: Tensor | None, projective: bool, singl
 
 
 def tree_derivative(
-    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, direction: Tensor
+    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, marginals: Tensor, direction: Tensor
 ) -> Tensor | None:
     """What the marginals change by when the arcs change by `direction`."""
     if not native.usable(arcs):
         return None
-    marginals = _like(arcs)
-    done = _tree("derivative", arcs, present, projective, single_root, [direction.contiguous()], [marginals])
-    return marginals if done else None
+    change = _like(arcs)
+    given = [direction.contiguous()] if projective else [marginals.contiguous(), direction.contiguous()]
+    done = _tree("derivative", arcs, present, projective, single_root, given, [change])
+    return change if done else None
 
 
 def _tree(

@@ -66,7 +66,9 @@ class Structure:
         """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
         raise NotImplementedError
 
-    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
         """What the marginals change by when the potentials change along `direction`; None as above."""
         return None
 
@@ -79,10 +81,10 @@ class Structure:
         with torch.no_grad():
             return self.kernel(potentials) or self._gradient(potentials, log_plus)
 
-    def derivative(self, potentials: Potentials, direction: Direction) -> Potentials:
+    def derivative(self, potentials: Potentials, marginals: Potentials, direction: Direction) -> Potentials:
         """The Hessian of the log-partition times `direction`, without a graph."""
         with torch.no_grad():
-            fast = self.kernel_derivative(potentials, direction)
+            fast = self.kernel_derivative(potentials, marginals, direction)
         return fast or self.differentiable_derivative(potentials, None, direction)
 
     def differentiable_derivative(
@@ -170,7 +172,7 @@ def chain_rule(
     """The gradient of the potentials, given those of log-partition and marginals, None for zero."""
     through: Potentials | None = None
     if any(g is not None for g in grads[1:]):
-        through = structure.derivative(potentials, grads[1:])
+        through = structure.derivative(potentials, marginals, grads[1:])
     total = grads[0]
     if total is None:
         return through or tuple(torch.zeros_like(m) for m in marginals)

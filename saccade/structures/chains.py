@@ -59,7 +59,9 @@ class Chains(Structure):
         done = chain_marginals(unary, transitions, self.mask)
         return None if done is None else (done[0], done[1:])
 
-    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
         unary, transitions = potentials
         along, turn = direction
         return chain_derivative(unary, transitions, self.mask, along, turn)

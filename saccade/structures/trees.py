@@ -34,9 +34,12 @@ class Trees(Structure):
         done = tree_marginals(potentials[0], self.present, self.projective, self.single_root)
         return None if done is None else (done[0], done[1:])
 
-    def kernel_derivative(self, potentials: Potentials, direction: Direction) -> Potentials | None:
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
         assert direction[0] is not None  # there is but one
-        done = tree_derivative(potentials[0], self.present, self.projective, self.single_root, direction[0])
+        own = (self.present, self.projective, self.single_root)
+        done = tree_derivative(potentials[0], *own, marginals[0], direction[0])
         return None if done is None else (done,)
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:

@@ -76,6 +76,22 @@ def test_native_is_plain_for_scores_far_apart(name, monkeypatch):
 
 
 @pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("spread", [0.5, 2.0, 5.0, 20.0])
+@pytest.mark.parametrize("size", [1, 2, 7, 29])
+def test_gradients_of_crossing_trees_are_right_however_steep(size, spread, single_root, monkeypatch):
+    """By products of matrices where nothing cancels, by elimination where something would."""
+    present = torch.ones(3, size, dtype=torch.bool)
+    present[1, : size // 2] = False
+    results = []
+    for native in ("1", "0"):
+        monkeypatch.setenv("SACCADE_NATIVE", native)
+        scores = random(3, size, size, spread=spread).requires_grad_()
+        tree = Tree.of(scores, mask=present.unsqueeze(-2), projective=False, single_root=single_root)
+        results.append(torch.autograd.grad((tree.marginals * random(3, size, size, seed=1)).sum(), scores))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("projective", [True, False])
 @pytest.mark.parametrize("spread", [1.0, 10.0, 50.0])
 def test_float32_trees_of_60_words_are_exact(projective, single_root, spread, monkeypatch):

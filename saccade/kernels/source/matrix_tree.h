@@ -20,61 +20,110 @@ typedef struct {
     double *a, *root;
 } rooted;
 
-/* m becomes the eliminated matrix, dm its change if `dual`; d, dd (n). Returns 1 if nothing leads away from a word. */
-static int tree_eliminate(rooted m, rooted dm, double *d, double *dd, long n, int single, int dual) {
+/* One word: a[i][j] grows by a[i][k] a[k][j] / d[k]. Returns 1 if nothing leads away from it. */
+static int tree_eliminate_one(rooted m, double *d, long k, long n, int single) {
+    const double *row = m.a + k * n;
+    double sum = !single || k == 0 ? m.root[k] : 0;
+    for (long j = 0; j < k; j++) sum += row[j];
+    if (!(sum > 0)) return 1;
+    d[k] = sum;
+    for (long i = 0; i < k; i++) {
+        double factor = m.a[i * n + k] / sum, *to = m.a + i * n; /* what falls on the diagonal is never looked at */
+        for (long j = 0; j < k; j++) to[j] += factor * row[j];
+        m.root[i] += factor * m.root[k];
+    }
+    return 0;
+}
+
+/* m becomes the eliminated matrix; d (n). Two words at a time, so that the rest is read and written half as often. */
+static int tree_eliminate(rooted m, double *d, long n, int single) {
+    long k = n - 1;
+    for (; k >= 2; k -= 2) {
+        double *later = m.a + k * n, *row = m.a + (k - 1) * n;
+        long size = k - 1; /* the words that are left */
+        double sum = single ? 0 : m.root[k];
+        for (long j = 0; j < k; j++) sum += later[j];
+        if (!(sum > 0)) return 1;
+        d[k] = sum;
+        double scale = 1 / sum, factor = row[k] * scale, across = later[k - 1] * scale;
+        for (long j = 0; j < size; j++) row[j] += factor * later[j];
+        m.root[k - 1] += factor * m.root[k];
+        sum = single ? 0 : m.root[k - 1];
+        for (long j = 0; j < size; j++) sum += row[j];
+        if (!(sum > 0)) return 1;
+        d[k - 1] = sum;
+        double other_scale = 1 / sum;
+        for (long i = 0; i < size; i++) {
+            double *to = m.a + i * n;
+            to[k - 1] += to[k] * across;
+            double first = to[k] * scale, second = to[k - 1] * other_scale;
+            long j = 0;
+            for (; j + LANES <= size; j += LANES)
+                store(to + j, load(to + j) + first * load(later + j) + second * load(row + j));
+            for (; j < size; j++) to[j] += first * later[j] + second * row[j];
+            m.root[i] += first * m.root[k] + second * m.root[k - 1];
+        }
+    }
+    for (; k >= 0; k--)
+        if (tree_eliminate_one(m, d, k, n, single)) return 1;
+    return 0;
+}
+
+/* The same, one word at a time, and what all of it changes by. */
+static int tree_eliminate_dual(rooted m, rooted dm, double *d, double *dd, long n, int single) {
     for (long k = n - 1; k >= 0; k--) {
         const double *row = m.a + k * n, *drow = dm.a + k * n;
         int counted = !single || k == 0;
-        double sum = counted ? m.root[k] : 0, dsum = dual && counted ? dm.root[k] : 0;
+        double sum = counted ? m.root[k] : 0, dsum = counted ? dm.root[k] : 0;
         for (long j = 0; j < k; j++) sum += row[j];
-        if (dual)
-            for (long j = 0; j < k; j++) dsum += drow[j];
+        for (long j = 0; j < k; j++) dsum += drow[j];
         if (!(sum > 0)) return 1;
         d[k] = sum;
         dd[k] = dsum;
         for (long i = 0; i < k; i++) {
-            double factor = m.a[i * n + k] / sum, dfactor = dual ? (dm.a[i * n + k] - factor * dsum) / sum : 0;
-            double *to = m.a + i * n, *dto = dm.a + i * n; /* what falls on the diagonal is never looked at */
+            double factor = m.a[i * n + k] / sum, dfactor = (dm.a[i * n + k] - factor * dsum) / sum;
+            double *to = m.a + i * n, *dto = dm.a + i * n;
             long j = 0;
-            if (dual) {
-                for (; j + LANES <= k; j += LANES) {
-                    vec r = load(row + j);
-                    store(to + j, load(to + j) + factor * r);
-                    store(dto + j, load(dto + j) + dfactor * r + factor * load(drow + j));
-                }
-                for (; j < k; j++) {
-                    to[j] += factor * row[j];
-                    dto[j] += dfactor * row[j] + factor * drow[j];
-                }
-                dm.root[i] += dfactor * m.root[k] + factor * dm.root[k];
-            } else {
-                for (; j + LANES <= k; j += LANES) store(to + j, load(to + j) + factor * load(row + j));
-                for (; j < k; j++) to[j] += factor * row[j];
+            for (; j + LANES <= k; j += LANES) {
+                vec r = load(row + j);
+                store(to + j, load(to + j) + factor * r);
+                store(dto + j, load(dto + j) + dfactor * r + factor * load(drow + j));
             }
+            for (; j < k; j++) {
+                to[j] += factor * row[j];
+                dto[j] += dfactor * row[j] + factor * drow[j];
+            }
+            dm.root[i] += dfactor * m.root[k] + factor * dm.root[k];
             m.root[i] += factor * m.root[k];
         }
     }
     return 0;
 }
 
-/* One look at `from` for two things: its dot product with `row`, which is returned, and b += into * from. */
-INLINE double dot_and_add(const double *from, const double *row, double *b, double into, long size) {
-    vec sums = splat(0);
+/* One look at `rows` rows of `from`, n apart, for two things: their dot products with `row`, which become `sums`, and
+   b += into * from. */
+INLINE void dot_and_add(const double *from, const double *row, double *b, const double *into, double *sums, long n,
+                        long size, int rows) {
+    vec parts[4] = {splat(0), splat(0), splat(0), splat(0)};
     long j = 0;
     for (; j + LANES <= size; j += LANES) {
-        vec x = load(from + j);
-        sums += x * load(row + j);
-        store(b + j, load(b + j) + into * x);
+        vec r = load(row + j), sum = load(b + j);
+        for (int i = 0; i < rows; i++) {
+            vec x = load(from + i * n + j);
+            parts[i] += x * r;
+            sum += into[i] * x;
+        }
+        store(b + j, sum);
     }
-    double sum = total(sums);
-    for (; j < size; j++) {
-        sum += from[j] * row[j];
-        b[j] += into * from[j];
-    }
-    return sum;
+    for (int i = 0; i < rows; i++) sums[i] = total(parts[i]);
+    for (; j < size; j++)
+        for (int i = 0; i < rows; i++) {
+            sums[i] += from[i * n + j] * row[j];
+            b[j] += into[i] * from[i * n + j];
+        }
 }
 
-/* The same, and what both change by. */
+/* The same of one row, and what both change by; returns the dot product. */
 INLINE double dot_and_add_dual(const double *from, const double *dfrom, const double *row, const double *drow,
                                double *b, double *db, double into, double dinto, long size, double *change) {
     vec sums = splat(0), changes = splat(0);
@@ -97,51 +146,69 @@ INLINE double dot_and_add_dual(const double *from, const double *dfrom, const do
     return sum;
 }
 
-/* g: the derivative of the log-partition by the entries of the matrix, zero on the diagonal; dg: its change. b, db (n)
-   are space to work in. */
-static void tree_gradient(rooted m, rooted dm, const double *d, const double *dd, rooted g, rooted dg, double *b,
-                          double *db, long n, int single, int dual) {
+/* g: the derivative of the log-partition by the entries of the matrix, zero on the diagonal. b (n) is space to work
+   in. */
+static void tree_gradient(rooted m, const double *d, rooted g, double *b, long n, int single) {
     g.root[0] = 1 / m.root[0];
     g.a[0] = 0;
-    if (dual) {
-        dg.root[0] = -dm.root[0] * g.root[0] * g.root[0];
-        dg.a[0] = 0;
-    }
     for (long k = 1; k < n; k++) {
-        const double *row = m.a + k * n, *drow = dm.a + k * n;
-        double scale = 1 / d[k], change = dual ? -dd[k] * scale * scale : 0;
-        double root = m.root[k], droot = dual ? dm.root[k] : 0, broot = 0, dbroot = 0;
+        const double *row = m.a + k * n;
+        double scale = 1 / d[k], root = m.root[k], broot = 0;
         memset(b, 0, k * sizeof(double));
-        if (dual) memset(db, 0, k * sizeof(double));
-        for (long i = 0; i < k; i++) {
-            const double *from = g.a + i * n, *dfrom = dg.a + i * n;
-            double into = m.a[i * n + k], sum = g.root[i] * root;
-            broot += g.root[i] * into;
-            if (dual) {
-                double dinto = dm.a[i * n + k], dsum;
-                sum += dot_and_add_dual(from, dfrom, row, drow, b, db, into, dinto, k, &dsum);
-                dsum += dg.root[i] * root + g.root[i] * droot;
-                dbroot += dg.root[i] * into + g.root[i] * dinto;
-                dg.a[i * n + k] = dsum * scale + sum * change;
-            } else
-                sum += dot_and_add(from, row, b, into, k);
-            g.a[i * n + k] = sum * scale;
+        for (long i = 0; i < k; i += 4) {
+            int rows = k - i < 4 ? k - i : 4;
+            double into[4], sums[4];
+            for (int r = 0; r < rows; r++) into[r] = m.a[(i + r) * n + k];
+            if (rows == 4)
+                dot_and_add(g.a + i * n, row, b, into, sums, n, k, 4);
+            else
+                dot_and_add(g.a + i * n, row, b, into, sums, n, k, rows);
+            for (int r = 0; r < rows; r++) {
+                broot += g.root[i + r] * into[r];
+                g.a[(i + r) * n + k] = (sums[r] + g.root[i + r] * root) * scale;
+            }
         }
         double passing = (dot(b, row, k) + broot * root) * scale; /* P(some word goes through k) */
-        double away = (1 - passing) * scale, daway = 0;
-        if (dual) {
-            double dpassing = dot(db, row, k) + dot(b, drow, k) + dbroot * root + broot * droot;
-            dpassing = dpassing * scale + passing * d[k] * change;
-            daway = -dpassing * scale + (1 - passing) * change;
-        }
+        double away = (1 - passing) * scale;
         for (long j = 0; j < k; j++) g.a[k * n + j] = b[j] * scale + away;
         g.a[k * n + k] = 0;
         g.root[k] = broot * scale + (single ? 0 : away);
-        if (dual) {
-            for (long j = 0; j < k; j++) dg.a[k * n + j] = db[j] * scale + b[j] * change + daway;
-            dg.a[k * n + k] = 0;
-            dg.root[k] = dbroot * scale + broot * change + (single ? 0 : daway);
+    }
+}
+
+/* The same, and dg, what it changes by. */
+static void tree_gradient_dual(rooted m, rooted dm, const double *d, const double *dd, rooted g, rooted dg, double *b,
+                               double *db, long n, int single) {
+    g.root[0] = 1 / m.root[0];
+    dg.root[0] = -dm.root[0] * g.root[0] * g.root[0];
+    g.a[0] = dg.a[0] = 0;
+    for (long k = 1; k < n; k++) {
+        const double *row = m.a + k * n, *drow = dm.a + k * n;
+        double scale = 1 / d[k], change = -dd[k] * scale * scale;
+        double root = m.root[k], droot = dm.root[k], broot = 0, dbroot = 0;
+        memset(b, 0, k * sizeof(double));
+        memset(db, 0, k * sizeof(double));
+        for (long i = 0; i < k; i++) {
+            double into = m.a[i * n + k], dinto = dm.a[i * n + k], dsum;
+            double sum = dot_and_add_dual(g.a + i * n, dg.a + i * n, row, drow, b, db, into, dinto, k, &dsum);
+            sum += g.root[i] * root;
+            dsum += dg.root[i] * root + g.root[i] * droot;
+            broot += g.root[i] * into;
+            dbroot += dg.root[i] * into + g.root[i] * dinto;
+            g.a[i * n + k] = sum * scale;
+            dg.a[i * n + k] = dsum * scale + sum * change;
         }
+        double passing = (dot(b, row, k) + broot * root) * scale;
+        double dpassing = dot(db, row, k) + dot(b, drow, k) + dbroot * root + broot * droot;
+        dpassing = dpassing * scale + passing * d[k] * change;
+        double away = (1 - passing) * scale, daway = -dpassing * scale + (1 - passing) * change;
+        for (long j = 0; j < k; j++) {
+            g.a[k * n + j] = b[j] * scale + away;
+            dg.a[k * n + j] = db[j] * scale + b[j] * change + daway;
+        }
+        g.a[k * n + k] = dg.a[k * n + k] = 0;
+        g.root[k] = broot * scale + (single ? 0 : away);
+        dg.root[k] = dbroot * scale + broot * change + (single ? 0 : daway);
     }
 }
 
@@ -152,16 +219,95 @@ static rooted rooted_new(double **space, long n) {
     return it;
 }
 
-/* As eisner_run; returns 1 if potentials are too far apart for this way. */
-static int tree_run(const double *arcs, const uint8_t *present, const double *direction, double *log_partition,
-                    double *marginals, long n, long single, long first, long last) {
-    long square = n * n, memory = 6 * square + 9 * n + 1;
+/* c = a b for matrices whose rows are `stride` apart, a multiple of 3 * LANES; n rows, a multiple of 4, and `inner`
+   columns of a and rows of b. A block of 4 by 3 vectors stays in registers. */
+static void multiply(const double *a, const double *b, double *c, long n, long inner, long stride) {
+    for (long i = 0; i < n; i += 4)
+        for (long j = 0; j < stride; j += 3 * LANES) {
+            vec sums[4][3];
+            for (int r = 0; r < 4; r++) sums[r][0] = sums[r][1] = sums[r][2] = splat(0);
+            for (long k = 0; k < inner; k++) {
+                const double *row = b + k * stride + j;
+                vec one = load(row), two = load(row + LANES), three = load(row + 2 * LANES);
+                for (int r = 0; r < 4; r++) {
+                    double x = a[(i + r) * stride + k];
+                    sums[r][0] += x * one;
+                    sums[r][1] += x * two;
+                    sums[r][2] += x * three;
+                }
+            }
+            for (int r = 0; r < 4; r++)
+                for (int part = 0; part < 3; part++) store(c + (i + r) * stride + j + part * LANES, sums[r][part]);
+        }
+}
+
+#define PADDED(size, to) (((size) + (to) - 1) / (to) * (to))
+#define TREE_STEEP 300.0
+
+/* What the marginals change by when weights (n, n), 1 at most, change by a share of `direction`, straight from the
+   marginals: with G = marginals / weights, the derivative of the log-partition by the weights,
+
+       dG[i][j] = sum over k, l of dweights[k][l] (G[k][j] - G[k][i]) (G[i][k] - G[i][l]),
+
+   two products of matrices. Where G is so large that these differences would lose digits, and where a weight is 0, it
+   returns 1 and the derivative must be found the long way. `direction` becomes the result. */
+static int tree_direct(const double *weights, const double *marginals, double *direction, long n, long single,
+                       double *space) {
+    long stride = PADDED(n, 3 * LANES), rows = PADDED(n, 4), size = rows * stride;
+    double *g = eisner_take(&space, size), *transposed = eisner_take(&space, size);
+    double *v = eisner_take(&space, size), *root = eisner_take(&space, n), *droot = eisner_take(&space, n);
+    double *sums = eisner_take(&space, n);
+    memset(g, 0, size * sizeof(double));
+    memset(transposed, 0, size * sizeof(double));
+    double lowest = 1, steepest = 0;
+    for (long i = 0; i < n; i++) {
+        const double *weight = weights + i * n, *marginal = marginals + i * n;
+        double *slope = g + i * stride, *change = v + i * stride, *along = direction + i * n;
+        for (long j = 0; j < n; j++) slope[j] = marginal[j] / weight[j];
+        for (long j = 0; j < n; j++) change[j] = weight[j] * along[j];
+        for (long j = 0; j < n; j++) along[j] = slope[j] * change[j]; /* what needs no other arc */
+        double low = minimum(weight, n), high = maximum(slope, n), sum = 0;
+        lowest = low < lowest ? low : lowest;
+        steepest = high > steepest ? high : steepest;
+        for (long j = 0; j < n; j++) {
+            transposed[j * stride + i] = change[j];
+            sum += change[j];
+        }
+        root[i] = slope[i];
+        droot[i] = change[i];
+        sums[i] = single ? sum - change[i] : sum;
+        slope[i] = transposed[i * stride + i] = 0;
+    }
+    if (!(lowest > 0) || !(steepest < TREE_STEEP)) return 1;
+    /* v[i][k] = sum over l of dweights[k][l] (G[i][l] - G[i][k]), l a word or the root. */
+    multiply(g, transposed, v, rows, n, stride);
+    for (long i = 0; i < n; i++)
+        for (long k = 0; k < n; k++) v[i * stride + k] += root[i] * droot[k] - g[i * stride + k] * sums[k];
+    /* dG[i][j] = sum over k of (G[k][i] - G[k][j]) v[i][k]; `transposed` is free again. */
+    double *product = transposed;
+    multiply(v, g, product, rows, n, stride);
+    for (long i = 0; i < n; i++) {
+        const double *of = product + i * stride, *weight = weights + i * n;
+        double own = of[i], *result = direction + i * n, at_root = result[i];
+        for (long j = 0; j < n; j++) result[j] += weight[j] * (own - of[j]);
+        result[i] = at_root + weight[i] * ((single ? 0 : own) - dot(root, v + i * stride, n));
+    }
+    return 0;
+}
+
+#define TREE_DIRECT_SPACE(n) (3 * PADDED(n, 4) * PADDED(n, 3 * LANES) + 3 * (n))
+
+/* As eisner_run; `known` are the marginals if there is a direction. Returns 1 if potentials are too far apart. */
+static int tree_run(const double *arcs, const uint8_t *present, const double *known, const double *direction,
+                    double *log_partition, double *marginals, long n, long single, long first, long last) {
+    long square = n * n, memory = 7 * square + 9 * n + 1 + TREE_DIRECT_SPACE(n);
     double *work = malloc(memory * sizeof(double));
     if (!work) return -1;
     int problem = 0, dual = direction != NULL;
     for (long row = first; row < last && !problem; row++) {
         double *space = work;
         double *own = eisner_take(&space, square), *change = eisner_take(&space, square);
+        double *slopes = eisner_take(&space, square);
         rooted m = rooted_new(&space, n), dm = rooted_new(&space, n);
         rooted g = rooted_new(&space, n), dg = rooted_new(&space, n);
         double *d = eisner_take(&space, n), *dd = eisner_take(&space, n);
@@ -178,24 +324,36 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *di
             sum += top;
         }
         if (problem) break;
-        if (count) {
+        if (dual && count) {
+            compress(known + row * square, here, slopes, places, n);
+            compress(direction + row * square, here, change, places, n);
+            if (!tree_direct(own, slopes, change, count, single, space)) {
+                expand(change, marginals + row * square, places, count, n);
+                continue;
+            }
+            compress(direction + row * square, here, change, places, n);
             memcpy(m.a, own, size * sizeof(double));
             for (long i = 0; i < count; i++) m.root[i] = own[i * count + i];
-            if (dual) {
-                compress(direction + row * square, here, change, places, n);
-                for (long i = 0; i < size; i++) dm.a[i] = change[i] *= own[i];
-                for (long i = 0; i < count; i++) dm.root[i] = change[i * count + i];
-            }
-            problem = tree_eliminate(m, dm, d, dd, count, single, dual);
+            for (long i = 0; i < size; i++) dm.a[i] = change[i] *= own[i];
+            for (long i = 0; i < count; i++) dm.root[i] = change[i * count + i];
+            problem = tree_eliminate_dual(m, dm, d, dd, count, single);
             if (problem) break;
-            for (long k = 0; k < count; k++) sum += log(d[k]);
-            tree_gradient(m, dm, d, dd, g, dg, b, db, count, single, dual);
+            tree_gradient_dual(m, dm, d, dd, g, dg, b, db, count, single);
             for (long i = 0; i < count; i++) {
                 g.a[i * count + i] = g.root[i];
-                if (dual) dg.a[i * count + i] = dg.root[i];
+                dg.a[i * count + i] = dg.root[i];
             }
-            for (long i = 0; i < size; i++)
-                g.a[i] = dual ? change[i] * g.a[i] + own[i] * dg.a[i] : own[i] * g.a[i] > 0 ? own[i] * g.a[i] : 0;
+            for (long i = 0; i < size; i++) g.a[i] = change[i] * g.a[i] + own[i] * dg.a[i];
+            expand(g.a, marginals + row * square, places, count, n);
+        } else if (count) {
+            memcpy(m.a, own, size * sizeof(double));
+            for (long i = 0; i < count; i++) m.root[i] = own[i * count + i];
+            problem = tree_eliminate(m, d, count, single);
+            if (problem) break;
+            for (long k = 0; k < count; k++) sum += log(d[k]);
+            tree_gradient(m, d, g, b, count, single);
+            for (long i = 0; i < count; i++) g.a[i * count + i] = g.root[i];
+            for (long i = 0; i < size; i++) g.a[i] = own[i] * g.a[i] > 0 ? own[i] * g.a[i] : 0;
             expand(g.a, marginals + row * square, places, count, n);
         }
         if (log_partition) log_partition[row] = sum;
@@ -206,10 +364,11 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *di
 
 int NAME(non_projective_marginals)(const double *arcs, const uint8_t *present, double *log_partition,
                                    double *marginals, long n, long single, long first, long last) {
-    return tree_run(arcs, present, NULL, log_partition, marginals, n, single, first, last);
+    return tree_run(arcs, present, NULL, NULL, log_partition, marginals, n, single, first, last);
 }
 
-int NAME(non_projective_derivative)(const double *arcs, const uint8_t *present, const double *direction,
-                                    double *marginals, long n, long single, long first, long last) {
-    return tree_run(arcs, present, direction, NULL, marginals, n, single, first, last);
+int NAME(non_projective_derivative)(const double *arcs, const uint8_t *present, const double *known,
+                                    const double *direction, double *marginals, long n, long single, long first,
+                                    long last) {
+    return tree_run(arcs, present, known, direction, NULL, marginals, n, single, first, last);
 }
