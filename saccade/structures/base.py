@@ -47,12 +47,12 @@ class Structure:
 
         The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero.
         """
-        if exporting():
+        if exporting() and not self.has_operator:
             raise NotImplementedError(
                 f"{type(self).__name__} cannot be exported: its marginals are a gradient, which cannot be traced."
             )
-        if self.has_kernel and potentials[0].device.type == "cpu":
-            if torch.compiler.is_compiling():
+        if self.has_kernel and (potentials[0].device.type == "cpu" or exporting()):
+            if self.has_operator and torch.compiler.is_compiling():
                 return self.operator(potentials)
             total, *marginals = _Inference.apply(self, *potentials)  # type: ignore[no-untyped-call]
             return total, tuple(marginals)
@@ -60,7 +60,10 @@ class Structure:
         return self._gradient(potentials, log_plus, keep=differentiable)
 
     has_kernel: bool = False
-    """Whether there is a faster way; then `kernel` is written, and `operator` for compiled code."""
+    """Whether there is a faster way; then `kernel` is written."""
+
+    has_operator: bool = False
+    """Whether `operator` is written, for code that is compiled or exported."""
 
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
@@ -73,7 +76,7 @@ class Structure:
         return None
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """`inference` as an operator that compiled code can call."""
+        """`inference` as an operator that compiled and exported code can call."""
         raise NotImplementedError
 
     def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials]:

@@ -27,7 +27,7 @@ class Chains(Structure):
     """
 
     event_dims = 2
-    has_kernel = True
+    has_kernel = has_operator = True
 
     def __init__(self, mask: Tensor | None = None) -> None:
         self.mask = mask

@@ -23,7 +23,7 @@ class Trees(Structure):
     """
 
     event_dims = 2
-    has_kernel = True
+    has_kernel = has_operator = True
     projective: bool
 
     def __init__(self, present: Tensor | None = None, single_root: bool = True) -> None:

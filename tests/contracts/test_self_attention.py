@@ -129,6 +129,21 @@ def test_compiled_is_eager(name):
 
 
 @every_selection
+def test_exported_is_eager(name, tmp_path):
+    """For any number of words; the program calls an operator of Saccade's, which must be imported where it runs."""
+    module, words = Outputs(attention(name)), random(2, WORDS, 5)
+    size = torch.export.Dim("size", min=2, max=100)
+    shapes = ({1: size}, {1: size}, {1: size}, {2: size})
+    with torch.no_grad():
+        program = torch.export.export(module, (words, words, words, MASK[:2]), dynamic_shapes=shapes)
+        torch.export.save(program, tmp_path / "tree.pt2")
+        loaded = torch.export.load(tmp_path / "tree.pt2").module()
+        for length in (WORDS, 11):
+            other, mask = random(2, length, 5, seed=1), torch.arange(length) < torch.tensor([[[length]], [[3]]])
+            torch.testing.assert_close(loaded(other, other, other, mask), module(other, other, other, mask))
+
+
+@every_selection
 def test_as_many_queries_as_keys(name):
     with pytest.raises(ValueError, match="as many queries as keys"):
         build(SELECTIONS[name])(random(2, 3, 5))
