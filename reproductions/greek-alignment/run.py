@@ -37,6 +37,11 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "luong": ("Luong, local-p", "translation/luong-local-p", {"model.num_layers": 1}),
     "coverage": ("RNNsearch with coverage", "translation/rnnsearch-coverage", BOTH),
     "supervised": ("RNNsearch, supervised", "translation/rnnsearch-supervised", BOTH),
+    "later": (
+        "RNNsearch, supervised a step later",
+        "translation/rnnsearch-supervised",
+        {**BOTH, "task.alignment_shift": 1},
+    ),
     "biased": (
         "RNNsearch, supervised, structural biases",
         "translation/rnnsearch-supervised",

@@ -11,10 +11,11 @@ from saccade.interpretation.alignments import Words, read_pharaoh
 from saccade.losses import supervised_attention_loss
 
 
-def link_pieces(alignment: str, source_words: Words, target_words: Words) -> list[int]:
+def link_pieces(alignment: str, source_words: Words, target_words: Words, *, shift: int = 0) -> list[int]:
     """Links between words, `0-0 1-2`, as links between all their pieces: source, target, source, target, ...
 
     A flat list, because that is what Arrow stores and reads fastest. Possible links, `1p2`, count as well.
+    With a shift of 1 the links of a piece are those of the step after it, which for the last one is the end.
     """
     pieces: list[int] = []
     for source, target in sorted(read_pharaoh(alignment, f"The alignment {alignment!r}").possible):
@@ -26,7 +27,7 @@ def link_pieces(alignment: str, source_words: Words, target_words: Words) -> lis
                 )
         for source_piece in source_words[source]:
             for target_piece in target_words[target]:
-                pieces += (source_piece, target_piece)
+                pieces += (source_piece, target_piece + shift)
     return pieces
 
 

@@ -40,6 +40,8 @@ class Transduction(Task):
         alignment_weight: how much it counts, beside a token's loss, that attention misses given links; above 0 every
             training example has a third column, `alignment`: links of source and target words (between spaces, from
             0) such as 0-0 1-2.
+        alignment_shift: 0 shows the links of a token to the attention that writes it; 1 to that of the next step, which
+            has read it: surer alignments, for `saccade align --shift 1`, but not where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, character_error_rate.
         bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
     """
@@ -57,6 +59,7 @@ class Transduction(Task):
         max_length: int = 256,
         label_smoothing: float = 0.0,
         alignment_weight: float = 0.0,
+        alignment_shift: int = 0,
         metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
         bleu_tokenize: str = "13a",
     ) -> None:
@@ -68,6 +71,8 @@ class Transduction(Task):
             raise ValueError(f"label_smoothing must be between 0 and 1, got {label_smoothing}.")
         if alignment_weight < 0.0:
             raise ValueError(f"alignment_weight must be 0 or more, got {alignment_weight}.")
+        if alignment_shift not in (0, 1):
+            raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
         for metric in metrics:
             if metric not in HIGHER_IS_BETTER:
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
@@ -83,6 +88,7 @@ class Transduction(Task):
         self.max_length = max_length
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
+        self.alignment_shift = alignment_shift
         if alignment_weight:
             self.columns = (*self.scored, "alignment")
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
@@ -139,7 +145,7 @@ class Transduction(Task):
             encoded["target"] = [*self.target_tokeniser.encode(example["target"]), EOS]
             if self.alignment_weight and "alignment" in example:
                 words = (self.source_tokeniser.words(example["source"]), self.target_tokeniser.words(example["target"]))
-                encoded["alignment"] = link_pieces(example["alignment"], *words)
+                encoded["alignment"] = link_pieces(example["alignment"], *words, shift=self.alignment_shift)
         return encoded
 
     def size(self, encoded: Encoded) -> tuple[int, ...]:

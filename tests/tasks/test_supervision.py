@@ -63,6 +63,12 @@ def test_collated_links_stand_beside_the_tokens() -> None:
     assert not gold[batch["target"] == EOS].any()
 
 
+def test_shifted_links_stand_a_step_later() -> None:
+    task = fitted(alignment_weight=1.0, alignment_shift=1)
+    gold = task.collate([task.encode(example) for example in EXAMPLES])["alignment"]
+    assert gold.nonzero().tolist() == [[0, 1, 1], [0, 1, 2], [0, 2, 0], [2, 1, 4]]
+
+
 def test_without_a_weight_nothing_is_asked_for() -> None:
     task = fitted()
     assert task.columns == ("source", "target")
@@ -184,6 +190,8 @@ def test_impossible_links_are_named(alignment, message) -> None:
         fitted(alignment_weight=1.0).encode({**EXAMPLES[0], "alignment": alignment})
 
 
-def test_impossible_weight_is_named() -> None:
+def test_impossible_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="alignment_weight must be 0 or more, got -1"):
         Transduction(alignment_weight=-1)
+    with pytest.raises(ValueError, match="alignment_shift must be 0 or 1, got 2"):
+        Transduction(alignment_shift=2)
