@@ -42,7 +42,7 @@ def test_trains_measures_and_compares(verses, tmp_path, monkeypatch) -> None:
     assert figures["eflomal union"]["aer"] == 0
     assert figures["diagonal"]["aer"] > 50
     for model in MODELS:
-        assert {"aer", "later", "match", "mass", "blur", "bleu", "minutes"} <= set(figures[model])
+        assert {"aer", "at_word", "later", "match", "mass", "blur", "bleu", "minutes"} <= set(figures[model])
         assert figures[model]["shift"]["0"] == pytest.approx(figures[model]["mass"])
     assert "| RNNsearch, supervised |" in (tmp_path / "results" / "table.md").read_text()
 
