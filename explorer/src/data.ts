@@ -45,6 +45,8 @@ export interface Item {
 export interface Data {
   readonly title: string;
   readonly levels: number;
+  /** Whether the page opens with the first two items side by side. */
+  readonly beside: boolean;
   readonly axes: readonly Axis[];
   readonly items: readonly Item[];
 }

@@ -46,9 +46,13 @@ export type Update = (change: Partial<State>) => void;
 
 export function firstState(data: Data): State {
   const maps = data.items[0]!.maps;
+  const last = (item: number): Choice => {
+    const several = data.items[item]!.maps;
+    return { item, map: several.length - 1, head: several.at(-1)!.heads > 1 ? "mean" : 0 };
+  };
   return {
     view: data.axes[maps.at(-1)!.cols]!.kind === "image" ? "image" : "heat",
-    panes: [{ item: 0, map: maps.length - 1, head: maps.at(-1)!.heads > 1 ? "mean" : 0 }],
+    panes: data.beside && data.items.length > 1 ? [last(0), last(1)] : [last(0)],
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,
     threshold: 0,
@@ -69,7 +73,7 @@ export function toFragment(state: State, first: State): string {
   };
   put("view", state.view, first.view);
   put("show", written(state.panes[0]), written(first.panes[0]));
-  if (state.panes[1]) parts.set("beside", written(state.panes[1]));
+  put("beside", second(state), second(first));
   put("units", state.level, first.level);
   put("special", String(state.special), String(first.special));
   put("threshold", String(state.threshold), String(first.threshold));
@@ -94,7 +98,7 @@ export function fromFragment(fragment: string, first: State, data: Data, views: 
   };
   const flag = (name: string, usual: boolean): boolean => one(name, ["true", "false"], String(usual) as "true") === "true";
   const left = read(parts.get("show"), data) ?? first.panes[0];
-  const right = read(parts.get("beside"), data);
+  const right = parts.has("beside") ? read(parts.get("beside"), data) : (first.panes[1] ?? null);
   const pin = /^(query|key)\.(\d+)$/.exec(parts.get("pin") ?? "");
   const cursor = /^(\d+)\.(\d+)$/.exec(parts.get("at") ?? "");
   return {
@@ -111,6 +115,10 @@ export function fromFragment(fragment: string, first: State, data: Data, views: 
     pin: pin ? { side: pin[1] as Side, piece: Number(pin[2]) } : null,
     cursor: cursor ? { query: Number(cursor[1]), key: Number(cursor[2]) } : null,
   };
+}
+
+function second(state: State): string {
+  return state.panes[1] ? written(state.panes[1]) : "none";
 }
 
 function written(choice: Choice): string {

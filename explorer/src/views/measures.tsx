@@ -34,23 +34,24 @@ function Measures({ data }: Scene) {
       <table>
         <thead>
           <tr>
-            <th scope="col">Measure</th>
+            <th scope="col">Measure, and what it means</th>
             {data.items.map((item) => (
               <th scope="col" class="number" dir="auto">
                 {item.title}
               </th>
             ))}
-            <th scope="col">What it means</th>
           </tr>
         </thead>
         <tbody>
           {linesOf(data).map((line) => (
             <tr>
-              <th scope="row">{line.name}</th>
+              <th scope="row">
+                {line.name}
+                <p class="meaning">{line.meaning}</p>
+              </th>
               {line.values.map((value) => (
                 <td class="number">{value ?? "–"}</td>
               ))}
-              <td class="meaning">{line.meaning}</td>
             </tr>
           ))}
         </tbody>

@@ -36,13 +36,27 @@ PAGE = """<!doctype html>
 """
 
 
-def write_page(path: str | os.PathLike[str], items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> None:
+def write_page(
+    path: str | os.PathLike[str],
+    items: Sequence[Item],
+    *,
+    title: str,
+    max_megabytes: float = 24.0,
+    side_by_side: bool = False,
+) -> None:
     """Writes one self-contained HTML file that shows the items.
 
     Weights are stored as whole numbers: 16 bits each in small pages, otherwise 8 bits, and fewer levels where the file
     would pass `max_megabytes`. The page says which.
+
+    Args:
+        path: of the file.
+        items: what it shows.
+        title: of the page.
+        max_megabytes: how large the file may become.
+        side_by_side: whether it opens with the first two items beside each other.
     """
-    text = page(items, title=title, max_megabytes=max_megabytes)
+    text = page(items, title=title, max_megabytes=max_megabytes, side_by_side=side_by_side)
     place = Path(path)
     place.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".partial")
@@ -56,7 +70,7 @@ def write_page(path: str | os.PathLike[str], items: Sequence[Item], *, title: st
         raise
 
 
-def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> bytes:
+def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side_by_side: bool = False) -> bytes:
     """The bytes of that file."""
     if not items:
         raise ValueError("There are no items to show.")
@@ -65,7 +79,9 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> b
     policy = POLICY.format(script=_digest(script), style=_digest(style))
     head = PAGE.format(policy=policy, title=html.escape(title), style=style)
     # What is not JavaScript is not run by any browser; `<` is written otherwise, so that no text can end the block.
-    data = json.dumps(_describe(items, title, packed.levels), separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(_describe(items, title, packed.levels, side_by_side), separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     parts = [head.encode("utf-8", "replace"), f'<script type="application/json" id="data">{data}</script>\n'.encode()]
     for number, block in enumerate(packed.blocks):
         start = f'<script type="application/octet-stream" id="block-{number}">'
@@ -74,7 +90,7 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0) -> b
     return b"".join(parts)
 
 
-def _describe(items: Sequence[Item], title: str, levels: int) -> dict[str, Any]:
+def _describe(items: Sequence[Item], title: str, levels: int, beside: bool) -> dict[str, Any]:
     axes: list[Axis] = []
     described: list[dict[str, Any]] = []
     block = 0
@@ -104,7 +120,8 @@ def _describe(items: Sequence[Item], title: str, levels: int) -> dict[str, Any]:
                 "links": None if item.links is None else [list(pair) for pair in item.links],
             }
         )
-    return {"title": title, "levels": levels, "axes": [describe_axis(axis) for axis in axes], "items": described}
+    shown = [describe_axis(axis) for axis in axes]
+    return {"title": title, "levels": levels, "beside": beside, "axes": shown, "items": described}
 
 
 def describe_axis(axis: Axis) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from saccade.interpretation.text import draw_attention
 FORMATS = ("html", "text", "png", "svg", "json")
 
 
-def render(items: Sequence[Item], format: str, *, title: str = "Attention", width: int | None = None) -> bytes:
+def render(
+    items: Sequence[Item],
+    format: str,
+    *,
+    title: str = "Attention",
+    width: int | None = None,
+    side_by_side: bool = False,
+) -> bytes:
     """The items as a file: `html`, `text` (UTF-8), `png`, `svg` or `json`.
 
     Text and pictures show the mean of each map's heads, words where the axes have them; pages and JSON hold every head.
@@ -27,9 +34,10 @@ def render(items: Sequence[Item], format: str, *, title: str = "Attention", widt
         format: one of `FORMATS`.
         title: of the page.
         width: of the text, in characters; the terminal's if left out.
+        side_by_side: whether the page opens with the first two items beside each other.
     """
     forms: dict[str, Callable[[], bytes]] = {
-        "html": lambda: page(items, title=title),
+        "html": lambda: page(items, title=title, side_by_side=side_by_side),
         "text": lambda: _text(items, width).encode("utf-8", "replace"),
         "png": lambda: _picture(items, "png"),
         "svg": lambda: _picture(items, "svg"),
