@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def languages_of(folder: Path, size: str) -> list[str]:
     """Those with a training file of that size."""
-    return sorted(path.name.partition("-train-")[0] for path in folder.glob(f"*-train-{size}*"))
+    return sorted({path.name.partition("-train-")[0] for path in folder.glob(f"*-train-{size}*")})
 
 
 def read(folder: Path, name: str) -> list[Pair]:

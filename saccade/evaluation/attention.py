@@ -24,9 +24,9 @@ def blur(weights: Tensor) -> Tensor:
 
 
 def mean_blur(weights: Sequence[Tensor]) -> float:
-    """The mean entropy of the rows of several maps; rows that looked nowhere are left out."""
+    """The mean entropy of the rows of several maps; rows that looked nowhere are left out, nan if all did."""
     rows: list[float] = [row for matrix in weights for row in blur(matrix).flatten().tolist() if not math.isnan(row)]
-    return sum(rows) / max(len(rows), 1)
+    return sum(rows) / len(rows) if rows else math.nan
 
 
 class Coverage(NamedTuple):

@@ -20,9 +20,9 @@ from saccade.interpretation.recording.trace import matches
 from saccade.tasks.aligning import sums_alignments
 from saccade.tasks.base import Prediction
 from saccade.tasks.explained_measures import (
-    LOG_PROBABILITY,
     attention_measures,
     faithfulness_measures,
+    log_probability,
     output,
     short,
     testable,
@@ -129,7 +129,10 @@ def _check(
                 raise ValueError(f"{side} {number} is empty: there is nothing to look at.")
     long = too_long(task, model, list(zip(inputs, targets or [""] * len(inputs), strict=True)))
     if long:
-        raise ValueError(f"Input {long[0] + 1} has more tokens than the model has positions. Split it into sentences.")
+        raise ValueError(
+            f"Input {long[0] + 1}{'' if targets is None else ' or its target'} has more tokens than the model has "
+            "positions. Split it into sentences."
+        )
     if targets is None:
         task.check_options(options)
 
@@ -152,7 +155,7 @@ def _explain(
         raise ValueError(f"The model wrote nothing for {text!r:.80}: give it a target.")
     read = _axis([*tokeniser.parts(text), NAMES[EOS]], tokeniser.words(text), gold)
     said = _axis(written.pieces, written.words, gold)
-    trace, log_probability = _forced(task, model, source, written.ids)
+    trace, mean = _forced(task, model, source, written.ids)
     across = _across(model, trace, source, written)
     shown = [
         *_of_one_text(model, trace, read, _begun(said)),
@@ -163,7 +166,7 @@ def _explain(
         raise ValueError(f"keep={keep!r} fits none of {', '.join(each.name for each in shown)}.")
     measures = [
         output(written.text, written.given),
-        Measure(name="log-probability", value=log_probability, meaning=LOG_PROBABILITY),
+        log_probability(mean),
         *unknown([piece for piece, token in zip(read.pieces, source, strict=True) if token == UNK]),
         *attention_measures(across, (tokeniser.words(text), written.words), reader, gold),
     ]

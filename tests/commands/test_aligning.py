@@ -7,6 +7,7 @@ import pytest
 import saccade
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.interpretation.alignments import read_alignments
+from saccade.tasks.forced_alignment import Reader
 from tests.commands.conftest import PAIRS
 
 
@@ -93,6 +94,32 @@ def test_two_directions_and_a_choice(run, call, texts) -> None:
     assert "agreement" in json.loads("{" + figures)
 
 
+def test_a_naacl_file_need_not_name_the_last_pairs(run, call, texts) -> None:
+    with open(texts / "a.en", "a") as source, open(texts / "b.de", "a") as target:
+        source.write("\n")
+        target.write("\n")
+    (texts / "gold.naacl").write_text("1 1 1 S\n3 1 1 P\n")
+    code, out, err = call("align", run, *given(texts), "--gold", str(texts / "gold.naacl"), "--json")
+    assert code == 0, err
+    assert len(out.splitlines()) == 4
+    (texts / "out.align").write_text(out)
+    code, scored, err = call(
+        "align", "--score", str(texts / "out.align"), "--gold", str(texts / "gold.naacl"), "--json"
+    )
+    assert code == 0, err
+    assert json.loads(scored)["links"] == len(out.split())
+
+
+def test_both_directions_are_read_at_the_same_step(run, call, texts) -> None:
+    loaded = saccade.load(run)
+    options = {"reverse": loaded, "method": "union"}
+    later = Reader(shift=1)
+    wanted = [loaded.align([pair], reader=later, reverse_reader=later, **options)[0].links for pair in PAIRS[:2]]
+    out = call("align", run, *given(texts), "--reverse-model", run, "--symmetrise", "union", "--shift", "1")[1]
+    found = [{tuple(map(int, link.split("-"))) for link in line.split()} for line in out.splitlines() if line]
+    assert found == list(map(set, wanted))
+
+
 def test_options_reach_the_alignment(run, call, texts) -> None:
     def count(*options: str) -> int:
         code, out, _ = call("align", run, *given(texts), *options)
@@ -119,13 +146,18 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{run}", "{given}", "--reverse-model", "{run}", "--symmetrise", "onion"], "Did you mean 'union'"),
         (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
         (["{run}", "{given}", "--gold", "{texts}/short"], "short, line 1: 'x' is not a link"),
-        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has 1 alignments, but there are 3 pairs"),
+        (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pairs, not of 3"),
         (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "leave --subwords out"),
-        (["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"], "has 1 alignments, but"),
+        (
+            ["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"],
+            "few.talp has alignments of 1 sentence pairs, not of 3",
+        ),
         (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "there is nothing to align"),
         (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),
         (["{blind}", "{given}"], "Cho does not look at its source"),
         (["{run}", "{given}", "--layer", "1"], "layer must be from 0 to 0"),
+        (["{run}", "{given}", "--choose", "a,b,c", "--shift", "1"], "leave --layer, --head and --shift out"),
+        (["{blind}", "{given}", "--faithfulness"], "--faithfulness changes attention weights, and Cho has none"),
     ],
 )
 def test_mistakes_are_named(run, blind, call, texts, arguments, message) -> None:

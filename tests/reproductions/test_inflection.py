@@ -50,6 +50,6 @@ def test_every_model_is_measured_in_every_language(data, tmp_path) -> None:
 
 def test_without_data_it_says_what_it_needs(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.delenv("CONLL2017", raising=False)
-    script("inflection").main([])
+    assert script("inflection").main([]) == 0
     assert "--data" in capsys.readouterr().err
     assert inflection.main(["--data", str(tmp_path)]) == 2

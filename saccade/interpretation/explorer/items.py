@@ -1,5 +1,6 @@
 """What the explorer shows: maps of weights and measures, of one input through one model."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,10 @@ class Measure:
     name: str
     value: float | str
     meaning: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, str) and not math.isfinite(self.value):  # which JSON cannot say
+            raise ValueError(f"The value of {self.name!r} must be finite, got {self.value}: write a text in its place.")
 
 
 @dataclass(frozen=True, kw_only=True)

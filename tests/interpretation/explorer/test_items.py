@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.interpretation.explorer import ImageAxis, Item, Map, TextAxis
+from saccade.interpretation.explorer import ImageAxis, Item, Map, Measure, TextAxis
 from tests.interpretation.explorer.examples import png
 
 THREE = TextAxis(pieces=["a", "b", "c"])
@@ -53,6 +53,12 @@ def test_image_axis() -> None:
 def test_wrong_weights(weights, message) -> None:
     with pytest.raises(ValueError, match=message):
         Map(name="layer", weights=weights, queries=THREE, keys=THREE)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_measure_that_json_cannot_say(value) -> None:
+    with pytest.raises(ValueError, match=r"'AER' must be finite, got (nan|inf)"):
+        Measure(name="AER", value=value, meaning="Wrong links. And missing ones.")
 
 
 def test_an_item_has_something_to_show() -> None:
