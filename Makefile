@@ -36,6 +36,9 @@ demo: $(INSTALLED) ## Train on dates, translate three, show what the model looke
 	$(BIN)/python -m saccade evaluate runs/demo --data dates:test:1000
 	@printf '%s\n' "Sonntag, 15. November 2026" "le 3 avril 1998" "en-us 7/4/76" | \
 	$(BIN)/python -m saccade predict runs/demo --draw --plot runs/demo/attention.png
+	@$(BIN)/python -m saccade explain runs/demo --input "Sonntag, 15. November 2026" --input "le 3 avril 1998" \
+	  --input "en-us 7/4/76" --output runs/demo/attention.html
+	@echo "Open runs/demo/attention.html in a browser."
 
 # Of the folders in reproductions/, each with its README; ARGS are the arguments of the one that is named.
 reproduce: $(INSTALLED) ## Show the claims of papers; NAME=seq2seq-length for one of them

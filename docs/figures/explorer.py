@@ -1,4 +1,8 @@
-"""Takes a picture of a page: python docs/figures/explorer.py page.html picture.png [--fragment "view=ribbons"]."""
+"""Takes a picture of a page: python docs/figures/explorer.py page.html picture.png [--fragment "view=ribbons"].
+
+That of the README is of the demo: `make demo`, then
+python docs/figures/explorer.py runs/demo/attention.html docs/images/explorer.png
+"""
 
 from __future__ import annotations
 

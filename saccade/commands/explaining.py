@@ -100,7 +100,8 @@ def explain(
         several.append(model.explain(sources, wanted or None, name=name, **options))
     items = [item for each in zip(*several, strict=True) for item in each]
     about = " and ".join(name or Path(run).resolve().name for name in names)
-    _write(render(items, form, title=title or f"Attention of {about}"), form, output)
+    shown = render(items, form, title=title or f"Attention of {about}", side_by_side=True)
+    _write(shown, form, output)
 
 
 def _format(output: str | None, format: str | None) -> str:

@@ -41,6 +41,11 @@ def output(text: str, forced: bool) -> Measure:
     return Measure(name="output", value=text, meaning=FORCED if forced else PREDICTED)
 
 
+def log_probability(value: float) -> Measure:
+    """How likely the output is; a model that cannot write it has no figure for that."""
+    return Measure(name="log-probability", value=value if math.isfinite(value) else "none", meaning=LOG_PROBABILITY)
+
+
 def unknown(pieces: Sequence[str]) -> list[Measure]:
     """The pieces that are not in the vocabulary, if there are any."""
     if not pieces:

@@ -30,6 +30,7 @@ def test_a_page(run, call, given, tmp_path) -> None:
     assert str(page) in err
     data = read_page(page)
     assert data["title"] == "Two words"
+    assert data["beside"] is True
     assert [item["title"].partition(" → ")[0] for item in data["items"]] == [PAIRS[0][0], PAIRS[1][0]]
     assert "Content-Security-Policy" in page.read_text(encoding="utf-8")
     assert CAUTION in [measure["meaning"] for measure in data["items"][0]["measures"]]

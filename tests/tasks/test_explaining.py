@@ -183,6 +183,6 @@ def test_what_cannot_be_explained_is_named() -> None:
     with pytest.raises(TypeError, match="lists"):
         explain_texts(task, model, "a")
     short = made(Transformer, "word", **TINY, positions="learned", max_length=3)[1]
-    with pytest.raises(ValueError, match="Input 1 has more tokens than the model has positions"):
+    with pytest.raises(ValueError, match="Input 1 or its target has more tokens than the model"):
         explain_texts(made(kind="word")[0], short, SOURCES, TARGETS)
     assert not model.training
