@@ -52,7 +52,7 @@ def _matrices(trace: Trace, keep: str, row: int, rows: Rows | None) -> Iterator[
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
-        if len(calls) > 1 and all(call.shape[2] == 1 for call in calls[1:]):
+        if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
             yield path, calls[0], _row(path, calls[0].joined(rows), row)
         else:
             for call in calls:

@@ -46,6 +46,8 @@ def _follow(name: str, steps: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
     count = rows.shape[1]
     if bool((rows[:, len(steps) :] >= 0).any()):
         raise ValueError(f"rows has {count} calls, but {name!r} was called {len(steps)} times.")
+    if _hypotheses_are_queries(name, steps, rows):
+        steps = [step.transpose(1, 2).flatten(0, 1).unsqueeze(2) for step in steps]
     found = []
     for number, step in enumerate(steps[:count]):
         here = rows[:, number].to(step.device)
@@ -56,3 +58,23 @@ def _follow(name: str, steps: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
         taken = step[here.clamp(min=0)]
         found.append(taken * (here >= 0).view(-1, 1, 1, 1).to(taken.dtype))
     return found
+
+
+def _hypotheses_are_queries(name: str, steps: Sequence[Tensor], rows: Tensor) -> bool:
+    """Whether hypotheses of one sentence read its memory together, as queries of one row of the batch.
+
+    Several queries of the first call are a prompt. Of later ones they are hypotheses, unless a decoder without a cache
+    reads everything again at each step: then a call has one query more than the one before.
+    """
+    queries = [step.shape[2] for step in steps]
+    if all(count == 1 for count in queries[1:]):
+        return False
+    batches = [step.shape[0] for step in steps]
+    if any(bool((rows[:, i] >= batch).any()) for i, batch in enumerate(batches[: rows.shape[1]])):
+        return True
+    if len(set(batches)) == 1 and queries == list(range(queries[0], queries[0] + len(queries))):
+        raise ValueError(
+            f"The calls of {name!r} have {queries[0]}, {queries[1]}, ... queries, as if each read all steps again: "
+            "decode with a cache, or take the last call alone."
+        )
+    return True

@@ -41,3 +41,18 @@ def test_errors_name_the_place():
         join("x", parts, [[0, 1, 1]])
     with pytest.raises(ValueError, match="rows must be"):
         join("x", parts, torch.tensor([1, 2]))
+
+
+def test_hypotheses_that_are_queries_of_one_row():
+    parts = [torch.rand(2, 3, 1, 5), torch.rand(2, 3, 4, 5), torch.rand(1, 3, 4, 5)]
+    joined = join("x", parts, [[1, 6, 2], [0, 3]])
+    assert joined.shape == (2, 3, 3, 5)
+    assert torch.equal(joined[0], torch.stack([parts[0][1, :, 0], parts[1][1, :, 2], parts[2][0, :, 2]], dim=1))
+    assert torch.equal(joined[1, :, 1], parts[1][0, :, 3])
+    assert (joined[1, :, 2] == 0).all()
+
+
+def test_steps_that_are_read_again_are_refused():
+    parts = [torch.rand(2, 3, step, step) for step in (1, 2, 3)]
+    with pytest.raises(ValueError, match=r"'x' have 1, 2, \.\.\. queries.*with a cache"):
+        join("x", parts, [[0, 1, 1]])
