@@ -24,7 +24,7 @@ from saccade.scores import LocationAwareScore
 
 FOLDER = Path(__file__).resolve().parent
 WORDS, MODIFIERS, FOLLOWERS = 100, 30, 4  # the first thirty words are modifiers, the others nouns
-LONGEST, TESTED = 25, 50  # words of the sentences in training, and of those in the test
+LONGEST, TESTED = 15, 30  # words of the sentences in training, and of those in the test
 BIN = 5  # words of a line of the table
 
 SEARCH = {"embedding_dim": 64, "hidden_dim": 128, "maxout_dim": 64, "cell": "fast"}
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
     parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="where the trained models go")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=600, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
     parser.add_argument("--pairs", type=int, default=60_000, help="sentences in training")
     parser.add_argument("--tests", type=int, default=1_000, help="sentences in the test")
     parser.add_argument("--seed", type=int, default=1)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.reproductions.scripts import script
+from tests.reproductions.scripts import ROOT, script
 
 length = script("seq2seq-length")
 
@@ -58,3 +58,13 @@ def test_no_model_has_an_advantage_in_size(results) -> None:
         if name in length.MODELS
     ]
     assert max(sizes) < 1.3 * min(sizes)
+
+
+def test_the_claim_holds_in_the_committed_figures() -> None:
+    found = json.loads((ROOT / "seq2seq-length" / "results" / "results.json").read_text())
+    unseen = {
+        name: [line["bleu"] for line in found[name]["bins"] if line["low"] > length.LONGEST] for name in length.MODELS
+    }
+    for without in ("cho", "sutskever"):
+        assert all(ours > 2 * theirs for ours, theirs in zip(unseen["rnnsearch"], unseen[without], strict=True))
+    assert min(unseen["location"]) > 95
