@@ -64,7 +64,7 @@ function Small({ thumb, side }: { thumb: Thumb | undefined; side: number }) {
 }
 
 function sideFor(width: number, heads: number): number {
-  return Math.floor(Math.min(Math.max((width - 190) / heads - GAP, SMALLEST), LARGEST));
+  return Math.floor(Math.min(Math.max((width - 225) / heads - GAP, SMALLEST), LARGEST));
 }
 
 function Multiples(scene: Scene) {

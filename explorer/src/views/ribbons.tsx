@@ -62,7 +62,7 @@ function layoutOf(matrix: Matrix, width: number, height: number): Layout {
   const line = Math.min(Math.max((height - 40) / most, 18), 34);
   const widest = (units: readonly Unit[]): number =>
     Math.min(
-      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), 30),
+      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), textWidth("is looked at", 12)),
       width * 0.28,
     );
   const inner = Math.min(width, 920);

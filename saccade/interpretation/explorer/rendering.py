@@ -96,9 +96,10 @@ def _text(items: Sequence[Item], width: int | None) -> str:
 
 
 def _picture(items: Sequence[Item], suffix: str) -> bytes:
-    drawings = [merged(each) for item in items for each in item.maps]
+    maps = [each for item in items for each in item.maps]
+    names = [each.name for each in maps] if any(len(item.maps) > 1 for item in items) else ()
     buffer = io.BytesIO()
-    plot_attention(drawings, buffer, suffix=suffix)
+    plot_attention([merged(each) for each in maps], buffer, suffix=suffix, names=names)
     return buffer.getvalue()
 
 
