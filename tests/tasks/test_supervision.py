@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+import saccade
 from saccade.data.special import EOS
 from saccade.data.tokenisers import BpeTokeniser
 from saccade.evaluation.alignment import match_and_mass
@@ -195,3 +196,21 @@ def test_impossible_arguments_are_named() -> None:
         Transduction(alignment_weight=-1)
     with pytest.raises(ValueError, match="alignment_shift must be 0 or 1, got 2"):
         Transduction(alignment_shift=2)
+
+
+@pytest.mark.parametrize("columns", [None, {"source": 0, "target": 1, "alignment": 2}])
+def test_files_have_links_for_training_and_need_none_for_evaluation(columns, tmp_path) -> None:
+    rows = [f"{e['source']}\t{e['target']}" for e in EXAMPLES]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    with_links = [f"{row}\t{e['alignment']}\n" for row, e in zip(rows, EXAMPLES, strict=True)]  # one has no links
+    (tmp_path / "linked.tsv").write_text("".join(with_links))
+    run = saccade.train(
+        task={"class": "translation", "source_tokeniser": "pretokenised", "alignment_weight": 1.0},
+        model={"class": "rnnsearch", "embedding_dim": 5, "hidden_dim": 7},
+        data={"train": str(tmp_path / "linked.tsv"), "held_out": 0.0, "columns": columns},
+        trainer={"max_steps": 1},
+        output=tmp_path / "run",
+    )
+    assert run.result is not None
+    assert run.evaluate(str(tmp_path / "pairs.tsv"), beam=1).examples == len(EXAMPLES)
+    assert run.evaluate(str(tmp_path / "linked.tsv"), beam=1).examples == len(EXAMPLES)
