@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from saccade import masks
+from saccade.kernels.grow import grow
 from saccade.masks import Mask
 
 
@@ -47,13 +48,24 @@ class Memory:
     def __len__(self) -> int:
         return self.num_keys
 
-    def append(self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | None = None) -> Memory:
+    def append(
+        self,
+        keys: Tensor,
+        values: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        rows: Tensor | None = None,
+    ) -> Memory:
         """A memory with more keys at the end; this one stays as it is.
 
         Args:
             keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
             mask: bool (*batch, 1, new), True = may be attended; all of them by default.
+            rows: which row of the first batch dimension each of the new ones continues: as `index(rows)` before, but
+                with one copy instead of two.
         """
+        if rows is not None and self.mask is not None:
+            return self.index(rows).append(keys, values, mask=mask)
         if self.own_values != (values is not None):
             raise ValueError(
                 "values must be given for appended keys just as they were when the memory was written: here they "
@@ -62,6 +74,8 @@ class Memory:
         old, new = self.num_keys, keys.shape[-2]
         added = self.reader.prepare(keys, values, mask=mask, start=old)
         have, got = self.values.shape, added.values.shape
+        if rows is not None:
+            have = torch.Size([len(rows), *have[1:]])
         if have[:-2] != got[:-2] or have[-1] != got[-1]:
             raise ValueError(
                 f"appended keys {tuple(keys.shape)} do not fit the memory: its values are {tuple(have)}, the new ones "
@@ -74,15 +88,15 @@ class Memory:
                 raise ValueError(f"The mask of appended keys is (*batch, 1, {new}), got {tuple(late.shape)}.")
             late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
             grown = masks.as_mask(late) if grown is None else grown & late
-        prepared = pytree.tree_map(lambda a, b: torch.cat([a, b], dim=-2), self.prepared, added.prepared)
-        values = torch.cat([self.values, added.values], dim=-2)
+        prepared = pytree.tree_map(lambda a, b: grow(a, b, rows), self.prepared, added.prepared)
+        values = grow(self.values, added.values, rows)
         return replace(self, prepared=prepared, values=values, mask=grown)
 
     def index(self, rows: Tensor) -> Memory:
         """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
-        prepared = pytree.tree_map(lambda tensor: tensor[rows], self.prepared)
+        prepared = pytree.tree_map(lambda tensor: tensor.index_select(0, rows), self.prepared)
         mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
-        return replace(self, prepared=prepared, values=self.values[rows], mask=mask)
+        return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
 
 
 def check_memory(memory: Memory, reader: Reader) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from saccade.attention import Attention
 from saccade.encoders import Encoded
 from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy, linear_cross_entropy
 from saccade.memory import Memory
 from saccade.reading import State
+from saccade.selections import Entmax, Entmax15, Sigmoid, Softmax, Sparsemax
 
 Weights = Tensor | Callable[[], Tensor] | None
 
@@ -109,25 +111,67 @@ class Decoder(nn.Module):
         """The class that a method is of: a subclass with another `output` has other weights, or none."""
         return next(kind for kind in type(self).__mro__ if method in vars(kind))
 
+    def shares_memory(self) -> bool:
+        """Whether `step` takes a memory with fewer rows than the rest of the state has, one for several hypotheses.
+
+        Neighbours then share it as so many queries, which saves copies of it and reads it once.
+        """
+        return False
+
     def select(self, state: Any, rows: Tensor) -> Any:
         """The state of the chosen batch rows, which may repeat."""
-        return _index(state, rows)
+        if not hasattr(state, "memory"):
+            return self.reorder(state, rows)
+        keep = rows
+        if self.shares_memory() and len(rows):
+            others = [part for name, part in zip(state._fields, state, strict=True) if name != "memory"]
+            sentences = rows // (_rows(others) // _rows(state.memory))
+            distinct, counts = sentences.unique_consecutive(return_counts=True)
+            keep = distinct if bool((counts == counts[0]).all()) else sentences
+        return self.reorder(state._replace(memory=index_state(state.memory, keep)), rows)
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
         """Like `select`, for rows that stay within their own sentence: its memory need not move."""
         if not hasattr(state, "_fields"):
-            return _index(state, rows)
+            return index_state(state, rows)
         return type(state)(
-            *(part if name == "memory" else _index(part, rows) for name, part in zip(state._fields, state, strict=True))
+            *(
+                part if name == "memory" else index_state(part, rows)
+                for name, part in zip(state._fields, state, strict=True)
+            )
         )
 
 
-def _index(state: Any, rows: Tensor) -> Any:
+def index_state(state: Any, rows: Tensor) -> Any:
+    """Chosen batch rows of a state, or of a part of one."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     if isinstance(state, Memory | State):
         return state.index(rows)
     if isinstance(state, tuple):
-        parts = [_index(part, rows) for part in state]
+        parts = [index_state(part, rows) for part in state]
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     return state  # a number of steps, or None
+
+
+def _rows(state: Any) -> int:
+    """The batch rows of the first tensor or memory in it."""
+    if isinstance(state, Tensor):
+        return len(state)
+    if isinstance(state, Memory):
+        return len(state.values)
+    parts = state if isinstance(state, list | tuple) else ()
+    return next((rows for part in parts if (rows := _rows(part))), 0)
+
+
+def apart(attention: Attention) -> bool:
+    """Whether an attention reads each query as if it were alone, so that hypotheses can be queries of one memory."""
+    selection = isinstance(attention.selection, Softmax | Sparsemax | Entmax | Entmax15 | Sigmoid)
+    score = attention.score.pairwise and not attention.score.stateful
+    return selection and score and not attention.aggregation.joins_queries
+
+
+def by_memory(rows: Tensor, memory: Memory) -> Tensor:
+    """Rows (n, dim) as queries (memories, n / memories, dim)."""
+    memories = len(memory.values)
+    return rows.reshape(memories, len(rows) // memories if memories else 1, *rows.shape[1:])

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
-from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
 from saccade.decoders.bridge import ProjectSummary
 from saccade.encoders import Encoded
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
@@ -91,6 +91,9 @@ class SearchDecoder(Decoder):
         for linear in (self.input_proj, self.context_proj):
             glorot_by_gate(linear, hidden_dim)
 
+    def shares_memory(self) -> bool:
+        return apart(self.attention)
+
     def begin(self, encoded: Encoded) -> SearchState:
         memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
         return SearchState(memory, self.bridge(encoded.summary)[0][0], State())
@@ -101,7 +104,7 @@ class SearchDecoder(Decoder):
         asked = state.hidden if self.readout_state == "previous" else hidden
         features = self.readout(torch.cat([asked, embedded, context], dim=-1))
         state = SearchState(state.memory, hidden, reading.state)
-        return Step(self.output(features), state, lambda: reading.weights.squeeze(1))
+        return Step(self.output(features), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
@@ -122,8 +125,8 @@ class SearchDecoder(Decoder):
 
     def _advance(self, token: Tensor, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
         query = state.hidden if self.query == "state" else torch.cat([state.hidden, token], dim=-1)
-        reading = self.attention.read(query.unsqueeze(1), state.memory, state=state.attention)
-        context = reading.context.squeeze(1)
+        reading = self.attention.read(by_memory(query, state.memory), state.memory, state=state.attention)
+        context = reading.context.flatten(0, 1)
         hidden = self.cell.step(projected + self.context_proj(context), (state.hidden,))[0]
         return reading, context, hidden
 

@@ -8,16 +8,20 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.base import Decoded, Decoder, Step, apart, index_state
 from saccade.encoders import Encoded
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.memory import Memory
 
 
 class TransformerState(NamedTuple):
-    """The state of a `TransformerDecoder`: for each layer the source, its own past, and what its attentions keep."""
+    """The state of a `TransformerDecoder`: for each layer the source, its own past, and what its attentions keep.
+
+    `rows` says which row of the past each hypothesis continues, if not its own: it is put in order when it grows.
+    """
 
     memory: tuple[Memory, ...]
+    rows: Tensor | None
     cache: tuple[Memory, ...]
     attention: tuple[Any, ...]
 
@@ -68,20 +72,28 @@ class TransformerDecoder(Decoder):
         mask = encoded.mask.unsqueeze(1)
         return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
 
+    def shares_memory(self) -> bool:
+        return all(apart(layer.cross_attention.attention) for layer in self._layers())
+
     def begin(self, encoded: Encoded) -> TransformerState:
         caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
-        return TransformerState(self._memories(encoded), caches, ((None, None),) * len(caches))
+        return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
     def step(self, tokens: Tensor, state: TransformerState) -> Step:
         outputs = self.embedding(tokens.unsqueeze(1), start=len(state.cache[0]))
         caches, attentions = [], []
-        for layer, memory, cache, attention in zip(self._layers(), *state, strict=True):
-            outputs, reading, cache, attention = layer.step(outputs, memory, cache, attention)
+        parts = zip(self._layers(), state.memory, state.cache, state.attention, strict=True)
+        for layer, memory, cache, attention in parts:
+            outputs, reading, cache, attention = layer.step(outputs, memory, cache, attention, rows=state.rows)
             caches.append(cache)
             attentions.append(attention)
         features = self.final_norm(outputs).squeeze(1)
-        state = TransformerState(state.memory, tuple(caches), tuple(attentions))
-        return Step(self.output(features), state, lambda: reading.weights.mean(1).squeeze(1))
+        state = TransformerState(state.memory, None, tuple(caches), tuple(attentions))
+        return Step(self.output(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
+
+    def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
+        order = rows if state.rows is None else state.rows.index_select(0, rows)
+        return state._replace(rows=order, attention=index_state(state.attention, rows))
 
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
         outputs = self.embedding(tokens)

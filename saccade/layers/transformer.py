@@ -136,14 +136,23 @@ class TransformerDecoderLayer(nn.Module):
         return self.self_attention.prepare(like.new_zeros(len(like), 0, self.self_attention.query_dim))
 
     def step(
-        self, inputs: Tensor, memory: Memory, cache: Memory, states: tuple[State | None, State | None]
+        self,
+        inputs: Tensor,
+        memory: Memory,
+        cache: Memory,
+        states: tuple[State | None, State | None],
+        *,
+        rows: Tensor | None = None,
     ) -> tuple[Tensor, Reading, Memory, tuple[State, State]]:
-        """One step of inputs (batch, 1, dim); also what was read, and the cache and states for the next step."""
+        """One step of inputs (batch, 1, dim); also what was read, and the cache and states for the next step.
+
+        `rows` (batch,) says which row of the cache each input continues, if not its own.
+        """
         past: list[Memory] = []
         looks: list[Reading] = []
 
         def look_back(x: Tensor) -> Tensor:
-            past.append(cache.append(x))
+            past.append(cache.append(x, rows=rows))
             looks.append(self.self_attention.read(x, past[0], state=states[0]))
             return looks[0].context
 
@@ -154,8 +163,10 @@ class TransformerDecoderLayer(nn.Module):
         readings: list[Reading] = []
 
         def look_across(x: Tensor) -> Tensor:
-            readings.append(self.cross_attention.read(x, memory, state=state))
-            return readings[0].context
+            # Where there are fewer memories than rows, neighbouring rows are hypotheses of one sentence: its queries.
+            queries = x if len(x) == len(memory.values) else x.reshape(len(memory.values), -1, x.shape[-1])
+            readings.append(self.cross_attention.read(queries, memory, state=state))
+            return readings[0].context.reshape(x.shape)
 
         outputs = self.around_cross(inputs, look_across)
         return self.around_feed_forward(outputs, self.feed_forward), readings[0]

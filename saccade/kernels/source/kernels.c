@@ -35,6 +35,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "additive.h"
 #include "cross_entropy.h"
 #include "top_log_probs.h"
+#include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
 #undef REAL
@@ -50,6 +51,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "additive.h"
 #include "cross_entropy.h"
 #include "top_log_probs.h"
+#include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
 #include "structured.h" /* from here on in double alone */
