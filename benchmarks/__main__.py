@@ -56,7 +56,7 @@ def measured(name: str, case: Any, repeats: int) -> dict[str, Any]:
     row = {"benchmark": name, "what": case.what, "against": case.against, "must": case.must, "aim": case.aim}
     try:
         result = case.measure(repeats)
-    except ImportError as error:
+    except (ImportError, FileNotFoundError) as error:
         return {**row, "verdict": f"skipped: {error}"}
     taken = {"ratio": result.ratio, "ours": result.ours, "peer": result.peer, "unit": result.unit}
     return {**row, **taken, "verdict": verdict(result.ratio, case.must, case.aim)}

@@ -1,0 +1,163 @@
+"""Multi30k English to German as token ids, and sides of a comparison that run in processes of their own.
+
+The data folder holds `multi30k/train.lc.norm.tok.en.gz` and its like; SACCADE_DATA names it. A joint BPE of 8,000
+pieces is learnt once for all sides, so that all read and write the same tokens.
+"""
+
+import functools
+import gzip
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.harness import Measurement
+
+ROOT = Path(__file__).resolve().parent.parent
+VOCAB = 8000
+REPEATS = 3
+"""Fresh processes of each side; they take seconds, so that there are fewer than of other benchmarks."""
+
+
+def folder() -> Path:
+    found = Path(os.environ.get("SACCADE_DATA", ROOT.parent / "shared" / "data")) / "multi30k"
+    if not found.is_dir():
+        raise FileNotFoundError(f"no folder {found}: set SACCADE_DATA to the folder that holds multi30k")
+    return found
+
+
+def lines(split: str, language: str) -> list[str]:
+    file = folder() / f"{split}.lc.norm.tok.{language}.gz"
+    if not file.is_file():
+        raise FileNotFoundError(f"no file {file}")
+    with gzip.open(file, "rt", encoding="utf-8") as text:
+        return text.read().splitlines()
+
+
+@functools.cache
+def prepared() -> Path:
+    """A folder with the tokeniser and the ids of both splits, for this process and those it starts."""
+    from saccade.data.tokenisers import tokenisers
+
+    sources, targets = lines("train", "en"), lines("train", "de")
+    tokeniser = tokenisers.create("bpe", vocab_size=VOCAB)
+    tokeniser.fit([*sources, *targets])
+    made = Path(tempfile.mkdtemp(prefix="saccade-multi30k-"))
+    tokeniser.save(made / "source.json")
+    tests = lines("test_2016_flickr", "en"), lines("test_2016_flickr", "de")
+    for name, pair in (("train", (sources, targets)), ("test", tests)):
+        ids = [[tokeniser.encode(a), tokeniser.encode(b)] for a, b in zip(*pair, strict=True)]
+        (made / f"{name}.json").write_text(json.dumps(ids))
+    return made
+
+
+def pairs(name: str, made: str) -> list[tuple[list[int], list[int]]]:
+    """The ids of source and target, without begin and end."""
+    return [tuple(pair) for pair in json.loads((Path(made) / f"{name}.json").read_text())]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How two cores are used."""
+
+    workers: int
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.workers} x {self.threads}"
+
+
+ONE_PROCESS, TWO_WORKERS = Layout(1, 2), Layout(2, 1)
+
+
+def rate(module: str, side: str, layout: Layout) -> float:
+    """What all workers of one side do in a second, each on its share, started together once all are warm."""
+    command = [sys.executable, "-m", f"benchmarks.{module}", side, str(prepared())]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(layout.threads), "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
+    running = [
+        subprocess.Popen(
+            [*command, str(worker), str(layout.workers)],
+            env=environment,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for worker in range(layout.workers)
+    ]
+    try:
+        for process in running:
+            if process.stdout.readline().strip() != "ready":
+                said = process.communicate()[1].strip().splitlines()
+                problem = said[-1] if said else "it said nothing"
+                missing = "ImportError" in problem or "ModuleNotFound" in problem
+                raise (ImportError if missing else RuntimeError)(problem)
+        for process in running:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        done = [json.loads(process.communicate()[0].splitlines()[-1]) for process in running]
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    return sum(units for units, _ in done) / max(seconds for _, seconds in done)
+
+
+def work(warm_up: Callable[[], object], run: Callable[[], float]) -> None:
+    """The other end of `rate`: says when it is ready, and how much it did in which time."""
+    warm_up()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    start = time.perf_counter()
+    units = run()
+    print(json.dumps([units, time.perf_counter() - start]), flush=True)
+
+
+class Table:
+    """The rates of all sides of a benchmark, taken in turn, when the first is asked for."""
+
+    def __init__(self, sides: dict[tuple[str, Layout], Callable[[], float]]) -> None:
+        self.sides = sides
+        self.rates: dict[tuple[str, Layout], list[float]] = {}
+        self.problems: dict[tuple[str, Layout], Exception] = {}
+
+    def measure(self, repeats: int) -> None:
+        for _ in range(0 if self.rates else min(repeats, REPEATS)):
+            for key, side in self.sides.items():
+                if key in self.problems:
+                    continue
+                try:
+                    self.rates.setdefault(key, []).append(side())
+                except ImportError as error:
+                    self.problems[key] = error
+
+    def median(self, key: tuple[str, Layout]) -> float:
+        if key in self.problems:
+            raise self.problems[key]
+        return statistics.median(self.rates[key])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times as much ours does in a second; of several layouts the best counts."""
+
+    what: str
+    against: str
+    table: Table
+    ours: tuple[tuple[str, Layout], ...]
+    peer: tuple[tuple[str, Layout], ...]
+    unit: str
+    must: float | None = None
+    aim: float | None = None
+
+    def measure(self, repeats: int) -> Measurement:
+        self.table.measure(repeats)
+        ours, peer = (max(map(self.table.median, keys)) for keys in (self.ours, self.peer))
+        return Measurement(ours / peer, ours, peer, self.unit)

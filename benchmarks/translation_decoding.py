@@ -1,0 +1,215 @@
+"""Decoding the 1,000 sentences of Multi30k's test_2016 with a beam of 5, in batches of 64.
+
+Models are of equal sizes and have random weights. Such models hardly ever end a sentence, so every side is made to end
+each one where its reference ends: ours by the maximal length of each sentence, the peers by logits that leave nothing
+but the end at that step.
+
+The rows that must be reached give every side the sentences in the order of the file, as its users would. Ours puts
+those of like length together, as `predict` does, and drops what is done from the batch; JoeyNMT drops it too; Hugging
+Face's `generate` goes on until all of a batch are done. The peers have no workers: as they come they are one process of
+two threads, and rows of equal layout tell what two programs of them do.
+
+CTranslate2 has our own weights, and finds the same translations; it takes one length for a batch, so that both sides
+get equal batches of like length, to write as many tokens in as the longest reference has. Attention weights are not
+asked for.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from benchmarks import translation_models as made
+from benchmarks.multi30k import ONE_PROCESS, TWO_WORKERS, Comparison, Layout, Table, pairs, rate, work
+
+BATCH, BEAM = 64, 5
+CERTAIN = 1e4
+
+Batch = tuple[list[list[int]], Tensor]
+"""Sources with their ends, and how many tokens to write for each."""
+
+
+def cases() -> list[Comparison]:
+    layouts = (ONE_PROCESS, TWO_WORKERS)
+    sides = ("ours-rnn", "joeynmt-rnn", "ours-transformer", "marian", "ctranslate2")
+    timed = {(side, layout): _side(side, layout) for side in sides for layout in layouts}
+    equal = ("equal-transformer", TWO_WORKERS)
+    table = Table({**timed, equal: _side(*equal)})
+
+    def case(kind: str, against: str, ours: Any, peer: Any, must: float | None = None, aim: float | None = None) -> Any:
+        what = f"decoding {kind}, 1,000 sentences, beam 5, batches of 64"
+        return Comparison(what, against, table, ours, peer, "sentences/s", must, aim)
+
+    found = []
+    for kind, ours, peer, name in (
+        ("RNNsearch", "ours-rnn", "joeynmt-rnn", "JoeyNMT's RNN"),
+        ("Transformer", "ours-transformer", "marian", "Hugging Face generate"),
+    ):
+        one, two, alone = (ours, ONE_PROCESS), (ours, TWO_WORKERS), (peer, ONE_PROCESS)
+        found += [
+            case(kind, f"{name} as it comes (1 x 2 threads), ours at its best", (one, two), (alone,), must=3),
+            *(case(kind, f"{name}, both {layout} threads", ((ours, layout),), ((peer, layout),)) for layout in layouts),
+            case(kind, "itself: 2 workers of 1 thread against 1 process of 2", (two,), (one,)),
+        ]
+    best = tuple(("ctranslate2", layout) for layout in layouts)
+    return [*found, case("Transformer, equal batches", "CTranslate2 float32 at its best", (equal,), best, aim=1)]
+
+
+def _side(side: str, layout: Layout) -> Callable[[], float]:
+    if side == "ctranslate2":  # which has workers of its own
+        return lambda: rate("translation_decoding", f"ctranslate2-{layout.workers}-{layout.threads}", ONE_PROCESS)
+    return lambda: rate("translation_decoding", side, layout)
+
+
+def batches(folder: str, order: str, worker: int, workers: int) -> list[Batch]:
+    """This worker's share, by order: "file", "length" (the longest first) or "equal" (also as much to write)."""
+    test = pairs("test", folder)
+    if order != "file":
+        test = sorted(test, key=lambda pair: -len(pair[0]))
+    made_of = []
+    for start in range(0, len(test), BATCH):
+        group = test[start : start + BATCH]
+        lengths = torch.tensor([len(target) for _, target in group])
+        lengths = lengths.max().expand(len(group)) if order == "equal" else lengths
+        made_of.append(([[*source, made.EOS] for source, _ in group], lengths))
+    return made_of[worker::workers]
+
+
+def padded(sources: list[list[int]], padding: int) -> Tensor:
+    return pad_sequence([torch.tensor(ids) for ids in sources], batch_first=True, padding_value=padding)
+
+
+def ours(kind: str) -> Callable[[list[list[int]], Tensor], object]:
+    from saccade.kernels.allocation import keep_freed_memory
+    from saccade.search import beam
+
+    keep_freed_memory()  # as the command line does
+    model = made.ours(kind).eval()
+
+    @torch.no_grad()
+    def decode(sources: list[list[int]], lengths: Tensor) -> object:
+        source = padded(sources, made.PAD)
+        encoded = model.encode(source, source != made.PAD)
+        found = beam(model, encoded, max_length=lengths, size=BEAM, weights=False)
+        _check([len(hypotheses[0].tokens) for hypotheses in found], lengths)
+        return found
+
+    return decode
+
+
+class Ending(nn.Module):
+    """An output layer of JoeyNMT's after which nothing but the end is possible at the step where a sentence ends."""
+
+    def __init__(self, inner: nn.Module, end: int) -> None:
+        super().__init__()
+        self.inner = inner
+        self.end = end
+
+    def begin(self, lengths: Tensor) -> None:
+        self.lengths, self.step = lengths, 0
+
+    def forward(self, features: Tensor) -> Tensor:
+        logits = self.inner(features)
+        left = self.lengths[self.lengths >= self.step]  # the others have left the batch
+        ending = (left == self.step).repeat_interleave(len(logits) // len(left)).nonzero().squeeze(1)
+        logits[ending, ..., self.end] = CERTAIN
+        self.step += 1
+        return logits
+
+
+def joeynmt(kind: str) -> Callable[[list[list[int]], Tensor], object]:
+    import joeynmt.batch
+    from joeynmt.search import search
+
+    model = made.joeynmt(kind).eval()
+    ending = model.decoder.output_layer = Ending(model.decoder.output_layer, 3)
+
+    def decode(sources: list[list[int]], lengths: Tensor) -> object:
+        source = padded([[i + 1 for i in ids] for ids in sources], 1)  # its padding is 1 and its end 3
+        sizes, places = torch.tensor([len(ids) for ids in sources]), torch.arange(len(sources))
+        batch = joeynmt.batch.Batch(source, sizes, None, None, None, places, torch.device("cpu"), 1, 3, False)
+        places = torch.tensor(batch.sort_by_src_length())  # as its `predict` does
+        ending.begin(lengths[places.argsort()])
+        most = int(lengths.max()) + 2
+        found = search(model=model, batch=batch, max_output_length=most, beam_size=BEAM, beam_alpha=0.6)
+        _check((torch.tensor(found[0]) != 1).sum(dim=1).tolist(), ending.lengths, slack=1)
+        return found
+
+    return decode
+
+
+def marian() -> Callable[[list[list[int]], Tensor], object]:
+    model = made.marian()
+
+    @torch.no_grad()
+    def decode(sources: list[list[int]], lengths: Tensor) -> object:
+        source = padded(sources, made.PAD)
+        mask = (source != made.PAD).long()
+        of_rows = lengths.repeat_interleave(BEAM)
+
+        def end(written: Tensor, log_probs: Tensor) -> Tensor:
+            ending = (of_rows == written.shape[1] - 1).nonzero().squeeze(1)
+            log_probs[ending] -= CERTAIN
+            log_probs[ending, made.EOS] = 0.0
+            return log_probs
+
+        most = int(lengths.max()) + 2
+        found = model.generate(
+            input_ids=source, attention_mask=mask, num_beams=BEAM, max_new_tokens=most, logits_processor=[end]
+        )
+        _check((found > made.EOS).sum(dim=1).tolist(), lengths)
+        return found
+
+    return decode
+
+
+def ctranslate2(workers: int, threads: int) -> Callable[[list[list[int]], Tensor], Any]:
+    from ctranslate2 import Translator
+
+    folder = Path(tempfile.mkdtemp(prefix="saccade-ctranslate2-"))
+    made.write_ctranslate2(made.ours("transformer").eval(), folder / "model")
+    translator = Translator(str(folder / "model"), inter_threads=workers, intra_threads=threads, compute_type="float32")
+    names = ["<blank>", "<s>", "</s>", *(f"w{i}" for i in range(3, made.VOCAB))]
+
+    def decode(sources: list[list[int]], lengths: Tensor) -> Any:
+        tokens = [[names[i] for i in ids] for ids in sources]
+        most = int(lengths.max())
+        return translator.translate_batch(tokens, beam_size=BEAM, max_decoding_length=most, asynchronous=True)
+
+    return decode
+
+
+def _check(written: list[int], lengths: Tensor, slack: int = 0) -> None:
+    """Few sentences may end earlier by chance: everyone did the work that was asked for, within a hundredth."""
+    total, asked = sum(written), int(lengths.sum())
+    if not 0.99 * asked <= total <= asked + slack * len(lengths):
+        raise AssertionError(f"{asked} tokens were to be written, and {total} were.")
+
+
+def main(side: str, folder: str, worker: str, workers: str) -> None:
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    name, *rest = side.split("-")
+    makers: dict[str, Callable[..., Any]] = {"ours": ours, "equal": ours, "joeynmt": joeynmt, "marian": marian}
+    decode = ctranslate2(*map(int, rest)) if name == "ctranslate2" else makers[name](*rest)
+    order = {"ours": "length", "equal": "equal", "ctranslate2": "equal"}.get(name, "file")
+    todo = batches(folder, order, int(worker), int(workers))
+
+    def run(some: list[Batch]) -> int:
+        found = [decode(*batch) for batch in some]
+        if name == "ctranslate2":  # answers come later
+            for one in found:
+                for result in one:
+                    result.result()
+        return sum(len(sources) for sources, _ in some)
+
+    work(lambda: run(todo[-1:]), lambda: run(todo))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

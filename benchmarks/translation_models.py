@@ -1,0 +1,120 @@
+"""Models of equal sizes: ours, JoeyNMT's, Hugging Face's and CTranslate2's, with random weights."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from benchmarks.multi30k import VOCAB
+from saccade.models import models
+
+RNN = {"embedding_dim": 256, "hidden_dim": 256, "dropout": 0.3}
+TRANSFORMER = {"dim": 128, "num_heads": 4, "encoder_layers": 4, "feed_forward_dim": 512, "dropout": 0.1}
+PAD, BOS, EOS = 0, 1, 2
+
+
+def ours(kind: str) -> Any:
+    torch.manual_seed(1)
+    sizes = {"source_vocab": VOCAB, "target_vocab": VOCAB}
+    if kind == "rnn":
+        return models.create("rnnsearch", **sizes, **RNN, cell="fast")
+    return models.create("transformer", **sizes, **TRANSFORMER, tied="all")
+
+
+def joeynmt(kind: str) -> Any:
+    from joeynmt.model import build_model
+    from joeynmt.vocabulary import Vocabulary
+
+    torch.manual_seed(1)
+    special = SimpleNamespace(
+        unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None, lang_tags=[],
+        unk_id=0, pad_id=1, bos_id=2, eos_id=3, sep_id=None,
+    )  # fmt: skip
+    vocabulary = Vocabulary([f"w{i}" for i in range(VOCAB - 4)], special)
+    if kind == "rnn":
+        size, dropout = RNN["hidden_dim"], RNN["dropout"]
+        embeddings = {"embedding_dim": RNN["embedding_dim"], "dropout": dropout}
+        encoder = {
+            "type": "recurrent", "rnn_type": "gru", "embeddings": embeddings, "hidden_size": size,
+            "bidirectional": True, "num_layers": 1, "dropout": dropout,
+        }  # fmt: skip
+        decoder = {
+            "type": "recurrent", "rnn_type": "gru", "embeddings": embeddings, "hidden_size": size, "num_layers": 1,
+            "dropout": dropout, "hidden_dropout": dropout, "attention": "bahdanau", "input_feeding": True,
+            "init_hidden": "bridge",
+        }  # fmt: skip
+        return build_model({"encoder": encoder, "decoder": decoder}, vocabulary, vocabulary)
+    size, dropout = TRANSFORMER["dim"], TRANSFORMER["dropout"]
+    part = {
+        "type": "transformer", "num_layers": TRANSFORMER["encoder_layers"], "num_heads": TRANSFORMER["num_heads"],
+        "embeddings": {"embedding_dim": size, "scale": True, "dropout": dropout}, "hidden_size": size,
+        "ff_size": TRANSFORMER["feed_forward_dim"], "dropout": dropout, "layer_norm": "pre",
+    }  # fmt: skip
+    config = {"encoder": part, "decoder": part, "tied_embeddings": True, "tied_softmax": True}
+    return build_model(config, vocabulary, vocabulary)
+
+
+def marian() -> Any:
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(1)
+    layers, heads = TRANSFORMER["encoder_layers"], TRANSFORMER["num_heads"]
+    config = MarianConfig(
+        vocab_size=VOCAB, decoder_vocab_size=VOCAB, d_model=TRANSFORMER["dim"], encoder_layers=layers,
+        decoder_layers=layers, encoder_attention_heads=heads, decoder_attention_heads=heads,
+        encoder_ffn_dim=TRANSFORMER["feed_forward_dim"], decoder_ffn_dim=TRANSFORMER["feed_forward_dim"],
+        activation_function="relu", scale_embedding=True, pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS,
+        decoder_start_token_id=BOS, forced_eos_token_id=None, max_position_embeddings=512,
+    )  # fmt: skip
+    return MarianMTModel(config).eval()
+
+
+def write_ctranslate2(model: Any, to: Path) -> None:
+    """Our Transformer, weight by weight, as CTranslate2 reads it."""
+    from ctranslate2.specs import TransformerSpec
+
+    def norm(spec: Any, module: Any) -> None:
+        spec.gamma, spec.beta = module.weight.detach().numpy(), module.bias.detach().numpy()
+
+    def linear(spec: Any, *modules: Any) -> None:
+        spec.weight = torch.cat([module.weight for module in modules]).detach().numpy()
+        spec.bias = torch.cat([module.bias for module in modules]).detach().numpy()
+
+    def attend(spec: Any, module: Any, around: Any, crossing: bool = False) -> None:
+        norm(spec.layer_norm, around.norm)
+        inputs = (module.query_proj, module.key_proj, module.value_proj)
+        for place, parts in enumerate([inputs[:1], inputs[1:]] if crossing else [inputs]):
+            linear(spec.linear[place], *parts)
+        linear(spec.linear[-1], module.output_proj)
+
+    def feed(spec: Any, layer: Any) -> None:
+        norm(spec.layer_norm, layer.around_feed_forward.norm)
+        linear(spec.linear_0, layer.feed_forward.hidden_proj)
+        linear(spec.linear_1, layer.feed_forward.output_proj)
+
+    count = len(model.encoder.layers)
+    spec = TransformerSpec.from_config((count, count), TRANSFORMER["num_heads"], pre_norm=True)
+    table = model.decoder.embedding.weight.detach().numpy()
+    positions = model.decoder.embedding.positions(512, 0).detach().numpy().reshape(512, -1)
+    for part, embeddings in ((spec.encoder, spec.encoder.embeddings[0]), (spec.decoder, spec.decoder.embeddings)):
+        embeddings.weight = table
+        part.scale_embeddings = True
+        part.position_encodings.encodings = positions
+    norm(spec.encoder.layer_norm, model.encoder.final_norm)
+    norm(spec.decoder.layer_norm, model.decoder.final_norm)
+    spec.decoder.projection.weight = table
+    for layer_spec, layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
+        attend(layer_spec.self_attention, layer.self_attention, layer.around_attention)
+        feed(layer_spec.ffn, layer)
+    for layer_spec, layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
+        attend(layer_spec.self_attention, layer.self_attention, layer.around_self)
+        attend(layer_spec.attention, layer.cross_attention, layer.around_cross, crossing=True)
+        feed(layer_spec.ffn, layer)
+    names = ["<blank>", "<s>", "</s>", *(f"w{i}" for i in range(3, VOCAB))]
+    spec.register_source_vocabulary(names)
+    spec.register_target_vocabulary(names)
+    spec.config.unk_token, spec.config.decoder_start_token = "w3", "<s>"
+    spec.validate()
+    to.mkdir()
+    spec.save(str(to))
