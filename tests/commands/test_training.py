@@ -33,9 +33,13 @@ def write_pairs(path) -> str:
         ("saccade.configuration.plan.Plan.build", True, signal.SIGTERM),
     ],
 )
-def test_a_signal_before_the_first_step_loses_nothing(place, begun, number, call, tmp_path, monkeypatch) -> None:
+def test_a_signal_before_the_first_step_loses_nothing(
+    place, begun, number, call, tmp_path, monkeypatch, request
+) -> None:
     output = tmp_path / "run"
     command = ["train", *SMALL, "--data", write_pairs(tmp_path / "pairs.tsv"), "--output", str(output)]
+    interrupting = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, interrupting))
     handler = signal.getsignal(signal.SIGTERM)
     with monkeypatch.context() as patched:
         patched.setattr(place, lambda *_, **__: os.kill(os.getpid(), number))
