@@ -48,6 +48,7 @@ from saccade.tasks import Encoded, Example, Prediction, Task
 from saccade.tasks.explaining import explain_texts
 from saccade.tasks.forced_alignment import Aligned, align_pairs
 from saccade.training import Result, seed_everything
+from saccade.workers import Workers
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's columns."""
@@ -86,10 +87,16 @@ class Run:
         self.model = model.eval()
         self.result = result
 
-    def predict(self, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
-        """One prediction for each input; options are the task's, such as `beam=5, nbest=3`."""
+    def predict(self, inputs: Sequence[Any], *, workers: int = 1, **options: Any) -> list[Prediction]:
+        """One prediction for each input; options are the task's, such as `beam=5, nbest=3`.
+
+        With several `workers`, as many processes of one thread share the work (see `saccade.workers.Workers`).
+        """
         if isinstance(inputs, str):
             raise TypeError(f"predict takes a list of inputs: write predict([{inputs!r}]).")
+        if workers != 1:
+            with Workers(self.task, self.model, workers) as several:
+                return several.predict(list(inputs), **options)
         return self.task.predict(self.model, list(inputs), **options)
 
     def align(self, pairs: Sequence[tuple[str, str]], *, reverse: Run | None = None, **options: Any) -> list[Aligned]:

@@ -29,7 +29,7 @@ LAYERS = (
     {"data", "artifacts", "interpretation"},
     {"evaluation"},
     {"tasks"},
-    {"training"},
+    {"training", "workers"},
     {"configuration"},
     {"provenance"},
     {"card", "run_folder"},

@@ -30,6 +30,7 @@ def evaluate(
     coverage_penalty: float | None = None,
     max_length: int | None = None,
     batch_size: int = 64,
+    workers: int = 1,
     json: bool = False,
     trust_classes: bool = False,
 ) -> None:
@@ -56,6 +57,7 @@ def evaluate(
         coverage_penalty: how much it costs to leave source words unread.
         max_length: the most tokens of a prediction; by default more than any target of the training data has.
         batch_size: how many examples are predicted together.
+        workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         json: print a JSON object instead of tables.
         trust_classes: let the run use classes that are not Saccade's, which runs their code.
     """
@@ -76,7 +78,7 @@ def evaluate(
     model = load(run, trust=trust_classes)
     model.task.check_options(options)
     corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
-    found = model.evaluate(data, by_length=by_length, beams=sizes, corpus=corpus, **options)
+    found = model.evaluate(data, by_length=by_length, beams=sizes, corpus=corpus, workers=workers, **options)
     tell_unfinished(found.unfinished, found.examples)
     if plot is not None:
         _plot(found, plot)

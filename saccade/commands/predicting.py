@@ -5,12 +5,14 @@ from __future__ import annotations
 import json as json_module
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from saccade.commands.pictures import check_picture
 from saccade.interpretation import align, draw_attention, merge_words, pharaoh
 from saccade.run import Run, load
 from saccade.tasks import Prediction
+from saccade.workers import Workers
 
 PICTURES = 6
 """How many predictions --plot draws."""
@@ -44,6 +46,7 @@ def predict(
     top_p: float | None = None,
     seed: int | None = None,
     batch_size: int = 64,
+    workers: int = 1,
     trust_classes: bool = False,
 ) -> None:
     """Predict a target for each line of standard input.
@@ -79,6 +82,7 @@ def predict(
         top_p: draw from the fewest tokens that have this probability together.
         seed: of the draws.
         batch_size: how many lines are predicted together.
+        workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         trust_classes: let the run use classes that are not Saccade's, which runs their code.
     """
     if jsonl and draw:
@@ -114,32 +118,40 @@ def predict(
     looking = [f"--{name}" for name, wanted in (("alignments", alignments), ("draw", draw), ("plot", plot)) if wanted]
     number = unfinished = 0
     pictures: list[Prediction] = []
-    for lines in _chunks():
-        if looking:
-            _check_attention(model, lines, looking[0])
-        for line, prediction in zip(lines, model.predict(lines, **options), strict=True):
-            number += 1
-            unfinished += not prediction.finished
-            hypotheses = prediction.nbest or [prediction]
-            if len(pictures) < PICTURES and prediction.weights is not None:
-                pictures.append(prediction)
-            if jsonl:
-                print(json_module.dumps(as_json(line, hypotheses), ensure_ascii=False))
-                continue
-            for hypothesis in hypotheses:
-                columns = [str(number)] if nbest > 1 else []
-                columns.append(hypothesis.text)
-                columns += [f"{hypothesis.score:.4f}"] if scores else []
-                columns += [pharaoh(alignment_of(hypothesis, subwords=subwords))] if alignments else []
-                print("\t".join(columns))
-                if draw and hypothesis.weights is not None:
-                    print(f"\n{draw_attention(hypothesis.weights, hypothesis.source, hypothesis.target)}\n")
-        sys.stdout.flush()
+    for line, prediction in _predictions(model, workers, options, looking):
+        number += 1
+        unfinished += not prediction.finished
+        hypotheses = prediction.nbest or [prediction]
+        if len(pictures) < PICTURES and prediction.weights is not None:
+            pictures.append(prediction)
+        if jsonl:
+            print(json_module.dumps(as_json(line, hypotheses), ensure_ascii=False))
+            continue
+        for hypothesis in hypotheses:
+            columns = [str(number)] if nbest > 1 else []
+            columns.append(hypothesis.text)
+            columns += [f"{hypothesis.score:.4f}"] if scores else []
+            columns += [pharaoh(alignment_of(hypothesis, subwords=subwords))] if alignments else []
+            print("\t".join(columns))
+            if draw and hypothesis.weights is not None:
+                print(f"\n{draw_attention(hypothesis.weights, hypothesis.source, hypothesis.target)}\n")
     tell_unfinished(unfinished, number)
     if plot is not None:
         from saccade.interpretation.plots import plot_attention
 
         plot_attention([(p.weights, p.source, p.target) for p in pictures if p.weights is not None], plot)
+
+
+def _predictions(
+    model: Run, workers: int, options: dict[str, Any], looking: Sequence[str]
+) -> Iterator[tuple[str, Prediction]]:
+    """Each line of standard input with its prediction, in order; what was printed is out before more is read."""
+    with Workers(model.task, model.model, workers) if workers != 1 else nullcontext(model) as predictor:
+        for lines in _chunks():
+            if looking:
+                _check_attention(model, lines, looking[0])
+            yield from zip(lines, predictor.predict(lines, **options), strict=True)
+            sys.stdout.flush()
 
 
 def alignment_of(prediction: Prediction, *, subwords: bool = False) -> list[tuple[int, int]]:

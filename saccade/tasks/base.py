@@ -125,6 +125,11 @@ class Task:
         """One prediction for each input, in their order; options are those of the search."""
         raise NotImplementedError
 
+    def batches(self, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
+        """The numbers of the inputs that `predict` takes together."""
+        numbers = list(range(len(inputs)))
+        return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
 

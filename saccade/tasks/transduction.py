@@ -211,7 +211,7 @@ class Transduction(Task):
         several = bool(prefix) and not isinstance(prefix[0], int)
         if several and len(prefix) != len(inputs):
             raise ValueError(f"prefix has one text for all inputs or one for each of {len(inputs)}, got {len(prefix)}.")
-        texts = [text if isinstance(text, str) else text["source"] for text in inputs]
+        texts = _texts(inputs)
         sources = [[*self.source_tokeniser.encode(text), EOS] for text in texts]
         device = next(model.parameters()).device
         found = [Prediction("", 0.0, source=[NAMES[EOS]]) for _ in texts]  # what nothing becomes
@@ -231,6 +231,12 @@ class Transduction(Task):
         finally:
             model.train(was_training)
         return found
+
+    def batches(self, inputs: Sequence[str | Example], batch_size: int) -> list[list[int]]:
+        lengths = [len(self.source_tokeniser.encode(text)) for text in _texts(inputs)]
+        found = list(_batches(lengths, batch_size))
+        empty = [number for number, length in enumerate(lengths) if not length]
+        return [*found, empty] if empty else found
 
     def check_options(self, options: Mapping[str, Any]) -> None:
         check_options(options)
@@ -298,6 +304,10 @@ class Transduction(Task):
 
 def _tokeniser(given: Tokeniser | str) -> Tokeniser:
     return tokenisers.create(given) if isinstance(given, str) else given
+
+
+def _texts(inputs: Sequence[str | Example]) -> list[str]:
+    return [text if isinstance(text, str) else text["source"] for text in inputs]
 
 
 def _pad(sequences: Iterable[Sequence[int]]) -> Tensor:

@@ -48,6 +48,13 @@ def test_alignments_between_pieces_are_asked_for(run, call) -> None:
     assert "--alignments" in err
 
 
+def test_workers_write_the_same_in_the_same_order(run, call) -> None:
+    options = ("--scores", "--batch-size", "2", "--max-length", "9")
+    alone = call("predict", run, *options, given=LINES * 3)
+    assert alone[0] == 0
+    assert call("predict", run, *options, "--workers", "2", given=LINES * 3) == alone
+
+
 def test_json_has_both_alignments(run, call) -> None:
     code, out, _ = call("predict", run, "--jsonl", "--nbest", "2", given=LINES)
     assert code == 0
