@@ -43,7 +43,7 @@ def main() -> int:
     }
     arguments.json.parent.mkdir(parents=True, exist_ok=True)
     arguments.json.write_text(json.dumps({"environment": environment, "rows": rows}, indent=2) + "\n")
-    return int(arguments.strict and any(row["verdict"] == "MISS" for row in rows))
+    return int(arguments.strict and any(row["verdict"].startswith(("MISS", "FAILED")) for row in rows))
 
 
 def benchmark_names() -> list[str]:
@@ -58,6 +58,8 @@ def measured(name: str, case: Any, repeats: int) -> dict[str, Any]:
         result = case.measure(repeats)
     except (ImportError, FileNotFoundError) as error:
         return {**row, "verdict": f"skipped: {error}"}
+    except RuntimeError as error:
+        return {**row, "verdict": f"FAILED: {error}"}
     taken = {"ratio": result.ratio, "ours": result.ours, "peer": result.peer, "unit": result.unit}
     return {**row, **taken, "verdict": verdict(result.ratio, case.must, case.aim)}
 

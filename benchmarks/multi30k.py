@@ -102,7 +102,12 @@ def rate(module: str, side: str, layout: Layout) -> float:
         for process in running:
             process.stdin.write("go\n")
             process.stdin.flush()
-        done = [json.loads(process.communicate()[0].splitlines()[-1]) for process in running]
+        done = []
+        for process in running:
+            out, said = process.communicate()
+            if process.returncode:
+                raise RuntimeError(f"{side} failed: {said.strip().splitlines()[-1]}")
+            done.append(json.loads(out.splitlines()[-1]))
     finally:
         for process in running:
             process.kill()
@@ -135,7 +140,7 @@ class Table:
                     continue
                 try:
                     self.rates.setdefault(key, []).append(side())
-                except ImportError as error:
+                except (ImportError, RuntimeError) as error:
                     self.problems[key] = error
 
     def median(self, key: tuple[str, Layout]) -> float:

@@ -131,7 +131,7 @@ def joeynmt(kind: str) -> Callable[[list[list[int]], Tensor], object]:
     ending = model.decoder.output_layer = Ending(model.decoder.output_layer, 3)
 
     def decode(sources: list[list[int]], lengths: Tensor) -> object:
-        source = padded([[i + 1 for i in ids] for ids in sources], 1)  # its padding is 1 and its end 3
+        source = padded([made.joeynmt_ids(ids) for ids in sources], 1)
         sizes, places = torch.tensor([len(ids) for ids in sources]), torch.arange(len(sources))
         batch = joeynmt.batch.Batch(source, sizes, None, None, None, places, torch.device("cpu"), 1, 3, False)
         places = torch.tensor(batch.sort_by_src_length())  # as its `predict` does

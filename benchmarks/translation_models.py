@@ -22,6 +22,11 @@ def ours(kind: str) -> Any:
     return models.create("transformer", **sizes, **TRANSFORMER, tied="all")
 
 
+def joeynmt_ids(ids: list[int]) -> list[int]:
+    """Our ids as JoeyNMT numbers them: unknown 0, padding 1, begin 2, end 3; the others are the same."""
+    return [{PAD: 1, BOS: 2, EOS: 3, 3: 0}.get(i, i) for i in ids]
+
+
 def joeynmt(kind: str) -> Any:
     from joeynmt.model import build_model
     from joeynmt.vocabulary import Vocabulary

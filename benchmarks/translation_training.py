@@ -1,9 +1,9 @@
 """Training on Multi30k: target tokens a second, padding not counted.
 
 Ours is `Trainer.fit` as the command line runs it, as one process of two threads and through torchrun as two of one.
-JoeyNMT makes its own batches by tokens, which are not bucketed, and takes the steps of its `TrainManager`. Its budget
-counts the longer side alone and ours both, so that half of ours gives batches of as many sentences. It has no training
-of several processes on a CPU.
+JoeyNMT makes its own batches by tokens and takes the steps of its `TrainManager`. The same budget gives batches of
+about as many sentences: its counts the longer side alone, and ours both, but it does not put sentences of like length
+together, so that half of a batch is padding. It has no training of several processes on a CPU.
 """
 
 import itertools
@@ -116,14 +116,14 @@ def joeynmt(kind: str, folder: str) -> None:
     optimiser = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
     generator = torch.Generator().manual_seed(1)
     sampler = TokenBatchSampler(
-        RandomSampler(data, generator=generator), batch_size=BATCH_TOKENS // 2, drop_last=False, seed=1
+        RandomSampler(data, generator=generator), batch_size=BATCH_TOKENS, drop_last=False, seed=1
     )
 
     def batches() -> Iterator[Batch]:
         for indices in sampler:
             rows = [data[index] for index in indices]
-            sources = [[*(i + 1 for i in source), 3] for _, source, _ in rows]  # its padding is 1, begin 2, end 3
-            targets = [[2, *(i + 1 for i in target), 3] for _, _, target in rows]
+            sources = [made.joeynmt_ids([*source, made.EOS]) for _, source, _ in rows]
+            targets = [made.joeynmt_ids([made.BOS, *target, made.EOS]) for _, _, target in rows]
             source, target = (
                 nn.utils.rnn.pad_sequence([torch.tensor(ids) for ids in side], batch_first=True, padding_value=1)
                 for side in (sources, targets)
