@@ -4,10 +4,12 @@ The data folder holds `multi30k/train.lc.norm.tok.en.gz` and its like; SACCADE_D
 pieces is learnt once for all sides, so that all read and write the same tokens.
 """
 
+import atexit
 import functools
 import gzip
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,6 +42,13 @@ def lines(split: str, language: str) -> list[str]:
         return text.read().splitlines()
 
 
+def temporary_folder() -> Path:
+    """A folder that is gone when this process ends."""
+    made = Path(tempfile.mkdtemp(prefix="saccade-benchmark-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
 @functools.cache
 def prepared() -> Path:
     """A folder with the tokeniser and the ids of both splits, for this process and those it starts."""
@@ -48,7 +57,7 @@ def prepared() -> Path:
     sources, targets = lines("train", "en"), lines("train", "de")
     tokeniser = tokenisers.create("bpe", vocab_size=VOCAB)
     tokeniser.fit([*sources, *targets])
-    made = Path(tempfile.mkdtemp(prefix="saccade-multi30k-"))
+    made = temporary_folder()
     tokeniser.save(made / "source.json")
     tests = lines("test_2016_flickr", "en"), lines("test_2016_flickr", "de")
     for name, pair in (("train", (sources, targets)), ("test", tests)):

@@ -16,9 +16,7 @@ asked for.
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from benchmarks import translation_models as made
-from benchmarks.multi30k import ONE_PROCESS, TWO_WORKERS, Comparison, Layout, Table, pairs, rate, work
+from benchmarks.multi30k import ONE_PROCESS, TWO_WORKERS, Comparison, Layout, Table, pairs, rate, temporary_folder, work
 
 BATCH, BEAM = 64, 5
 CERTAIN = 1e4
@@ -172,9 +170,9 @@ def marian() -> Callable[[list[list[int]], Tensor], object]:
 def ctranslate2(workers: int, threads: int) -> Callable[[list[list[int]], Tensor], Any]:
     from ctranslate2 import Translator
 
-    folder = Path(tempfile.mkdtemp(prefix="saccade-ctranslate2-"))
-    made.write_ctranslate2(made.ours("transformer").eval(), folder / "model")
-    translator = Translator(str(folder / "model"), inter_threads=workers, intra_threads=threads, compute_type="float32")
+    folder = temporary_folder() / "model"
+    made.write_ctranslate2(made.ours("transformer").eval(), folder)
+    translator = Translator(str(folder), inter_threads=workers, intra_threads=threads, compute_type="float32")
     names = ["<blank>", "<s>", "</s>", *(f"w{i}" for i in range(3, made.VOCAB))]
 
     def decode(sources: list[list[int]], lengths: Tensor) -> Any:
