@@ -41,7 +41,7 @@ def test_uniform_starts(model, bound):
 
 @pytest.mark.parametrize("model", [Cho(**SMALL, paper_start=True), RNNSearch(**SMALL, paper_start=True)])
 def test_normal_and_orthogonal_starts(model):
-    assert 0.008 < model.decoder.input_proj.weight.std().item() < 0.012
+    assert 0.006 < model.decoder.input_proj.weight.std().item() < 0.014  # 0.01, of a small unseeded draw
     gate = model.encoder.layers[0].cells[0].weight[:8]
     torch.testing.assert_close(gate @ gate.T, torch.eye(8))
     if isinstance(model, RNNSearch):
