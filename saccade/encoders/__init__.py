@@ -1,5 +1,6 @@
 """Encoders: anything into a memory."""
 
+from saccade.encoders.attended import AttendedEncoder
 from saccade.encoders.base import Encoded, Encoder
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
@@ -7,6 +8,7 @@ from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.transformer import TransformerEncoder
 
 __all__ = [
+    "AttendedEncoder",
     "ConvolutionalEncoder",
     "EmbeddingEncoder",
     "Encoded",

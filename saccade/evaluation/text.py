@@ -1,6 +1,7 @@
 """How near predicted texts come to the texts that were wanted."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from saccade.data.extra import required
@@ -50,6 +51,21 @@ def token_accuracy(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence
     return Figure(_percent(right, total), "% of tokens that are equal at their place, of the longer of the two")
 
 
+def length_to_failure(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> Figure:
+    """How many of a hundred tokens of a text are right before the first wrong one, in the mean over texts.
+
+    The end of a text is a token too: who goes on after the last token has failed there.
+
+    Reference:
+        Grefenstette et al. (2015), arXiv:1506.02516; Kim et al. (2017), arXiv:1702.00887, section 4.1.
+    """
+    shares = []
+    for p, w in zip(predicted, wanted, strict=True):
+        right = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(p, w, strict=False)))
+        shares.append((right + (right == len(p) == len(w))) / (len(w) + 1))
+    return Figure(100.0 * sum(shares) / max(len(shares), 1), "% of tokens before the first wrong one, mean of texts")
+
+
 def character_error_rate(predicted: Texts, wanted: Texts) -> Figure:
     """Character insertions, deletions and substitutions for each hundred wanted characters; lower is better."""
     _check(predicted, wanted)
@@ -63,8 +79,12 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "ter": ter,
     "exact_match": exact_match,
     "token_accuracy": token_accuracy,
+    "length_to_failure": length_to_failure,
     "character_error_rate": character_error_rate,
 }
+
+OF_TOKENS = ("token_accuracy", "length_to_failure")
+"""The metrics that compare sequences of tokens instead of texts."""
 
 HIGHER_IS_BETTER: dict[str, bool] = {name: name not in ("ter", "character_error_rate") for name in METRICS}
 
@@ -82,8 +102,8 @@ def score_texts(predicted: Texts, wanted: Texts, metrics: Sequence[str], *, toke
     for name in metrics:
         if name not in METRICS:
             raise ValueError(f"Unknown metric {name!r}.{nearest(name, METRICS)}")
-        if name == "token_accuracy":  # words, unless a caller who knows the tokens says otherwise
-            figures[name] = token_accuracy([p.split() for p in predicted], [w.split() for w in wanted])
+        if name in OF_TOKENS:  # words, unless a caller who knows the tokens says otherwise
+            figures[name] = METRICS[name]([p.split() for p in predicted], [w.split() for w in wanted])
         else:
             options = {"tokenize": tokenize} if name == "bleu" else {}
             figures[name] = METRICS[name](predicted, wanted, **options)

@@ -3,6 +3,7 @@
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.cho import Cho
 from saccade.models.hard_monotonic import HardMonotonic
+from saccade.models.kim import Kim
 from saccade.models.luong import Luong
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
@@ -16,6 +17,7 @@ __all__ = [
     "Cho",
     "EncoderDecoder",
     "HardMonotonic",
+    "Kim",
     "Luong",
     "RNNSearch",
     "SegmentToSegment",

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, NAMES, PAD
 from saccade.data.tokenisers import Tokeniser, tokenisers
-from saccade.evaluation import HIGHER_IS_BETTER, Figure, LengthBin, by_length, score_texts, token_accuracy
+from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, LengthBin, by_length, score_texts
 from saccade.kernels.cross_entropy import cross_entropy
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
@@ -42,7 +42,8 @@ class Transduction(Task):
             0) such as 0-0 1-2.
         alignment_shift: 0 shows the links of a token to the attention that writes it; 1 to that of the next step, which
             has read it: surer alignments, for `saccade align --shift 1`, but not where the token was translated from.
-        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, character_error_rate.
+        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
+            character_error_rate.
         bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
     """
 
@@ -247,9 +248,10 @@ class Transduction(Task):
         wanted = [self.target_tokeniser.normalise(example["target"]) for example in examples]
         predicted = [prediction.text for prediction in predictions]
         figures = score_texts(predicted, wanted, list(self.metrics), tokenize=self.bleu_tokenize)
-        if "token_accuracy" in figures:
-            tokens = [self.target_tokeniser.encode(text) for text in wanted]
-            figures["token_accuracy"] = token_accuracy([prediction.tokens for prediction in predictions], tokens)
+        for name in OF_TOKENS:
+            if name in figures:
+                tokens = [self.target_tokeniser.encode(text) for text in wanted]
+                figures[name] = METRICS[name]([prediction.tokens for prediction in predictions], tokens)
         return figures
 
     def score_by_length(

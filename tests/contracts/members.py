@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade import Attention, MultiHead
 from saccade.aggregations import Aggregation, aggregations
@@ -163,6 +163,7 @@ SCORES: dict[str, ScoreMember] = {
     "activated_general": ScoreMember(sized("activated_general")),
     "additive": ScoreMember(hidden("additive")),
     "additive(bias)": ScoreMember(hidden("additive", bias=True)),
+    "additive(activation)": ScoreMember(hidden("additive", activation=nn.Tanh())),
     "alibi": ScoreMember(per_head("alibi"), by_position=True, any_query=True, any_key=True),
     "biaffine": ScoreMember(sized("biaffine")),
     "biased_general": ScoreMember(sized("biased_general")),

@@ -14,6 +14,7 @@ from saccade.evaluation import (
     character_error_rate,
     chrf,
     exact_match,
+    length_to_failure,
     score_texts,
     ter,
     token_accuracy,
@@ -49,6 +50,29 @@ def test_counted_figures() -> None:
     assert character_error_rate(PREDICTED, WANTED).value == pytest.approx(100 * 5 / sum(map(len, WANTED)))
     split = [[text.split() for text in texts] for texts in (PREDICTED, WANTED)]
     assert token_accuracy(*split).value == pytest.approx(100 * (6 + 7 + 0) / 17)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "wanted", "right", "of"),
+    [
+        ("abc", "abc", 4, 4),
+        ("abcd", "abc", 3, 4),
+        ("ab", "abc", 2, 4),
+        ("xbc", "abc", 0, 4),
+        ("axc", "abc", 1, 4),
+        ("", "abc", 0, 4),
+        ("", "", 1, 1),
+        ("a", "", 0, 1),
+    ],
+)
+def test_length_to_failure_counts_the_end(predicted, wanted, right, of) -> None:
+    assert length_to_failure([predicted], [wanted]).value == pytest.approx(100 * right / of)
+
+
+def test_length_to_failure_is_a_mean_over_texts() -> None:
+    assert length_to_failure(["ab", "x"], ["ab", "abcdefgh"]).value == pytest.approx(50.0)
+    words = score_texts(PREDICTED, WANTED, ["length_to_failure"])["length_to_failure"].value
+    assert words == pytest.approx(100 * (4 / 8 + 1 + 0) / 3)
 
 
 def test_perfect_predictions_have_perfect_figures() -> None:

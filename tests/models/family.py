@@ -3,7 +3,7 @@
 from saccade import selections
 from saccade.encoders import ConvolutionalEncoder
 from saccade.layers import TokenEmbedding
-from saccade.models import Cho, HardMonotonic, Luong, RNNSearch, SegmentToSegment, Sutskever, Transformer
+from saccade.models import Cho, HardMonotonic, Kim, Luong, RNNSearch, SegmentToSegment, Sutskever, Transformer
 
 VOCAB = {"source_vocab": 13, "target_vocab": 11}
 SMALL = {**VOCAB, "embedding_dim": 5, "hidden_dim": 8}
@@ -61,6 +61,10 @@ FAMILY = {
     "luong_convolutional": lambda: Luong(
         **SMALL, encoder=ConvolutionalEncoder(embedding=TokenEmbedding(vocab_size=13, dim=7), dim=7)
     ),
+    "kim_trees": lambda: Kim(**SMALL, parser_dim=7),
+    "kim_crossing_trees": lambda: Kim(**SMALL, selection=selections.NonProjectiveTree(), input_feeding=True),
+    "kim_softmax": lambda: Kim(**SMALL, selection="softmax", score="concat"),
+    "kim_nothing": lambda: Kim(**SMALL, selection=None),
     **{
         f"transformer_{positions}_{norm}": lambda positions=positions, norm=norm: Transformer(
             **TINY, positions=positions, norm=norm, tied="none" if norm == "post" else "target"

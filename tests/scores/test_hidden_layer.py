@@ -38,6 +38,14 @@ def test_additive():
     assert_near(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ q + u @ k + b), query, keys))
 
 
+def test_additive_through_an_activation():
+    score = randomised(AdditiveScore(**DIMS, hidden_dim=HIDDEN, activation=nn.Tanh()))
+    query, keys = random_inputs()
+    w, u, v = score.query_proj.weight, score.key_proj.weight, score.hidden_proj.weight[0]
+    expected = pair_by_pair(lambda q, k: torch.tanh(v @ torch.tanh(w @ q + u @ k)), query, keys)
+    assert_near(score(query, keys), expected)
+
+
 def test_concat():
     score = randomised(ConcatScore(**DIMS, hidden_dim=HIDDEN))
     query, keys = random_inputs()

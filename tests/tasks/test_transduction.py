@@ -146,7 +146,7 @@ def test_sampling_is_repeatable() -> None:
 
 
 def test_figures_of_predictions() -> None:
-    task = fitted(metrics=["exact_match", "token_accuracy", "character_error_rate"])
+    task = fitted(metrics=["exact_match", "token_accuracy", "length_to_failure", "character_error_rate"])
     predictions = [
         Prediction("bacba", 0.0, task.target_tokeniser.encode("bacba"), source=[*"abcab", "</s>"]),
         Prediction("aa", 0.0, task.target_tokeniser.encode("aa"), source=[*"ca", "</s>"]),
@@ -154,7 +154,12 @@ def test_figures_of_predictions() -> None:
     ]
     figures = {name: figure.value for name, figure in task.score(predictions, EXAMPLES).items()}
     assert figures == pytest.approx(
-        {"exact_match": 200 / 3, "token_accuracy": 1300 / 14, "character_error_rate": 100 / 14}
+        {
+            "exact_match": 200 / 3,
+            "token_accuracy": 1300 / 14,
+            "length_to_failure": 100 * (1 + 1 / 3 + 1) / 3,
+            "character_error_rate": 100 / 14,
+        }
     )
     assert set(task.metrics) == set(figures)
     bins = task.score_by_length(predictions, EXAMPLES, width=3)

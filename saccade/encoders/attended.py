@@ -1,0 +1,61 @@
+"""A sentence as its word vectors, each beside what it read of the others."""
+
+import torch
+from torch import Tensor, nn
+
+from saccade.attention import Attention
+from saccade.encoders.base import Encoded, Encoder, mean_of_real
+
+
+class AttendedEncoder(Encoder):
+    r"""Embeddings, each beside what a self-attention read of all of them.
+
+    .. math:: \hat x_j = [x_j; c_j], \qquad c_j = \sum_i p(z_{ij} = 1)\, x_i, \qquad
+        z \sim p(z \mid h), \quad h = \mathrm{network}(x)
+
+    The network decides what is read and is not read itself: states hold embeddings and sums of embeddings alone. With
+    the selection "projective_tree" c_j is the soft parent of j, with "softmax" any mixture.
+
+    Shapes:
+        source (batch, length), mask bool (batch, length) -> states (batch, length, output_dim), summary
+        (batch, output_dim), their mean.
+
+    Reference:
+        Kim et al. (2017), arXiv:1702.00887, section 4.1.
+
+    Args:
+        embedding: source -> (batch, length, dim).
+        dim: features of the embeddings.
+        network: an encoder of the embeddings (its own embedding is `nn.Identity()`); its states are the queries and
+            the keys of the attention.
+        attention: any; its values are the embeddings.
+        rooted: the first token is the root of all trees: no other token may read itself. Otherwise a tree selection is
+            free to call any token the root, which then reads itself as its parent.
+    """
+
+    def __init__(
+        self, *, embedding: nn.Module, dim: int, network: Encoder, attention: Attention, rooted: bool = False
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.network = network
+        self.attention = attention
+        self.rooted = rooted
+        self.output_dim = self.summary_dim = dim + attention.aggregation.output_dim(dim)
+
+    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+        embedded = self.embedding(source)
+        hidden = self.network(embedded, mask).states
+        pairs = mask.unsqueeze(1)
+        if self.rooted:
+            pairs = pairs & _below_the_first(mask.shape[1], mask.device)
+        context = self.attention(hidden, hidden, embedded, mask=pairs).context
+        states = torch.cat([embedded, context], dim=-1)
+        return Encoded(states, mask, mean_of_real(states, mask))
+
+
+def _below_the_first(length: int, device: torch.device) -> Tensor:
+    """(length, length): each may choose any but itself, the first itself too, which is how trees mark their root."""
+    pairs = ~torch.eye(length, dtype=torch.bool, device=device)
+    pairs[:1, :1] = True
+    return pairs

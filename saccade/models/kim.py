@@ -1,0 +1,91 @@
+"""Structured attention networks: what a token reads of the others decides how it is seen."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from saccade.attention import Attention
+from saccade.decoders import LearnedStart, LuongDecoder
+from saccade.encoders import AttendedEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
+from saccade.layers import RecurrentStack, TokenEmbedding
+from saccade.layers.choices import make_score, make_selection
+from saccade.models.base import EncoderDecoder, models
+from saccade.scores import AdditiveScore, Score
+from saccade.selections import NonProjectiveTree, ProjectiveTree, Selection
+
+
+@models.register("kim")
+class Kim(EncoderDecoder):
+    r"""An LSTM writes the target and looks at embeddings, each beside what it read of the others.
+
+    .. math:: \hat x_j = [x_j; c_j], \quad c_j = \sum_i p(z_{ij} = 1)\, x_i, \quad
+        \theta_{ij} = \tanh(s^\top \tanh(W_1 h_i + W_2 h_j + b))
+
+    h is a bidirectional LSTM over x that gives the potentials \theta and nothing else. With a tree selection z is a
+    tree whose root is the first token, and c_j the soft parent of j; with "softmax" each token picks by itself.
+
+    Shapes:
+        source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
+        -> features (batch, steps, hidden_dim).
+
+    Reference:
+        Kim et al. (2017), arXiv:1702.00887, section 4.1; their decoder attends to the \hat x_j as any other does.
+
+    Args:
+        selection: of what a token reads of the others, by short name or as an instance; None reads nothing.
+        parser_dim: units of each direction of the LSTM that gives the potentials, and of their hidden layer; by default
+            hidden_dim.
+        score: of the decoder's attention, by short name or as an instance; "general" is "bilinear".
+        input_feeding: gives each step of the decoder what the one before saw; without it all steps are one run.
+        dropout: of embeddings and of the features.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_vocab: int,
+        target_vocab: int,
+        embedding_dim: int = 50,
+        hidden_dim: int = 50,
+        parser_dim: int | None = None,
+        selection: str | Selection | None = "projective_tree",
+        score: str | Score = "general",
+        input_feeding: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        embedding = TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout)
+        encoder: Encoder
+        if selection is None:
+            encoder = EmbeddingEncoder(embedding=embedding, dim=embedding_dim)
+        else:
+            encoder = _attended(embedding, embedding_dim, parser_dim or hidden_dim, selection)
+        stack = RecurrentStack(input_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=1)
+        sizes = {"query_dim": hidden_dim, "key_dim": encoder.output_dim, "hidden_dim": hidden_dim}
+        decoder = LuongDecoder(
+            embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
+            stack=stack,
+            attention=Attention(score=make_score("bilinear" if score == "general" else score, **sizes)),
+            bridge=LearnedStart(hidden_dim=hidden_dim, num_states=stack.num_states),
+            vocab_size=target_vocab,
+            context_dim=encoder.output_dim,
+            input_feeding=input_feeding,
+            dropout=dropout,
+        )
+        super().__init__(encoder=encoder, decoder=decoder)
+
+
+def _attended(embedding: nn.Module, dim: int, hidden_dim: int, selection: str | Selection) -> AttendedEncoder:
+    """Reads with potentials from a bidirectional LSTM."""
+    network = RecurrentEncoder(
+        embedding=nn.Identity(), input_dim=dim, hidden_dim=hidden_dim, cell="lstm", bidirectional=True
+    )
+    size = network.output_dim
+    score = AdditiveScore(query_dim=size, key_dim=size, hidden_dim=hidden_dim, bias=True, activation=nn.Tanh())
+    made = make_selection(selection, query_dim=size, key_dim=size, hidden_dim=hidden_dim)
+    return AttendedEncoder(
+        embedding=embedding,
+        dim=dim,
+        network=network,
+        attention=Attention(score=score, selection=made),
+        rooted=isinstance(made, ProjectiveTree | NonProjectiveTree),
+    )
