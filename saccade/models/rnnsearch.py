@@ -17,7 +17,7 @@ from saccade.registry import nearest
 from saccade.scores import AdditiveScore, Score
 from saccade.selections import Selection
 
-EncoderName = Literal["birnn", "convolutional", "embedding"]
+EncoderName = Literal["birnn", "rnn", "convolutional", "embedding"]
 
 
 @models.register("rnnsearch")
@@ -33,8 +33,8 @@ class RNNSearch(EncoderDecoder):
         Bahdanau et al. (2015), arXiv:1409.0473.
 
     Args:
-        encoder: "birnn" is the paper's; "convolutional" and "embedding" (with positions) see no farther than their
-            windows, or not at all; or any `Encoder`.
+        encoder: "birnn" is the paper's; "rnn" reads forwards alone; "convolutional" and "embedding" (with positions)
+            see no farther than their windows, or not at all; or any `Encoder`.
         score, selection: of the attention, by short name or as an instance; the paper's are additive and softmax.
         query: the attention is asked by the state before the step ("state", the paper's), which has not seen the token
             before it, or by both ("state_and_token"), which knows better where to look next.
@@ -68,7 +68,7 @@ class RNNSearch(EncoderDecoder):
         paper_start: bool = False,
     ) -> None:
         if isinstance(encoder, str):
-            if online and encoder != "birnn":
+            if online and encoder not in ("birnn", "rnn"):
                 raise ValueError(f"online=True has an encoder of its own, got encoder={encoder!r}.")
             encoder = _make_encoder(
                 "rnn" if online else encoder,
@@ -142,7 +142,7 @@ def _make_encoder(
         )
     if name == "embedding":
         return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
-    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ('birnn', 'convolutional', 'embedding'))}")
+    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ('birnn', 'rnn', 'convolutional', 'embedding'))}")
 
 
 @torch.no_grad()

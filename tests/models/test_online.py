@@ -60,3 +60,15 @@ def test_online_needs_a_selection_that_stops():
         RNNSearch(**SMALL, online=True, selection=selections.Monotonic(hard_at_eval=False))
     with pytest.raises(ValueError, match="encoder of its own"):
         RNNSearch(**SMALL, online=True, selection="monotonic", encoder="convolutional")
+
+
+def test_the_encoder_that_reads_forwards_is_that_of_online_models():
+    torch.manual_seed(0)
+    soft, online = RNNSearch(**SMALL, encoder="rnn"), RNNSearch(**SMALL, selection="monotonic", online=True)
+    assert [p.shape for p in soft.encoder.parameters()] == [p.shape for p in online.encoder.parameters()]
+    source, mask = torch.randint(4, 13, (2, 7)), torch.ones(2, 7, dtype=torch.bool)
+    other = source.clone()
+    other[:, 5:] = (source[:, 5:] - 3) % 9 + 4
+    states, changed = (soft.encode(each, mask).states for each in (source, other))
+    torch.testing.assert_close(states[:, :5], changed[:, :5])
+    assert not torch.equal(states[:, 5], changed[:, 5])
