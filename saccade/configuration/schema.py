@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from saccade.configuration.errors import ConfigError
-from saccade.configuration.parts import find_class, name_of, spell_out
+from saccade.configuration.parts import find_class, name_of, registries, spell_out
 from saccade.data.extra import required
 from saccade.registry import constructor_parameters, nearest
 
@@ -152,10 +152,11 @@ def _plain(value: Any) -> Any:
 
 def hint_of(kind: type, name: str) -> Any:
     """The annotation of a constructor's argument."""
+    known = {base.__name__: base for base, _ in registries()}  # a module may import them for type checkers alone
     for parent in kind.__mro__:  # an inherited constructor has the annotations of its own module
         if "__init__" in vars(parent):
             try:
-                return typing.get_type_hints(parent.__init__).get(name, Any)  # type: ignore[misc]
+                return typing.get_type_hints(parent.__init__, localns=known).get(name, Any)  # type: ignore[misc]
             except NameError:
                 return Any
     return Any
