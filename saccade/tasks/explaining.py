@@ -218,7 +218,7 @@ def _across(model: Any, trace: Trace, source: list[int], written: _Written) -> d
     steps, length = len(written.ids), len(source)
     if sums_alignments(model) and written.weights is not None:  # what the search found, online or not
         return {"alignment": written.weights[None].float()}
-    names = [] if sums_alignments(model) else [path for path in source_attentions(model) if path in trace]
+    names = [] if sums_alignments(model) else [path for path in source_attentions(model) if path in trace.paths]
     if names:
         joined = {path: trace.joined(path)[0].float().cpu() for path in names}
         return {path: F.pad(weights, (0, length - weights.shape[-1])) for path, weights in joined.items()}

@@ -30,6 +30,10 @@ def write_trace(
     measures: Sequence[Measure],
 ) -> None:
     """Writes the page of `Trace.explore`."""
+    if not trace.calls:
+        raise ValueError(trace.why_empty())
+    if not trace.find(keep):
+        raise ValueError(f"keep={keep!r} fits none of {', '.join(trace.paths)}.")
     axes = _axis(queries), _axis(keys)
     maps, sizes = [], []
     for name, call, weights in _matrices(trace, keep, row, rows):
@@ -42,7 +46,7 @@ def write_trace(
         given = [0 if axis is None else len(axis) for axis in axes]
         raise ValueError(
             f"There is nothing to show: {given[0]} names of queries and {given[1]} of keys fit none of "
-            f"{', '.join(sizes) or 'no calls'} (queries, keys)."
+            f"{', '.join(sizes)} (queries, keys)."
         )
     write_page(path, [Item(title=title, maps=maps, measures=measures)], title=title)
 

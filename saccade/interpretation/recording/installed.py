@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import ModuleType
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -18,36 +18,61 @@ from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack
 
 from saccade.attention import Attention
+from saccade.interpretation.recording.functions import ATTENTION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.holders import Imports, Namespace, held
+from saccade.interpretation.recording.recipes import Attended
+from saccade.interpretation.recording.watching import Watch
 from saccade.reading import Reading
 
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 
 
 class Listener(Protocol):
-    """A recording, as the changes know it."""
+    """A recording, as the changes know it. A frame is that of the caller."""
 
+    def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str) -> None: ...
+    def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
+    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
-    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int) -> None: ...
+
+
+Wrap = Callable[[Any], Any]
+Tell = Callable[[Listener, Sequence[Any], dict[str, Any], Any, FrameType], None]
 
 
 class _Local(threading.local):
     def __init__(self) -> None:
         self.listeners: list[Listener] = []
+        self.inside = False  # of a function that is told of: what it calls is part of it
 
 
 _local = _Local()
 _lock = threading.Lock()
 _users = 0
 _changes = ExitStack()
+_wrappers: dict[int, Any] = {}
+_imports = Imports()
 
 
 @contextmanager
-def installed(listener: Listener) -> Iterator[None]:
-    """While inside, the listener hears of this thread's readings and edges, and nothing runs compiled."""
+def installed(listener: Listener, namespaces: Iterable[Namespace]) -> Iterator[None]:
+    """While inside, the listener hears of this thread's attention, and nothing runs compiled.
+
+    Args:
+        listener: the recording.
+        namespaces: of the model, which may hold functions by names of their own.
+    """
     global _users
     with _lock:
-        if not _users:
-            _install(_changes)
+        try:
+            if not _users:
+                _install(_changes)
+            for namespace in namespaces:
+                for name in held(namespace, _wrappers.keys()):
+                    _replace(_changes, namespace, name, _wrappers[id(namespace[name])])
+        except BaseException:
+            _uninstall()
+            raise
         _users += 1
     _local.listeners.append(listener)
     try:
@@ -56,35 +81,123 @@ def installed(listener: Listener) -> Iterator[None]:
         _local.listeners.remove(listener)
         with _lock:
             _users -= 1
-            if not _users:
-                _changes.close()
+            _uninstall()
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """While inside, nothing that this thread calls is told of."""
+    before, _local.inside = _local.inside, True
+    try:
+        yield
+    finally:
+        _local.inside = before
 
 
 def _install(changes: ExitStack) -> None:
-    changes.enter_context(_replaced(torch.overrides, "has_torch_function", _has_torch_function))
-    changes.enter_context(_replaced(Attention, "read", _read))
-    for module in _edge_softmax_users(len(sys.modules)):
-        changes.enter_context(_replaced(module, "softmax", _edge_softmax))
+    changes.enter_context(_overridden(Attention, "read", _read))
+    changes.enter_context(_overridden(torch.Tensor, "softmax", _heard_softmax))
+    _replace(
+        changes, vars(torch.overrides), "has_torch_function", _has_torch_function(torch.overrides.has_torch_function)
+    )
+    for module, name, wrap in WRAPS:
+        _wrap(changes, module, name, wrap)
+    for namespace, name in _imports.of(frozenset(_wrappers)):
+        wrapper = _wrappers.get(id(namespace.get(name)))
+        if wrapper is not None:
+            _replace(changes, namespace, name, wrapper)
     if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
         changes.enter_context(torch.compiler.set_stance("force_eager"))
 
 
-@functools.lru_cache(maxsize=1)
-def _edge_softmax_users(loaded: int) -> list[ModuleType]:
-    """The modules that imported PyTorch Geometric's softmax, of so many that are loaded."""
-    softmax = getattr(sys.modules.get("torch_geometric.utils"), "softmax", None)
-    modules = [] if softmax is None else list(sys.modules.values())
-    return [module for module in modules if getattr(module, "__dict__", {}).get("softmax") is softmax]
+def _uninstall() -> None:
+    """Changes everything back when nobody records any more."""
+    if not _users:
+        _wrappers.clear()
+        _changes.close()
+
+
+def _wrap(changes: ExitStack, module: str, name: str, wrap: Wrap) -> None:
+    namespace = getattr(sys.modules.get(module), "__dict__", {})
+    if name in namespace:
+        original = namespace[name]
+        wrapper = wrap(original)
+        _replace(changes, namespace, name, wrapper)
+        if not isinstance(original, torch._ops.HigherOrderOperator):  # PyTorch's own modules need the object itself
+            _wrappers[id(original)] = wrapper
+
+
+def _replace(changes: ExitStack, namespace: Namespace, name: str, replacement: Any) -> None:
+    changes.callback(_restore, namespace, name, namespace[name], replacement)
+    namespace[name] = replacement
+
+
+def _restore(namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
+    if namespace.get(name) is replacement:  # nobody has changed it since
+        namespace[name] = original
 
 
 @contextmanager
-def _replaced(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
+def _overridden(owner: type, name: str, wrap: Wrap) -> Iterator[None]:
+    inherited = name not in vars(owner)
     original = getattr(owner, name)
     setattr(owner, name, wrap(original))
     try:
         yield
     finally:
-        setattr(owner, name, original)
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
+
+
+def _heard(tell: Tell) -> Wrap:
+    """A function whose calls the listeners of its thread are told of."""
+
+    @functools.lru_cache(maxsize=4)  # it is wrapped again at each recording
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original, updated=())
+        def function(*args: Any, **kwargs: Any) -> Any:
+            listeners = _local.listeners
+            if not listeners or _local.inside:
+                return original(*args, **kwargs)
+            _local.inside = True
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                _local.inside = False
+            for listener in listeners:
+                tell(listener, args, kwargs, result, sys._getframe(1))
+            return result
+
+        return function
+
+    return wrap
+
+
+def _teller(function: Function) -> Tell:
+    def tell(listener: Listener, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+        listener.attended(functools.partial(function.attend, *args, **kwargs), frame, function.suffix)
+
+    return tell
+
+
+def _tell_softmax(
+    listener: Listener, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType
+) -> None:
+    listener.softmax(args, kwargs, result, frame)
+
+
+def _tell_edges(listener: Listener, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+    index, num_nodes, dim = _edge_arguments(*args, **kwargs)
+    if index is not None:
+        listener.edges(result, index, num_nodes, dim, frame)
+
+
+def _edge_arguments(
+    src: Tensor, index: Tensor | None = None, ptr: Tensor | None = None, num_nodes: int | None = None, dim: int = 0
+) -> tuple[Tensor | None, int | None, int]:
+    return index, num_nodes, dim
 
 
 def _has_torch_function(original: Callable[[Iterable[Any]], bool]) -> Callable[[Iterable[Any]], bool]:
@@ -94,7 +207,7 @@ def _has_torch_function(original: Callable[[Iterable[Any]], bool]) -> Callable[[
     def has_torch_function(arguments: Iterable[Any]) -> bool:
         asking = sys._getframe(1).f_globals.get("__name__")
         modes = _get_current_function_mode_stack()
-        if asking not in FAST_PATHS or not modes or any(mode not in _local.listeners for mode in modes):
+        if asking not in FAST_PATHS or not modes or any(not isinstance(mode, Watch) for mode in modes):
             return original(arguments)
         return any(
             isinstance(value, Tensor)
@@ -117,19 +230,9 @@ def _read(original: Callable[..., Reading]) -> Callable[..., Reading]:
     return read
 
 
-def _edge_softmax(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    @functools.wraps(original)
-    def softmax(
-        src: Tensor,
-        index: Tensor | None = None,
-        ptr: Tensor | None = None,
-        num_nodes: int | None = None,
-        dim: int = 0,
-    ) -> Tensor:
-        weights = original(src, index, ptr, num_nodes, dim)
-        if index is not None:
-            for listener in _local.listeners:
-                listener.edges(weights, index, num_nodes, dim)
-        return weights
-
-    return softmax
+_heard_softmax = _heard(_tell_softmax)
+WRAPS: tuple[tuple[str, str, Wrap], ...] = (
+    *((function.module, function.name, _heard(_teller(function))) for function in ATTENTION),
+    *((module, name, _heard_softmax) for module, name in SOFTMAX),
+    (*EDGE_SOFTMAX, _heard(_tell_edges)),
+)

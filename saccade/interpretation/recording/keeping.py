@@ -32,6 +32,11 @@ class Kept:
         self._versions = {part: _version(tensor) for part, tensor in tensors.items()}
         self._files: dict[str, Path] = {}
 
+    @property
+    def may_change(self) -> bool:
+        """Whether it may be overwritten: a tensor that was never changed in place most likely never will be."""
+        return any(self._versions.values())
+
     def load(self) -> Tensors:
         for part, tensor in self.tensors.items():
             if _version(tensor) != self._versions[part]:

@@ -89,14 +89,21 @@ def functional_forward(
     bias_k: Tensor | None,
     bias_v: Tensor | None,
     add_zero_attn: bool,
-    *others: Any,
+    dropout_p: float,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor | None,
+    training: bool = True,
     key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
     attn_mask: Tensor | None = None,
     use_separate_proj_weight: bool = False,
     q_proj_weight: Tensor | None = None,
     k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
     static_k: Tensor | None = None,
-    **options: Any,
+    static_v: Tensor | None = None,
+    average_attn_weights: bool = True,
+    is_causal: bool = False,
 ) -> Attended:
     """A call of `F.multi_head_attention_forward`, which has the sequence first."""
     if query.dim() == 2:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Iterator
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import nn
@@ -20,26 +23,43 @@ class Names:
 
     No hook is registered: hooks are not called by methods other than `forward`, such as a decoder's `step`, and they
     keep PyTorch from taking its fast paths.
+
+    Attributes:
+        namespaces: of the modules and of the code of their `forward`, where functions may have names of their own.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model  # ids are those of living modules only
-        self._paths: dict[int, str] = {}
-        waiting = [(model, "")]  # what `named_modules` does, faster: short inputs would notice
-        while waiting:
-            module, path = waiting.pop()
-            if id(module) in self._paths:
+        self._paths: dict[int, str] = {id(model): ""}
+        self._kinds: dict[type, dict[str, Any] | None] = {}
+        self.namespaces: list[dict[str, Any]] = []
+        self._meet(model, "")
+        self._name_inside(model, "")
+        self.namespaces += {id(names): names for names in self._kinds.values() if names is not None}.values()
+
+    def _name_inside(self, module: nn.Module, path: str) -> None:
+        """What `named_modules` does, faster: short inputs would notice."""
+        inside = f"{path}." if path else ""
+        paths, kinds = self._paths, self._kinds
+        for name, child in module._modules.items():
+            if child is None or id(child) in paths:
                 continue
-            self._paths[id(module)] = path
-            kind = type(module)
+            below = paths[id(child)] = path if name == COMPILED else inside + name
+            if kinds.get(type(child), kinds) is not None:  # an unknown kind, or one that is not PyTorch's
+                self._meet(child, below)
+            if child._modules:
+                self._name_inside(child, below)
+
+    def _meet(self, module: nn.Module, path: str) -> None:
+        kind = type(module)
+        if kind not in self._kinds:
             if issubclass(kind, torch.jit.ScriptModule):
                 raise TypeError(f"{path or 'The model'} is TorchScript, which is not looked into: record the original.")
-            if kind is MultiHead:
-                self._paths.setdefault(id(module.attention), path)  # nothing below it attends
-            inside = f"{path}." if path else ""
-            for name, child in reversed(module._modules.items()):
-                if child is not None:
-                    waiting.append((child, path if name == COMPILED else inside + name))
+            self._kinds[kind] = _globals(kind)
+        if self._kinds[kind] is not None:
+            self.namespaces.append(vars(module))
+        if kind is MultiHead:
+            self._paths.setdefault(id(module.attention), path)  # nothing below it attends
 
     def path(self, frame: FrameType | None) -> str | None:
         """The path of the innermost module that is running in a frame; None outside of the model."""
@@ -60,6 +80,14 @@ class Names:
             if module is not None and id(module) in self._paths:
                 return module, outer
         return None
+
+
+@functools.lru_cache(maxsize=256)
+def _globals(kind: type[nn.Module]) -> dict[str, Any] | None:
+    """Where the code of a kind of module looks up names; None for PyTorch's own."""
+    if kind.__module__.startswith("torch."):
+        return None
+    return getattr(inspect.unwrap(kind.forward), "__globals__", {})
 
 
 def _is_forward_of(module: nn.Module, frame: FrameType) -> bool:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
-from saccade.interpretation.recording.flex import flex_forward
 from saccade.interpretation.recording.graphs import edge_softmax
-from saccade.interpretation.recording.installed import installed
+from saccade.interpretation.recording.installed import installed, unheard
 from saccade.interpretation.recording.keeping import Keeper, Kept, Reduction, storage_of
-from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
 from saccade.interpretation.recording.naming import Names
 from saccade.interpretation.recording.readings import looked
-from saccade.interpretation.recording.recipes import Attended, ScaledDot
-from saccade.interpretation.recording.softmaxes import PART_OF, Part, Softmaxes
+from saccade.interpretation.recording.recipes import Attended
+from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace, matches
+from saccade.interpretation.recording.watching import Watch
 from saccade.reading import Reading
 
 
@@ -63,11 +60,10 @@ def record(
     return Recorder(model, [keep] if isinstance(keep, str) else list(keep), keeper)
 
 
-class Recorder(TorchFunctionMode):
-    """Sees every function of PyTorch that is called in its block, and notes those that are attention."""
+class Recorder:
+    """Notes the calls of attention in its block."""
 
     def __init__(self, model: nn.Module, patterns: Sequence[str], keeper: Keeper) -> None:
-        super().__init__()
         self._names = Names(model)
         self._root = type(model).__name__
         self._patterns = patterns
@@ -78,81 +74,67 @@ class Recorder(TorchFunctionMode):
         self._kept_in: dict[int, list[Kept]] = {}
         self._indexed = 0
         self._seen = 0
-        self._reading = 0
         self._context: ExitStack | None = None
 
     def __enter__(self) -> Trace:
         if self._context is not None:
             raise RuntimeError("This recording is going on or over: record(model) makes another.")
         self._context = ExitStack()
-        self._context.enter_context(installed(self))
-        super().__enter__()  # type: ignore[no-untyped-call]
+        self._watch = Watch(softmaxes=self._softmaxes, written=self._secure, attended=self.attended)
+        self._context.enter_context(installed(self, self._names.namespaces))
         return self.trace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         assert self._context is not None
-        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]
+        self._watch.stop()
         self._context.close()
-        self._softmaxes = Softmaxes()
+        self._softmaxes.followed.clear()
+        del self._watch  # which refers to the recording: what is kept should go with the last reference to the trace
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        # Every function that the model calls comes through here: what is not attention has to leave soon.
-        role = ROLES.get(func)
-        if role is NOTHING and not kwargs:
-            return func(*args)
-        kwargs = kwargs or {}
-        if role is None:
-            role = ROLES[func] = _role(func)
-        if role.writes or "out" in kwargs:
-            self._secure(kwargs.get("out", args[0] if args else None))
-        result = func(*args, **kwargs)
-        if role.attend is not None:
-            attend = functools.partial(role.attend, *args, **kwargs)
-            self._note(attend, sys._getframe(1), SUFFIXES.get(role.attend, ""))
-        elif role.part is Part.SOFTMAX and not self._reading:
-            self._softmaxes.begin(args, kwargs, result)
-        elif role.part is not None and self._softmaxes.followed and not self._reading:
-            attended = self._softmaxes.step(role.part, args, kwargs, result)
-            if attended is not None:
-                self._note(lambda: attended, sys._getframe(1))
-        return result
-
-    def read(self, reader: Callable[[], Reading]) -> Reading:
-        """A reading of Saccade's attention; the softmax inside is the same attention, a fused kernel notes itself."""
-        seen = self._seen
-        self._reading += 1
-        try:
-            reading = reader()
-        finally:
-            self._reading -= 1
-        if self._seen == seen:
-            self._note(lambda: looked(reading), sys._getframe(1))
-        return reading
-
-    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int) -> None:
-        """A softmax over the edges of a graph."""
-        frame = sys._getframe(1)
-        self._note(lambda: edge_softmax(weights, index, num_nodes, dim, self._names.forward(frame)), frame)
-
-    def _note(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
-        """Keeps a call of attention that was made in this frame."""
+    def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
+        """Attention that was called in this frame is kept, if it is the model's."""
         path = self._names.path(frame)
         if path is None or torch._C._current_graph_task_id() != -1:  # outside of the model, or in a backward pass
             return
         self._seen += 1
         path = path + suffix if path else suffix[1:] or self._root
         name = self.trace.next_name(path)
-        if self._keep_all or any(matches(path, pattern) for pattern in self._patterns):
-            with torch._C.DisableTorchFunction():
-                attended = attend()
-                for part, tensor in attended.tensors.items():
-                    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-                        raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
-                self.trace.add(path, name, *self._keeper.keep(attended, name))
-        else:
+        if not self._keep_all and not any(matches(path, pattern) for pattern in self._patterns):
             self.trace.leave_out(path)
+            return
+        with torch._C.DisableTorchFunction(), unheard():
+            attended = attend()
+            for part, tensor in attended.tensors.items():
+                if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+                    raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
+            recipe, kept = self._keeper.keep(attended, name)
+        self.trace.add(path, name, recipe, kept)
+        if kept.may_change:
+            self._watch.start()
+
+    def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
+        """A softmax may become attention; that of a reading is the reading's."""
+        inside = self._watch.started or self._names.path(frame) is not None
+        if inside and self._softmaxes.begin(args, kwargs, result):
+            self._watch.start()
+
+    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None:
+        """A softmax over the edges of a graph."""
+        self.attended(lambda: edge_softmax(weights, index, num_nodes, dim, self._names.forward(frame)), frame)
+
+    def read(self, reader: Callable[[], Reading]) -> Reading:
+        """A reading of Saccade's attention; the softmax inside is the same attention, a fused kernel notes itself."""
+        seen = self._seen
+        self._softmaxes.paused += 1
+        try:
+            reading = reader()
+        finally:
+            self._softmaxes.paused -= 1
+        if self._seen == seen:
+            self.attended(lambda: looked(reading), sys._getframe(1))
+        return reading
 
     def _secure(self, written: Any) -> None:
         """Copies what was kept of tensors that are about to be overwritten, such as the cache of a decoder."""
@@ -168,55 +150,3 @@ class Recorder(TorchFunctionMode):
                 storage = storage_of(tensor)
                 for kept in self._kept_in.pop(storage, ()):
                     kept.secure(storage, copies)
-
-
-def sdpa_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Attended:
-    """A call of `F.scaled_dot_product_attention`."""
-    tensors = {"query": query, "key": key}
-    if attn_mask is not None:
-        tensors["mask"] = attn_mask
-    return Attended(ScaledDot(scale=scale, causal=is_causal), tensors)
-
-
-ATTENTION: dict[str, Callable[..., Attended]] = {
-    "scaled_dot_product_attention": sdpa_forward,
-    "multi_head_attention_forward": functional_forward,
-    "_native_multi_head_attention": native_forward,
-    "_transformer_encoder_layer_fwd": encoder_layer_forward,
-    "flex_attention": flex_forward,
-}
-SUFFIXES = {encoder_layer_forward: ".self_attn"}
-"""What the fast path of a layer skips of the path that the plain one has."""
-
-IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")}
-
-
-class Role(NamedTuple):
-    """What a function of PyTorch is to a recording: attention, a part of it, a change of its first argument."""
-
-    attend: Callable[..., Attended] | None = None
-    part: Part | None = None
-    writes: bool = False
-
-
-NOTHING = Role()
-ROLES: dict[Any, Role] = {}
-"""Of the functions that were met."""
-
-
-def _role(func: Any) -> Role:
-    name = getattr(func, "__name__", "").partition(".")[0]
-    operator = name.startswith("__") and name.endswith("__")
-    writes = name == "__setitem__" or name in IN_PLACE if operator else name.endswith("_")
-    role = Role(ATTENTION.get(name), PART_OF.get(name), writes)
-    return NOTHING if role == NOTHING else role

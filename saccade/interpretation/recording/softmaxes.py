@@ -16,14 +16,12 @@ from saccade.interpretation.recording.recipes import Attended, Given
 class Part(Enum):
     """What a function can be to the weights of attention."""
 
-    SOFTMAX = auto()
     SAME = auto()  # other weights, of the same meaning: masked, cast, cut
     KEPT = auto()  # dropout, or another view
     PRODUCT = auto()
 
 
 PARTS = {
-    Part.SOFTMAX: ("softmax",),
     Part.SAME: (
         *("to", "type", "type_as", "float", "half", "bfloat16", "double", "clone", "contiguous", "nan_to_num"),
         *("masked_fill", "where", "mul", "multiply", "div", "__mul__", "__rmul__", "__truediv__", "__getitem__"),
@@ -48,21 +46,27 @@ class Softmaxes:
     """Follows the results of softmaxes until a product uses them; only then they were attention.
 
     The results are referred to weakly: what the model forgets is forgotten here.
+
+    Attributes:
+        paused: where it is not 0, nothing is looked at.
     """
 
     def __init__(self) -> None:
+        self.paused = 0
         self.followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
 
-    def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
-        """A softmax was computed; one over another axis than the last is not of attention."""
-        if not isinstance(result, Tensor) or result.dim() < 2:
-            return
+    def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> bool:
+        """Follows the result of a softmax; one over another axis than the last is not of attention."""
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if dim in (-1, result.dim() - 1):
-            self._follow(result, _Candidate(result.detach()))
+        if self.paused or not isinstance(result, Tensor) or result.dim() < 2 or dim not in (-1, result.dim() - 1):
+            return False
+        self._follow(result, _Candidate(result.detach()))
+        return True
 
     def step(self, part: Part, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Attended | None:
         """A function was computed; the attention that it completes, if it does."""
+        if self.paused:
+            return None
         candidate = next(self._found(args), None) or next(self._found(list(kwargs.values())), None)
         if candidate is None or candidate.used:
             return None

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
 
 
+Step = tuple[Recipe, Kept]
+"""What is kept of a call; a list of all calls of a module does not refer to itself, so that it goes at once."""
+
+
 class Recorded:
     """One call of attention.
 
@@ -28,12 +32,12 @@ class Recorded:
         path: without the number.
     """
 
-    def __init__(self, name: str, path: str, recipe: Recipe, kept: Kept, calls: list[Recorded]) -> None:
+    def __init__(self, name: str, path: str, recipe: Recipe, kept: Kept, steps: list[Step]) -> None:
         self.name = name
         self.path = path
         self.kept = kept
         self._recipe = recipe
-        self._calls = calls
+        self._steps = steps
 
     @property
     def weights(self) -> Tensor:
@@ -67,7 +71,7 @@ class Recorded:
 
     def joined(self, rows: Rows | None = None) -> Tensor:
         """All calls of the same module as one, see `Trace.joined`."""
-        return join(self.path, [call.weights for call in self._calls], rows)
+        return join(self.path, [weights_of(recipe, kept.load()) for recipe, kept in self._steps], rows)
 
     def __repr__(self) -> str:
         return f"Recorded({self.name!r}, {type(self._recipe).__name__})"
@@ -84,6 +88,7 @@ class Trace(Mapping[str, Recorded]):
         self.calls: list[Recorded] = []
         self._by_name: dict[str, Recorded] = {}
         self._by_path: dict[str, list[Recorded]] = {}
+        self._steps: dict[str, list[Step]] = {}
         self._counts: dict[str, int] = {}
         self._left_out: set[str] = set()
 
@@ -100,7 +105,11 @@ class Trace(Mapping[str, Recorded]):
         return len(self.calls)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        """Whether `trace[name]` finds a call."""
+        try:
+            return isinstance(name, str) and self[name] is not None
+        except KeyError:
+            return False
 
     @property
     def paths(self) -> list[str]:
@@ -165,15 +174,25 @@ class Trace(Mapping[str, Recorded]):
 
     def add(self, path: str, name: str, recipe: Recipe, kept: Kept) -> None:
         """Appends a call."""
-        calls = self._by_path.setdefault(path, [])
-        call = Recorded(name, path, recipe, kept, calls)
-        calls.append(call)
+        steps = self._steps.setdefault(path, [])
+        steps.append((recipe, kept))
+        call = Recorded(name, path, recipe, kept, steps)
+        self._by_path.setdefault(path, []).append(call)
         self.calls.append(call)
         self._by_name[name] = call
 
     def leave_out(self, path: str) -> None:
         """Remembers a module whose calls were not to be kept, to name it in errors."""
         self._left_out.add(path)
+
+    def why_empty(self) -> str:
+        """The reason why there are no calls, for errors."""
+        if self._left_out:
+            return f"Nothing was kept: keep= fits none of {', '.join(sorted(self._left_out))}."
+        return (
+            "No attention was recorded: the model did not run in the block and in its thread, or it attends by other "
+            "means than those that saccade.record sees."
+        )
 
     def _find(self, path: str, number: int, asked: str) -> Recorded:
         found = [name for name in self._by_path if matches(name, path)]
@@ -182,7 +201,7 @@ class Trace(Mapping[str, Recorded]):
             found = ending
         if len(found) == 1 and number < len(self._by_path[found[0]]):
             return self._by_path[found[0]][number]
-        raise KeyError(_nothing_found(asked, found, self._by_path, self._left_out))
+        raise KeyError(_nothing_found(asked, found, self._by_path) if self._by_path else self.why_empty())
 
     def __repr__(self) -> str:
         return f"Trace({len(self.calls)} calls of {len(self._by_path)} modules: {', '.join(self._by_path)})"
@@ -193,16 +212,9 @@ def matches(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
-def _nothing_found(asked: str, found: list[str], by_path: Mapping[str, Any], left_out: set[str]) -> str:
+def _nothing_found(asked: str, found: list[str], by_path: Mapping[str, Any]) -> str:
     if len(found) > 1:
         return f"{asked!r} fits {len(found)} modules: {', '.join(found)}."
     if found:
         return f"{asked!r}: {found[0]!r} was called {len(by_path[found[0]])} times."
-    if by_path:
-        return f"No attention was recorded under {asked!r}; recorded were: {', '.join(by_path)}."
-    if left_out:
-        return f"Nothing was kept: keep= fits none of {', '.join(sorted(left_out))}."
-    return (
-        f"No attention was recorded, so not under {asked!r}: the model did not run in the block and in its thread, or "
-        "it attends by other means than those that saccade.record sees."
-    )
+    return f"No attention was recorded under {asked!r}; recorded were: {', '.join(by_path)}."

@@ -1,15 +1,19 @@
 """What is recorded, when, and under which name."""
 
+import gc
 import threading
+import weakref
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import saccade
 from saccade.interpretation.recording import installed
+from tests.interpretation.recording import models
 from tests.interpretation.recording.models import Eager, Layer, Stack
 
 
@@ -28,9 +32,17 @@ def test_names_are_paths_and_call_numbers(x):
     torch.testing.assert_close(trace["first#1"].weights, model.first.weights(model.first(x)).float(), rtol=0, atol=1e-6)
 
 
+def _replaced():
+    """What a recording changes for a while."""
+    functions = "scaled_dot_product_attention", "multi_head_attention_forward", "softmax"
+    fast = torch._native_multi_head_attention, torch._transformer_encoder_layer_fwd
+    others = torch.overrides.has_torch_function, saccade.Attention.read, torch.softmax, torch.Tensor.softmax
+    return *(getattr(F, name) for name in functions), *fast, *others, models.scaled_dot_product_attention
+
+
 def test_nothing_is_left_behind(x):
     model = Stack()
-    before = torch.overrides.has_torch_function, saccade.Attention.read
+    before = _replaced()
     recording = saccade.record(model)
 
     def fail():
@@ -42,7 +54,8 @@ def test_nothing_is_left_behind(x):
         fail()
     trace = recording.trace
     assert list(trace) == ["first"]
-    assert (torch.overrides.has_torch_function, saccade.Attention.read) == before
+    assert all(now is then for now, then in zip(_replaced(), before, strict=True))
+    assert "softmax" not in vars(torch.Tensor)
     assert not installed._local.listeners
     model(x)
     assert list(trace) == ["first"]
@@ -115,14 +128,14 @@ def test_other_threads_go_on_unrecorded(x):
 
 
 def test_two_threads_record_each_its_own(x):
-    models = [Stack(), Layer()]
-    traces = {}
+    both = [Stack(), Layer()]
+    traces, before = {}, _replaced()
     barrier = threading.Barrier(2)
 
     def work(number):
-        with saccade.record(models[number]) as trace:
+        with saccade.record(both[number]) as trace:
             barrier.wait()
-            models[number](x)
+            both[number](x)
             barrier.wait()
         traces[number] = list(trace)
 
@@ -132,6 +145,7 @@ def test_two_threads_record_each_its_own(x):
     for thread in threads:
         thread.join()
     assert traces == {0: ["first", "first#1", "second"], 1: ["Layer"]}
+    assert all(now is then for now, then in zip(_replaced(), before, strict=True))
 
 
 class Cached(nn.Module):
@@ -216,9 +230,115 @@ def test_inside_of_vmap_is_refused(x):
         torch.vmap(model)(x.unsqueeze(1))
 
 
-def test_the_mode_costs_nothing_when_it_is_over(x):
+def modes():
+    return torch.overrides._get_current_function_mode_stack()
+
+
+def test_functions_are_watched_only_where_that_is_needed(x):
+    fused, eager = Stack(), Eager("method")
+    with saccade.record(fused.second) as trace:
+        fused.second(x)
+        assert modes() == []  # nothing to follow, nothing that was ever changed in place
+    with saccade.record(eager):
+        F.softmax(x, dim=-1)
+        assert modes() == []  # not the model's
+        eager(x)
+        assert len(modes()) == 1
+    assert modes() == []
+    assert len(trace) == 1
+
+
+def test_tensors_go_with_the_trace(x):
     model = Eager("method")
+    gc.disable()
+    try:
+        with saccade.record(model) as trace:
+            model(x)
+        kept = [weakref.ref(tensor) for tensor in trace["Eager"].kept.tensors.values()]
+        del trace
+        assert kept
+        assert not [tensor for tensor in kept if tensor() is not None]
+    finally:
+        gc.enable()
+
+
+class Named(nn.Module):
+    """Has a name of its own for the fused kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel = F.scaled_dot_product_attention
+
+    def forward(self, x):
+        return self.kernel(x, x, x)
+
+
+def test_kernels_by_other_names(x):
+    model = Named()
     with saccade.record(model) as trace:
         model(x)
-    assert torch.overrides._get_current_function_mode_stack() == []
+        model(x)
+    assert list(trace) == ["Named", "Named#1"]
+    assert model.kernel is F.scaled_dot_product_attention is torch._C._nn.scaled_dot_product_attention
+    written = {"__name__": "written"}
+    code = "from torch import nn, softmax as soft\nclass Hand(nn.Module):\n    def forward(self, x):\n        "
+    exec(code + "return soft(x @ x.mT, dim=-1) @ x", written)
+    model = written["Hand"]()
+    with saccade.record(model) as trace:
+        model(x)
+    torch.testing.assert_close(trace["Hand"].weights[:, 0], (x @ x.mT).softmax(-1), rtol=0, atol=1e-6)
+    assert written["soft"] is torch.softmax
+
+
+def test_positional_masks_of_the_functional_form(x):
+    class Functional(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.MultiheadAttention(12, 3)
+
+        def forward(self, x, mask):
+            inner = self.inner
+            parameters = inner.in_proj_weight, inner.in_proj_bias, None, None, False, 0.0
+            out = inner.out_proj.weight, inner.out_proj.bias
+            return F.multi_head_attention_forward(x, x, x, 12, 3, *parameters, *out, False, None, False, mask)
+
+    model, mask = Functional(), torch.ones(2, 2, dtype=torch.bool).triu(1)
+    with saccade.record(model) as trace:
+        model(x, mask)
+    expected = model.inner(x, x, x, attn_mask=mask, average_attn_weights=False)[1]
+    torch.testing.assert_close(trace["Functional"].weights, expected, rtol=0, atol=1e-6)
+
+
+class Counting(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("style", ["functional", "method"])
+def test_other_modes_come_and_go(x, style):
+    model, outer, inner = Eager(style), Counting(), Counting()
+    with outer:
+        with saccade.record(model) as trace:
+            with torch.device("cpu"), inner:
+                model(x)
+                assert inner in modes()
+            assert inner not in modes()
+            model(x)
+        assert modes() == [outer]
+        model(x)
+    assert modes() == []
+    assert len(trace) == 2
+    for call in trace.values():
+        torch.testing.assert_close(call.weights, model.weights(x).float(), rtol=0, atol=1e-6)
+
+
+def test_reductions_of_readings_are_not_attention_themselves(x):
+    model = saccade.Attention(score=saccade.scores.ScaledDotScore(), selection=saccade.selections.Sparsemax())
+    with saccade.record(model, reduce="mean") as trace:
+        model(x, x)
+    assert len(trace) == 1
+    layer = Layer()
+    with saccade.record(layer, reduce=("top_k", 2)) as trace:
+        layer(x)
+        assert modes() == []
     assert len(trace) == 1

@@ -32,7 +32,10 @@ def test_it_is_a_mapping_in_call_order(trace):
     assert len(trace) == 6
     assert trace.paths == names
     assert names[0] in trace
-    assert "encoder.0" not in trace
+    assert "encoder.0" in trace  # as trace["encoder.0"] finds it
+    assert "encoder.0#1" in trace
+    for name in ("encoder", "decoder", "encoder.0#2", 0):  # three modules, none, too many calls, no name
+        assert name not in trace
     assert [call.name for call in trace.values()] == list(trace)
 
 
@@ -82,3 +85,18 @@ def test_explore(tmp_path):
         trace.explore(page, queries=["a", "b", "c"])
     with pytest.raises(ValueError, match="row=2, but the batch of 'first' has 2 rows"):
         trace.explore(page, row=2)
+    with pytest.raises(ValueError, match=r"keep='third' fits none of first, second\."):
+        trace.explore(page, keep="third")
+
+
+def test_nothing_to_explore(tmp_path):
+    with saccade.record(Stack()) as trace:
+        pass
+    with pytest.raises(ValueError, match="No attention was recorded: the model did not run in the block"):
+        trace.explore(tmp_path / "page.html", queries=["a"])
+    model = Stack()
+    with saccade.record(model, keep="third") as trace:
+        model(torch.randn(2, 4, 12))
+    with pytest.raises(ValueError, match="keep= fits none of first, second"):
+        trace.explore(tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
