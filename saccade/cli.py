@@ -23,6 +23,7 @@ from saccade.commands.explaining import explain
 from saccade.commands.members import KINDS, list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
+from saccade.configuration import ConfigError
 from saccade.configuration.plan import BASES
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.registry import nearest
@@ -87,9 +88,15 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):
             raise
-        print(f"saccade {name}: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"saccade {name}: {_told(error)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _told(error: BaseException) -> str:
+    """An error in one line; of a configuration in one for each name that is wrong."""
+    lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
+    return "\n  ".join(" ".join(line.split()) for line in lines)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -220,5 +227,6 @@ def _scalar(kind: Any) -> Any:
 def _split_docstring(function: Callable[..., None]) -> tuple[str, dict[str, str]]:
     """The text before `Args:`, and the help of each argument."""
     text, _, listed = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
-    entries = (line.strip().partition(": ") for line in listed.splitlines())
-    return text, {name: help_text for name, _, help_text in entries}
+    entries = re.sub(r"\n {5,}", " ", listed)  # lines that go on with the entry above
+    parts = (line.strip().partition(": ") for line in entries.splitlines())
+    return text, {name: help_text for name, _, help_text in parts}

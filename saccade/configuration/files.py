@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Any
 
 from saccade.configuration.errors import ConfigError
 from saccade.data.extra import required
-from saccade.registry import nearest
 
 FOLDER = Path(__file__).parent.parent / "configs"
 
@@ -25,12 +25,17 @@ def find_config(name: str | os.PathLike[str]) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    short = path.with_suffix("") if path.suffix == ".yaml" else path
+    short = path.with_suffix("") if path.suffix in (".yaml", ".yml") else path
     short = short.relative_to("configs") if short.parts[:1] == ("configs",) else short
     if short.as_posix() in shipped():
         return shipped()[short.as_posix()]
+    # Of the names alone: a folder that many share would make them all alike.
+    near = [each for each in shipped() if difflib.get_close_matches(short.name, [Path(each).name], cutoff=0.75)]
+    close = difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ConfigError(
-        f"There is no file {str(name)!r}, and no configuration of that name.{nearest(str(short), shipped())}"
+        f"There is no file {str(name)!r}, and no configuration of that name.{hint} `saccade list configs` shows those "
+        "that come with Saccade."
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import nn
 
 from saccade.configuration.errors import ConfigError
 from saccade.configuration.parts import find_class, name_of, spell_out
-from saccade.configuration.schema import Part
+from saccade.configuration.schema import Part, misspelt, refuse
 from saccade.data.corpus import Corpus
 from saccade.registry import nearest
 from saccade.tasks import Task
@@ -29,14 +29,12 @@ class Plan:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        for name in config:
-            if name not in BASES:
-                raise ConfigError(f"There is no section {name!r}.{nearest(str(name), BASES)}")
-        parts = {name: self._part(name, config.get(name)) for name in ("task", "data", "trainer")}
+        given = self._spelt(config)
+        parts = {name: Part(*given[name], name) for name in ("task", "data", "trainer")}
         self.task: Task = parts["task"].make()
         self.data: Corpus = parts["data"].make()
         self.trainer: Trainer = parts["trainer"].make()
-        self.model = self._part("model", config.get("model"), supplied=self.task.sizes())
+        self.model = Part(*given["model"], "model", supplied=self.task.sizes())
         self.parts = {name: parts.get(name, self.model) for name in BASES}
         if self.trainer.metric not in ("loss", *self.task.metrics):
             choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
@@ -62,8 +60,32 @@ class Plan:
         usual = part.kind is BASES[name]  # there is but one Corpus and one Trainer, unless a user writes another
         return part.plain if usual else {"class": name_of(part.kind), **part.plain}
 
+    @classmethod
+    def _spelt(cls, config: Mapping[str, Any]) -> dict[str, tuple[type, dict[str, Any]]]:
+        """The class and the arguments of each part; all that is misspelt is told at once, before anything is made."""
+        wrong = [f"There is no section {name!r}.{nearest(str(name), BASES)}" for name in config if name not in BASES]
+        found: dict[str, tuple[type, dict[str, Any]]] = {}
+        for name in BASES:
+            try:
+                found[name] = cls._named(name, config.get(name))
+            except ConfigError as error:
+                wrong.append(str(error))
+            else:
+                supplied = cls._supplied(found.get("task")) if name == "model" else ()
+                wrong += misspelt(*found[name], name, supplied)
+        refuse(wrong)
+        return found
+
     @staticmethod
-    def _part(name: str, given: Any, *, supplied: Mapping[str, Any] | None = None) -> Part:
+    def _supplied(task: tuple[type, dict[str, Any]] | None) -> Collection[str]:
+        """The arguments of a model that follow from the data, if the task is right so far."""
+        try:
+            return {} if task is None else Part(*task, "task").make().sizes()  # type: ignore[no-any-return]
+        except ConfigError:
+            return {}
+
+    @staticmethod
+    def _named(name: str, given: Any) -> tuple[type, dict[str, Any]]:
         given = spell_out(given)
         if isinstance(given, str):
             given = {"class": given}
@@ -76,5 +98,4 @@ class Plan:
         wanted = arguments.pop("class", default)
         if wanted is None:
             raise ConfigError(f"Say which {name}, for example `{name}: rnnsearch`; `saccade list {name}s` lists them.")
-        kind = find_class(wanted, BASES[name], name)
-        return Part(kind, arguments, name, supplied=supplied or ())
+        return find_class(wanted, BASES[name], name), arguments

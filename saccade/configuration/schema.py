@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from saccade.configuration.errors import ConfigError
@@ -71,15 +71,38 @@ def make_parser(kind: type, supplied: Collection[str] = ()) -> Any:
     return parser
 
 
+def misspelt(kind: type, given: Mapping[str, Any], where: str, supplied: Collection[str] = ()) -> Iterator[str]:
+    """A message for each argument that there is not, here and in the classes among the arguments; nothing is made."""
+    parameters = {n: p for n, p in constructor_parameters(kind).items() if n not in supplied}
+    for name, value in given.items():
+        if name in parameters:
+            for slot in _slots(kind, name, value, f"{where}.{name}"):
+                try:
+                    found = _named(*slot)
+                except ConfigError as error:  # a class that there is not
+                    yield str(error)
+                else:
+                    yield from misspelt(*found) if found is not None else ()
+        elif name not in supplied:
+            choices = nearest(str(name), parameters) if parameters else " It takes no arguments."
+            yield f"{where} ({_known(kind)}) has no argument {name!r}.{choices}"
+
+
+def refuse(wrong: Sequence[str]) -> None:
+    """Raises one error that tells all that is wrong, if anything is: a line for each if there are several."""
+    if len(wrong) > 1:
+        raise ConfigError("\n".join([f"{len(wrong)} names are wrong:", *wrong]))
+    if wrong:
+        raise ConfigError(wrong[0])
+
+
 def check_names(kind: type, given: Mapping[str, Any], where: str, supplied: Collection[str] = ()) -> None:
     """Raises unless the constructor takes every argument and none that it needs is missing."""
+    refuse(list(misspelt(kind, given, where, supplied)))
     parameters = {n: p for n, p in constructor_parameters(kind).items() if n not in supplied}
     for name in given:
         if name in supplied:
             raise ConfigError(f"{where}.{name} follows from the data and cannot be set.")
-        if name not in parameters:
-            choices = nearest(str(name), parameters) if parameters else " It takes no arguments."
-            raise ConfigError(f"{where} ({_known(kind)}) has no argument {name!r}.{choices}")
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in given]
     if missing:
         raise ConfigError(f"{where} ({_known(kind)}) needs {', '.join(missing)}.")
@@ -103,20 +126,46 @@ def _check_spelling(given: Any, where: str) -> None:
         raise ConfigError(f"{where}: a class is named by `class: short_name`, and its arguments stand beside it.")
 
 
+Slot = tuple[tuple[Any, ...], Any, str, Any]
+"""A place where a class may stand: the types that are allowed there, what is given, the key, and the default."""
+
+
 def _nested(owner: type, argument: str, value: Any, where: str) -> Any:
     """`entmax` or `{class: entmax, alpha: 1.3}` as jsonargparse writes it, with the class found and tried."""
+    found = [_class_of(*slot) for slot in _slots(owner, argument, value, where)]
+    return found if _item_types(owner, argument, value) else found[0]
+
+
+def _slots(owner: type, argument: str, value: Any, where: str) -> list[Slot]:
+    """The places of an argument's classes: itself, or each of its items."""
+    items = _item_types(owner, argument, value)
+    if items:
+        return [(items, inner, f"{where}[{i}]", None) for i, inner in enumerate(value)]
+    return [(_members(hint_of(owner, argument)), value, where, constructor_parameters(owner)[argument].default)]
+
+
+def _item_types(owner: type, argument: str, value: Any) -> tuple[Any, ...]:
+    """Of what the items of a list must be; nothing if the value is no list."""
     hints = _members(hint_of(owner, argument))
-    usual = constructor_parameters(owner)[argument].default
     several = next((typing.get_args(hint) for hint in hints if typing.get_origin(hint) in (list, Sequence)), None)
-    if several is not None and isinstance(value, list | tuple):
-        return [_class_of(_members(several[0]), inner, f"{where}[{i}]", None) for i, inner in enumerate(value)]
-    return _class_of(hints, value, where, usual)
+    return _members(several[0]) if several is not None and isinstance(value, list | tuple) else ()
 
 
 def _class_of(kinds: tuple[Any, ...], value: Any, where: str, usual: Any) -> Any:
-    base = next((kind for kind in kinds if isinstance(kind, type) and kind.__module__ != "builtins"), None)
-    if base is None:
+    found = _named(kinds, value, where, usual)
+    if found is None:
         return value
+    part = Part(*found)
+    part.make()
+    return {"class_path": f"{part.kind.__module__}.{part.kind.__qualname__}", "init_args": part.spelled()}
+
+
+def _named(kinds: tuple[Any, ...], value: Any, where: str, usual: Any) -> tuple[type, dict[str, Any], str] | None:
+    """The class that is described, its arguments and where it stands; None of a value that describes none."""
+    classes = (kind for kind in kinds if isinstance(kind, type) and kind is not Any)
+    base = next((kind for kind in classes if kind.__module__ != "builtins"), None)
+    if base is None:
+        return None
     value = spell_out(value)
     if isinstance(value, base):
         fix = f"Give its class and arguments: partial({type(value).__name__}, ...)."
@@ -124,14 +173,12 @@ def _class_of(kinds: tuple[Any, ...], value: Any, where: str, usual: Any) -> Any
     if isinstance(value, str) and (str not in kinds or "." in value) and value not in _choices(kinds):
         value = {"class": value}
     if not isinstance(value, Mapping):
-        return value  # a short name, which the constructor knows itself, or null
+        return None  # a short name, which the constructor knows itself, or null
     name = value.get("class", usual if isinstance(usual, str) else None)
     if name is None:
         raise ConfigError(f"{where}: say which class, as in `class: short_name` or `class: your.own.Class`.")
-    kind = find_class(name, base, where)
-    part = Part(kind, {name: inner for name, inner in value.items() if name != "class"}, where)
-    part.make()
-    return {"class_path": f"{kind.__module__}.{kind.__qualname__}", "init_args": part.spelled()}
+    arguments = {name: inner for name, inner in value.items() if name != "class"}
+    return find_class(name, base, where), arguments, where
 
 
 def _choices(kinds: Collection[Any]) -> set[Any]:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from saccade.data.errors import BadRow, Skipped
+from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers import Examples
 from saccade.data.readers.columns import checked
 from saccade.data.readers.examples import Files
@@ -74,6 +74,12 @@ class Corpus:
     def read(self, files: Files, roles: Sequence[str]) -> Examples:
         """The examples of some files, read as the training files are."""
         given = self.columns and {role: c for role, c in self.columns.items() if role in roles or not roles}
+        missing = [role for role in roles if given and role not in given]
+        if missing:
+            raise DataError(
+                f"data.columns does not say which column is the {' and which the '.join(missing)}. "
+                f"The roles that it has: {', '.join(map(str, self.columns or ()))}."
+            )
         return Examples(files, roles if given is None else given, header=self.header, bad_rows=self.bad_rows)
 
 

@@ -260,6 +260,31 @@ def test_what_is_wrong_is_named_with_what_would_be_right(config, message) -> Non
     assert "\n" not in str(raised.value)
 
 
+def test_every_misspelt_name_is_told_before_anything_else() -> None:
+    config = {
+        "taks": {},
+        "task": {"label_smoothing": 3},  # which is wrong too
+        "model": {"class": "rnnsearch", "hiden_dim": 3, "selection": {"class": "entmax", "alfa": 1.3}},
+        "data": {"bad_row": "skip"},
+        "trainer": {"max_stepz": 3, "schedule": {"class": "cosin"}},  # and would never end
+    }
+    with pytest.raises(ConfigError) as raised:
+        Plan(config)
+    first, *rest = str(raised.value).splitlines()
+    assert first == "6 names are wrong:"
+    wanted = [("taks", "task"), ("hiden_dim", "hidden_dim"), ("alfa", "alpha"), ("bad_row", "bad_rows")]
+    wanted += [("max_stepz", "max_steps"), ("cosin", "cosine")]
+    for wrong, right in wanted:
+        assert any(f"{wrong!r}. Did you mean {right!r}?" in line for line in rest), wrong
+    assert len(rest) == len(wanted)
+
+
+def test_what_follows_from_the_data_is_no_choice() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Plan(changed(SMALL, model__hiden_dim=3))
+    assert "source_vocab" not in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -278,8 +303,15 @@ def test_files_that_are_no_configuration(text, message, tmp_path) -> None:
 def test_shipped_configurations_by_name_or_path() -> None:
     assert read_config("translation/rnnsearch") == read_config("configs/translation/rnnsearch.yaml")
     assert read_config(shipped()["dates/rnnsearch"]) == read_config("dates/rnnsearch")
-    with pytest.raises(ConfigError, match="Did you mean 'translation/rnnsearch'"):
-        read_config("translation/rnnserch")
+    for name in ("translation/rnnserch", "configs/translation/rnnserch.yml"):
+        with pytest.raises(ConfigError, match="Did you mean 'translation/rnnsearch'"):
+            read_config(name)
+    with pytest.raises(ConfigError, match=r"Did you mean '\w+/rnnsearch'"):
+        read_config("rnnsearch.yaml")
+    for name in ("translation/gardens", "configs/pairs.yaml", "my.yaml", "transition/x.yaml"):
+        with pytest.raises(ConfigError, match="saccade list configs") as raised:
+            read_config(name)
+        assert "Did you mean" not in str(raised.value)
 
 
 def test_checking_makes_no_weights() -> None:

@@ -217,6 +217,10 @@ def test_what_cannot_be_read(tmp_path):
     path = write(tmp_path / "pairs.tsv", "a\tb\n")
     with pytest.raises(FileNotFoundError, match=r"no file .*pairs\.tvs.* Did you mean .*pairs\.tsv"):
         read_examples(str(tmp_path / "pairs.tvs"))
+    for name in ("tests.tsv", "valid.tsv", "other.tvs"):  # the suffix alone makes none alike
+        with pytest.raises(FileNotFoundError) as raised:
+            read_examples(str(tmp_path / name))
+        assert "Did you mean" not in str(raised.value)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         read_examples(str(tmp_path / "nowhere" / "pairs.tsv"))
     with pytest.raises(DataError, match="no files"):

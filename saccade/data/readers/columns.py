@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def places(columns: Mapping[str, str | int], header: Sequence[str] | None, file:
     for role, column in columns.items():
         if isinstance(column, str):
             if header is None:
-                raise DataError(f"{file} has no header, so {role!r} cannot be column {column!r}: give its number.")
+                raise DataError(f"{file} has no header, so {role!r} cannot be column {column!r}: {by_number(columns)}.")
             if column not in header:
                 raise unknown(column, header, file)
             if list(header).count(column) > 1:
@@ -45,6 +46,28 @@ def places(columns: Mapping[str, str | int], header: Sequence[str] | None, file:
             raise DataError(f"{file} has {len(header)} columns, counted from 0: there is no column {column}.")
         found[role] = column
     return found
+
+
+def by_number(columns: Mapping[str, str | int]) -> str:
+    """How columns are given that have no names."""
+    numbers = [f"{role}={place}" for place, role in enumerate(columns)]
+    training = ", ".join(numbers).replace("=", ": ")
+    return (
+        f"give its number, counted from 0, as --columns {','.join(numbers)} (in training: --data.columns "
+        f"'{{{training}}}')"
+    )
+
+
+def not_in_header(column: str, columns: Mapping[str, str | int], header: Sequence[str], file: str) -> DataError:
+    """The error for a column that the first line does not name, which may be no header at all."""
+    named = [name if len(name) <= 30 else f"{name[:27]}..." for name in header]
+    close = next(iter(difflib.get_close_matches(column, header, n=1)), None)
+    hint = "" if close is None else f" Did you mean {close!r}?"
+    return DataError(
+        f"{file} has no column {column!r}.{hint} Its first line, read as the header, has: "
+        f"{', '.join(map(repr, named[:8]))}{', ...' if len(named) > 8 else ''}. If that is no header, "
+        f"{by_number(columns)}."
+    )
 
 
 def unknown(column: str, choices: Iterable[str], file: str) -> DataError:

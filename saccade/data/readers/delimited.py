@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import Columns, as_columns, checked, places
+from saccade.data.readers.columns import Columns, as_columns, checked, not_in_header, places
 from saccade.data.readers.lines import raw_lines, read_lines
 
 Row = tuple[int, list[str] | BadRow]
@@ -55,6 +55,9 @@ def read_delimited(
         header = any(isinstance(column, str) for column in by_name.values())
     lines = rows(path)
     names = header_of(lines, file) if header else None
+    for column in by_name.values():
+        if names is not None and isinstance(column, str) and column not in names:
+            raise not_in_header(column, by_name, names, file)
     numbers = places(by_name, names, file)
     width = len(names) if names else None
     for line, fields in lines:

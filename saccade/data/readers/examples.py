@@ -150,6 +150,14 @@ def is_plain(name: str) -> bool:
     return not special and "," not in name and suffix(name) not in TABLES
 
 
+def similar_file(path: Path) -> str | None:
+    """The name of a file beside it that is nearly its own: what stands before the suffix counts, which many share."""
+    siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    stem = path.name.partition(".")[0]
+    near = [name for name in siblings if difflib.get_close_matches(stem, [name.partition(".")[0]], cutoff=0.75)]
+    return next(iter(difflib.get_close_matches(path.name, near, n=1)), None)
+
+
 def check_file(name: str) -> None:
     """Refuses what is not a file, with the nearest one there is."""
     path = Path(name)
@@ -158,9 +166,8 @@ def check_file(name: str) -> None:
     if path.is_dir():
         raise DataError(f"{name} is a folder: if it holds a dataset, write {PREFIX + name!r}.")
     if not path.exists():
-        siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-        close = difflib.get_close_matches(path.name, siblings, n=1)
-        hint = f" Did you mean {path.parent / close[0]}?" if close else ""
+        close = similar_file(path)
+        hint = f" Did you mean {path.parent / close}?" if close else ""
         if not path.parent.is_dir():
             hint = f" There is no folder {path.parent}."
         raise FileNotFoundError(f"There is no file {name}.{hint}")
