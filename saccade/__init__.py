@@ -10,7 +10,8 @@ from saccade.reading import Reading, State
 
 if TYPE_CHECKING:
     from saccade.interpretation.recording import record
-    from saccade.run import Run, load, train
+    from saccade.run import Run, load
+    from saccade.run_training import train
 
 __version__ = "0.1.0"
 
@@ -34,10 +35,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """What trains and loads models is imported when it is first used: attention alone needs none of it."""
-    if name in ("Run", "load", "train"):
+    if name in ("Run", "load"):
         from saccade import run
 
         return getattr(run, name)
+    if name == "train":
+        from saccade.run_training import train
+
+        return train
     if name == "record":
         from saccade.interpretation.recording import record
 

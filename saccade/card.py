@@ -46,6 +46,7 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
     if result.scores:
         lines += ["| validation | |", "| --- | --- |"]
         lines += [f"| {metric} | {value:.4g} |" for metric, value in result.scores.items()]
+        lines += _how_validated(plan, data.valid)
     else:
         lines += ["There was no validation data."]
     lines += [
@@ -65,6 +66,17 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         "",
     ]
     return "\n".join(lines)
+
+
+def _how_validated(plan: Plan, examples: int) -> list[str]:
+    """How these figures came about, and why an evaluation may give others."""
+    options, predicted = plan.trainer.validate_options, plan.trainer.validate_examples
+    search, usual = plan.task.describe_search(options), plan.task.describe_search({})
+    if predicted == 0 or not search:
+        return []
+    some = "" if predicted is None or predicted >= examples else f" for the first {predicted:,} of these examples"
+    more = "" if search == usual else f"; `saccade evaluate` and `predict` use {usual} unless they are told otherwise"
+    return ["", f"Predicted by {search}{some}{more}."]
 
 
 def _versions(first: Start, last: Start) -> list[str]:

@@ -1,4 +1,4 @@
-"""A run: a folder with everything about one trained model, made by `train` and read by `load`.
+"""A run: a folder with everything about one trained model, made by `train` (in `run_training.py`) and read by `load`.
 
 | file | content |
 | --- | --- |
@@ -17,37 +17,25 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-import saccade
-from saccade.artifacts import load_weights, write_file
-from saccade.card import model_card
-from saccade.configuration import ConfigError, Plan, override, read_config
-from saccade.configuration.parts import spell_out, trusting
-from saccade.data.corpus import Corpus, hold_out
-from saccade.data.storage import store
+from saccade.artifacts import load_weights
+from saccade.configuration import Plan, read_config
+from saccade.configuration.parts import trusting
+from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin
 from saccade.interpretation.explorer import Item
-from saccade.provenance import Provenance, this_start
-from saccade.run_folder import (
-    check_output,
-    check_unchanged,
-    save_config,
-    save_task,
-    seal_run,
-    verify_run,
-    with_absolute_paths,
-)
-from saccade.tasks import Encoded, Example, Prediction, Task
+from saccade.run_folder import check_run, verify_run
+from saccade.tasks import Example, Prediction, Task
 from saccade.tasks.explaining import explain_texts
 from saccade.tasks.forced_alignment import Aligned, align_pairs
-from saccade.training import Result, seed_everything
+from saccade.training import Result
 from saccade.workers import Workers
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
@@ -62,6 +50,8 @@ class Evaluation(NamedTuple):
     seconds: float
     unfinished: int
     """How many predictions were cut at the most tokens that were allowed."""
+    unread: int
+    """How many sources were longer than the model reads, and were read to there."""
     skipped: int
     """How many bad rows the files had, if such rows are skipped."""
     by_length: list[LengthBin]
@@ -94,6 +84,11 @@ class Run:
         """
         if isinstance(inputs, str):
             raise TypeError(f"predict takes a list of inputs: write predict([{inputs!r}]).")
+        for number, left in self.task.unread(self.model, inputs).items():
+            warnings.warn(f"Input {number}, counted from 0, has {left}.", stacklevel=2)
+        return self._predict(inputs, workers=workers, **options)
+
+    def _predict(self, inputs: Sequence[Any], *, workers: int = 1, **options: Any) -> list[Prediction]:
         if workers != 1:
             with Workers(self.task, self.model, workers) as several:
                 return several.predict(list(inputs), **options)
@@ -144,17 +139,18 @@ class Run:
         if not examples:
             raise ValueError(f"There are no examples in {data!r}.")
         started = time.monotonic()
-        predictions = self.predict(examples, **options)
+        predictions = self._predict(examples, **options)
         seconds = time.monotonic() - started
         bins: list[LengthBin] = []
         if by_length is not None:
             bins = self.task.score_by_length(predictions, examples, width=by_length)  # type: ignore[attr-defined]
-        sizes = {size: self.predict(examples, **{**options, "beam": size}) for size in beams}
+        sizes = {size: self._predict(examples, **{**options, "beam": size}) for size in beams}
         return Evaluation(
             self.task.score(predictions, examples),
             len(examples),
             seconds,
             sum(not prediction.finished for prediction in predictions),
+            len(self.task.unread(self.model, examples)),
             report_skipped(read),
             bins,
             {size: self.task.score(predicted, examples) for size, predicted in sizes.items()},
@@ -172,7 +168,7 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
         device: where the model goes; the CPU unless another one is named.
         trust: whether the run may use classes that are not Saccade's.
     """
-    path = _run_folder(folder)
+    path = check_run(folder)
     if not (path / "model.safetensors").is_file():
         raise FileNotFoundError(f"{path} has no model yet: its training has not ended. Resume it.")
     verify_run(path)
@@ -184,111 +180,6 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     return Run(path, plan, model if device is None else model.to(device))
 
 
-def train(
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
-    *,
-    task: Any = None,
-    model: Any = None,
-    data: Any = None,
-    trainer: Any = None,
-    output: str | os.PathLike[str] | None = None,
-    resume: str | os.PathLike[str] | None = None,
-    overrides: Mapping[str, Any] | None = None,
-) -> Run:
-    """Trains a model and returns its run.
-
-    Each part is a short name, a class, `functools.partial(Class, argument=...)`, or a dictionary of arguments with
-    `class` among them; what is given beside a configuration replaces single arguments of it.
-
-    Args:
-        config: a YAML file, the name of a configuration that comes with Saccade, or a dictionary.
-        task: translation, unless another one is named.
-        model: rnnsearch, transformer, ...
-        data: files, or examples in memory, under `train` and `valid`; see `saccade.data.corpus.Corpus`. Without
-            these names they are what to train on.
-        trainer: how long, how fast, how often; see `saccade.training.Trainer`.
-        output: the folder to make.
-        resume: the folder of a run to go on with, instead of a configuration and an output.
-        overrides: `{"model.hidden_dim": 64}` and the like.
-    """
-    given = {"task": task, "model": model, "data": data, "trainer": trainer}
-    held = _in_memory(given)
-    folder, raw = _start(config, output, resume)
-    for name, part in given.items():
-        raw = _merged(raw, name, spell_out(part))
-    plan = Plan(with_absolute_paths(override(raw, overrides or {})))
-    if resume is not None:
-        begun = Plan(with_absolute_paths(read_config(folder / "config.yaml"))).plain
-        check_unchanged(begun, plan.plain)
-        if "train" in held and plan.data.train is not None:
-            raise ConfigError(f"data.train was {plan.data.train!r} when this run began: resume it without examples.")
-    if "train" not in held and plan.data.train is None:
-        raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
-    validating = bool(plan.data.valid or held.get("valid") or plan.data.share(held.get("train")))
-    plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
-    return _train(plan, held, folder, resume is not None)
-
-
-def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> Run:
-    task = plan.task
-    sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    examples = {name: read_data(s, plan.data, task.columns) for name, s in sources.items() if s is not None}
-    share = plan.data.share(examples["train"])
-    if "valid" not in examples and share:
-        examples["train"], examples["valid"] = hold_out(examples["train"], share)
-        sources["valid"] = f"{share:.0%} of the training examples, held out"
-    main = is_main()
-    had_model = (folder / "model.safetensors").exists()
-    if resume and (folder / "task").is_dir():
-        task.load(folder / "task")
-    else:
-        task.fit(examples["train"])
-        if main:
-            if not resume:
-                save_config(folder, plan.plain)
-            save_task(task, folder / "task")
-    valid = list(examples.get("valid", ()))
-    encoded, sizes, counts = _encode(plan, examples["train"], folder)
-    provenance = Provenance(
-        sources={name: _described(source) for name, source in sources.items()},
-        train=len(encoded),
-        valid=len(valid),
-        long=counts["long"],
-        skipped=counts["skipped"],
-        starts=[this_start()],
-    )
-    noted = Provenance.read(folder)
-    if noted is not None and resume:
-        provenance = noted._replace(starts=[*noted.starts, *provenance.starts])
-    elif noted is not None and not counts["read"]:  # an earlier start stored the examples, and knew the bad ones
-        provenance = provenance._replace(long=noted.long, skipped=noted.skipped)
-    if main and not resume:
-        provenance.save(folder)
-    report_skipped(examples.get("valid"))
-    seed_everything(plan.trainer.seed)
-    model = plan.build()
-
-    def resumed() -> None:  # once it is sure that it can go on
-        save_config(folder, plan.plain)
-        provenance.save(folder)
-
-    result = plan.trainer.fit(
-        task=task,
-        model=model,
-        train=encoded,
-        sizes=sizes,
-        valid=valid,
-        output=folder,
-        resume=resume,
-        started=resumed if resume else None,
-    )
-    if main:
-        seal_run(folder)
-        if had_model or not (folder / "README.md").exists():  # one without a model is no card of ours
-            write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
-    return Run(folder, plan, model, result)
-
-
 def is_main() -> bool:
     """Of the processes that torchrun starts, one writes."""
     return int(os.environ.get("RANK", "0")) == 0
@@ -296,7 +187,7 @@ def is_main() -> bool:
 
 def read_data(data: Any, corpus: Corpus, roles: Sequence[str]) -> Any:
     """Examples that can be read again and again: a stream over files, or a list."""
-    return corpus.read(data, roles) if _are_files(data) else corpus.take(data, roles)
+    return corpus.read(data, roles) if are_files(data) else corpus.take(data, roles)
 
 
 def report_skipped(examples: Any) -> int:
@@ -309,105 +200,8 @@ def report_skipped(examples: Any) -> int:
     return int(skipped.count)
 
 
-def _encode(plan: Plan, examples: Any, folder: Path) -> tuple[Sequence[Encoded], Any, Counter[str]]:
-    """The training examples as numbers, their sizes, and how many were bad, or too long for the task to train on.
-
-    Those from files go to an Arrow file in the run folder, which is read in place of the files when a run goes on.
-    """
-    task, counts = plan.task, Counter[str]()
-
-    def encoded() -> Iterator[Encoded]:
-        for example in examples:
-            numbers = task.encode(example)
-            counts["read"] += 1
-            if task.keeps(numbers):
-                yield numbers
-            else:
-                counts["long"] += 1
-
-    if isinstance(examples, list):
-        found: Any = list(encoded())
-        sizes: Any = [task.size(numbers) for numbers in found]
-    else:
-        mark = "\n".join([examples.fingerprint(), repr(plan.plain["task"]), saccade.__version__])
-        found = store(encoded(), folder / "data" / "train.arrow", size=task.size, fingerprint=mark)
-        sizes = found.sizes()
-    counts["skipped"] = report_skipped(examples)
-    if not len(found):
-        raise ValueError("There is nothing to train on: no example is short enough for the task's max_length.")
-    return found, sizes, counts
-
-
-def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]:
-    """The run folder and the configuration to begin with."""
-    if resume is not None:
-        if config is not None or output is not None:
-            raise ConfigError("A resumed run has its configuration and its folder: leave config and output out.")
-        folder = _run_folder(resume)
-        return folder, read_config(folder / "config.yaml")
-    if output is None:
-        raise ConfigError("Say where the run goes, for example --output runs/my-model")
-    folder = Path(output)
-    if is_main():  # which may have begun to write before the others look
-        check_output(folder)
-    return folder, dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
-
-
-def _run_folder(folder: str | os.PathLike[str]) -> Path:
-    path = Path(folder)
-    if not (path / "config.yaml").is_file():
-        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.")
-    return path
-
-
-def _merged(raw: dict[str, Any], name: str, part: Any) -> dict[str, Any]:
-    """The configuration with the arguments of one part; another class replaces all of them."""
-    if part is None:
-        return raw
-    old = {"class": raw[name]} if isinstance(raw.get(name), str) else dict(raw.get(name) or {})
-    if not isinstance(part, Mapping):
-        return {**raw, name: part}
-    return {**raw, name: dict(part) if part.get("class", old.get("class")) != old.get("class") else {**old, **part}}
-
-
-def _in_memory(given: dict[str, Any]) -> dict[str, Any]:
-    """Takes examples that are given as such, not as files, out of the configuration."""
-    data = given["data"]
-    if isinstance(data, str | os.PathLike | list | tuple):
-        data = {"train": data}
-    if not isinstance(data, Mapping):
-        return {}
-    splits = {name: value for name, value in data.items() if name in ("train", "valid") and value is not None}
-    held = {name: value for name, value in splits.items() if not _are_files(value)}
-    files = {name: _as_text(value) for name, value in splits.items() if name not in held}
-    given["data"] = {name: value for name, value in data.items() if name not in held} | files
-    return held
-
-
-def _are_files(data: Any) -> bool:
+def are_files(data: Any) -> bool:
+    """Whether these are files, and not examples in memory."""
     if isinstance(data, str | os.PathLike):
         return True
     return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], str | os.PathLike)
-
-
-def _as_text(files: Any) -> Any:
-    """Paths as a configuration writes them."""
-    return os.fspath(files) if isinstance(files, str | os.PathLike) else [os.fspath(file) for file in files]
-
-
-def _described(source: Any) -> str:
-    if source is None:
-        return "none"
-    if isinstance(source, str):
-        return ", ".join(map(_shown, source.split(",")))
-    if source and isinstance(source[0], str):
-        return ", ".join(map(_described, source))
-    return f"{len(source)} examples in memory"
-
-
-def _shown(file: str) -> str:
-    """A file as the card names it: where it stands on this machine is nobody's business."""
-    if not os.path.isabs(file):
-        return file
-    near = os.path.relpath(file)
-    return os.path.basename(file) if near.startswith("..") else near

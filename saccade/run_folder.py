@@ -36,6 +36,14 @@ def check_output(folder: Path) -> None:
         raise FileExistsError(f"{folder} is not empty (it holds {listed}): choose another folder for the output.")
 
 
+def check_run(folder: str | os.PathLike[str]) -> Path:
+    """The folder as a path; raises unless a training made it."""
+    path = Path(folder)
+    if not (path / "config.yaml").is_file():
+        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.")
+    return path
+
+
 def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Raises if a resumed run is given another model, task, data or order of the data than it was begun with."""
     before, after = dict(_flat(old)), dict(_flat(new))

@@ -68,9 +68,32 @@ def test_train_and_resume(work, run, capsys) -> None:
     code, out, err = call(capsys, "train", "--resume", run, "--trainer.max_steps", "6")
     assert code == 0
     assert "Resuming after step 4" in err
+    assert "Done after step 6 (max_steps=6)" in err
+    assert "(greedy search (beam 1), 5 examples): loss" in err
     assert out.startswith(f"{run} is ready")
     steps = [r["step"] for r in read_metrics(work / "run" / "metrics.jsonl") if r["split"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_resuming_what_has_ended_says_which_setting_ended_it(work, capsys) -> None:
+    output = str(work / "ended")
+    given = ["translation/rnnsearch", "--data.train", str(work / "pairs.tsv"), "--output", output, *SMALL]
+    limits = ["--trainer.patience=1", "--trainer.metric=exact_match", "--trainer.validate_every=1"]
+    code, _, err = call(capsys, "train", *given, *limits)
+    assert code == 0
+    ended = "(patience=1: so many validations in a row without a better exact_match)"
+    assert ended in err
+    again = f"saccade train --resume {output} --trainer.patience 2"
+    assert again in err
+    code, _, err = call(capsys, "train", "--resume", output)
+    assert code == 0
+    assert "Nothing was left to do" in err
+    assert ended in err
+    steps = len(read_metrics(work / "ended" / "metrics.jsonl"))
+    code, _, err = call(capsys, *again.split()[1:])
+    assert code == 0
+    assert "Nothing" not in err
+    assert len(read_metrics(work / "ended" / "metrics.jsonl")) > steps
 
 
 def test_predict_gives_one_line_for_each(run, capsys, monkeypatch) -> None:
@@ -122,6 +145,8 @@ def test_evaluate_prints_tables_with_signatures(work, run, capsys) -> None:
     data = str(work / "test.tsv")
     code, out, _ = call(capsys, "evaluate", run, "--data", data, "--by-length", "3", "--beams", "1,2")
     assert code == 0
+    searched = "Predicted by beam search (beam 5, length penalty 0.6); the validations of its training by greedy search"
+    assert out.startswith(searched)
     assert "exact_match" in out
     assert "tok:13a" in out
     assert "20 examples" in out
@@ -265,6 +290,14 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["needs validation data"]),
         (["validate", "translation/rnnsearch", "--trainer.trackers", "[tensorbord]"], ["Did you mean 'tensorboard'"]),
         (["validate", "translation/rnnsearch", "--model.dropout", "2"], ["dropout must be"]),
+        (
+            ["validate", "translation/cho", "--trainer={max_epochs: null, patience: null}", "--model.hiden_dim=3"],
+            ["'hiden_dim'. Did you mean 'hidden_dim'"],
+        ),
+        (
+            ["train", "translation/rnnsearch", "--trainer.max_epoch=3", "--model.hiden_dim=3", "--data.trian=x.tsv"],
+            ["3 names are wrong", "Did you mean 'max_epochs'", "Did you mean 'hidden_dim'", "Did you mean 'train'"],
+        ),
         (["validate", "translation/rnnsearch", "--model", "{class: transformer, dmi: 64}"], ["Did you mean 'dim'"]),
         (["validate", "translation/rnnsearch", "--modl", "{dim: 64}"], ["no option --modl", "Did you mean '--model'"]),
         (

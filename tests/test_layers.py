@@ -34,6 +34,7 @@ LAYERS = (
     {"provenance"},
     {"card", "run_folder"},
     {"run"},
+    {"run_training"},
     {"commands"},
     {"cli"},
     {"__main__"},

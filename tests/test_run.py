@@ -13,7 +13,7 @@ import torch
 import saccade
 from saccade.configuration import ConfigError, read_config
 from saccade.data.corpus import Corpus, hold_out
-from saccade.data.errors import BadRow
+from saccade.data.errors import BadRow, DataError
 from saccade.models import RNNSearch
 from saccade.selections import Sparsemax
 from saccade.tasks import Transduction
@@ -83,6 +83,14 @@ def test_the_card_says_what_it_is(run) -> None:
     ):
         assert part in card
     assert f"After {run.result.step} steps" in card
+    assert "Predicted by beam search (beam 5, length penalty 0.6)." in card
+
+
+def test_the_card_says_that_validations_were_greedy(tmp_path) -> None:
+    trained = train(tmp_path / "run", steps=1, trainer={"validate_options": {"beam": 1}, "validate_examples": 2})
+    card = (trained.folder / "README.md").read_text()
+    usual = "`saccade evaluate` and `predict` use beam search (beam 5, length penalty 0.6)"
+    assert f"Predicted by greedy search (beam 1) for the first 2 of these examples; {usual} unless" in card
 
 
 def test_evaluation_by_length_and_beam(run) -> None:
@@ -174,7 +182,7 @@ def test_versions_that_changed_are_both_on_the_card(tmp_path, monkeypatch) -> No
     assert re.search(r"^\| numpy \|  \| \S+ \|$", card, flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("interrupted", ["saccade.run.seed_everything", "saccade.training.trainer.Loop.run"])
+@pytest.mark.parametrize("interrupted", ["saccade.run_training.seed_everything", "saccade.training.trainer.Loop.run"])
 def test_what_was_left_out_is_known_after_a_second_start(interrupted, tmp_path, monkeypatch) -> None:
     rows = [f"{a}\t{b}\n" for a, b in PAIRS]
     (tmp_path / "pairs.tsv").write_text("".join([*rows, "abcdefg\tg\n", "alone\n"]))
@@ -210,6 +218,14 @@ def test_few_examples_in_memory_are_all_trained_on() -> None:
     assert Corpus().share(PAIRS[:99]) == 0.0
     assert Corpus().share(PAIRS[:100]) == Corpus().share(iter(())) == 0.05
     assert Corpus(held_out=0.5).share(PAIRS[:2]) == 0.5
+
+
+def test_columns_that_leave_a_role_out_are_refused(tmp_path) -> None:
+    (tmp_path / "pairs.tsv").write_text("in\tout\nab\tba\n")
+    data = {"train": str(tmp_path / "pairs.tsv"), "columns": {"sorce": "in", "target": "out"}}
+    with pytest.raises(DataError, match=r"does not say which column is the source\. .*sorce, target"):
+        train(tmp_path / "run", data=data)
+    assert not (tmp_path / "run").exists()
 
 
 def test_data_may_be_a_path_or_pairs_alone(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,15 +54,20 @@ def evaluate(
         beams: beam sizes to compare, as 1,2,5,10.
         by_length: show the figures for each so many source tokens too.
         plot: write a picture of the figures by length (or by beam size), as .png, .svg or .pdf.
-        length_penalty: the exponent of the length that a score is divided by: 0 favours short predictions.
-        coverage_penalty: how much it costs to leave source words unread.
-        max_length: the most tokens of a prediction; by default more than any target of the training data has.
+        length_penalty: the exponent of the length that a score is divided by: 0 favours short predictions, 1 compares
+            nearly by token (default: 0.6).
+        coverage_penalty: how much it costs to leave source words unread (default: 0).
+        max_length: the most tokens of a prediction (default: those of the longest training target, or twice as many as
+            the source lets expect, and ten).
         batch_size: how many examples are predicted together.
         workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         json: print a JSON object instead of tables.
         trust_classes: let the run use classes that are not Saccade's, which runs their code.
     """
     sizes = _sizes(beams)
+    for name, value in (("by-length", by_length), ("workers", workers)):
+        if value is not None and value < 1:
+            raise ValueError(f"--{name} must be 1 or more, got {value}.")
     if plot is not None:
         if by_length is None and not sizes:
             raise ValueError("--plot draws figures by length or by beam size: add --by-length 10 or --beams 1,2,5,10")
@@ -76,15 +82,23 @@ def evaluate(
     options = {name: value for name, value in given.items() if value is not None}
     reading = {"columns": _roles(columns), "header": _yes_or_no(header), "bad_rows": bad_rows}
     model = load(run, trust=trust_classes)
-    model.task.check_options(options)
+    for changes in ({}, *({"beam": size} for size in sizes)):
+        model.task.check_options({**options, **changes})
     corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
     found = model.evaluate(data, by_length=by_length, beams=sizes, corpus=corpus, workers=workers, **options)
     tell_unfinished(found.unfinished, found.examples)
+    if found.unread:
+        print(f"{found.unread:,} of {found.examples:,} sources were too long to be read to their end.", file=sys.stderr)
+    search = model.task.describe_search(options)
     if plot is not None:
         _plot(found, plot)
     if json:
-        print(json_module.dumps(evaluation_json(found), indent=2))
+        print(json_module.dumps({"search": search, **evaluation_json(found)}, indent=2))
     else:
+        trained = model.task.describe_search(model.plan.trainer.validate_options)
+        if search:
+            also = f"; the validations of its training by {trained}" if trained != search else ""
+            print(f"Predicted by {search}{also}.")
         print_evaluation(found)
 
 
@@ -98,6 +112,7 @@ def evaluation_json(found: Evaluation) -> dict[str, Any]:
         "examples": found.examples,
         "seconds": round(found.seconds, 3),
         "unfinished": found.unfinished,
+        "unread": found.unread,
         "skipped": found.skipped,
         "figures": values(found.figures),
         "signatures": {name: figure.signature for name, figure in found.figures.items()},

@@ -6,6 +6,7 @@ import json as json_module
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from saccade.commands.pictures import check_picture
@@ -58,29 +59,38 @@ def predict(
     Each line gives one line, in order; --scores and --alignments add columns after a tab. With --nbest, each
     hypothesis has a line of its own, which begins with the number of its source, counted from 1.
 
+    The score that hypotheses are ranked by is their log-probability, summed over all tokens and the end, divided by
+    ((5 + tokens) / 6) ^ length-penalty, with the coverage penalty added if there is one. With --length-penalty 0 it is
+    the log-probability itself, which --jsonl writes beside it. `saccade explain` shows another: the mean over tokens.
+
+    Of a line with very many tokens the beginning is read: 1,000 tokens, or four times as many as training examples
+    may have (task.max_length) if that is more. Standard error tells which lines that were.
+
     Args:
         run: the folder of a trained model.
         beam: hypotheses kept at each step of the search; 1 is greedy (default: 5).
         nbest: how many hypotheses are written for each line; with --sample, how many are drawn.
-        scores: add the score, a normalised log-probability.
+        scores: add the score, as explained above: the higher, the surer.
         alignments: add which source word each target word looked at most, as 0-0 1-2: words between spaces, from 0.
         subwords: the pieces of the vocabulary instead of words in --alignments.
-        jsonl: write a JSON object a line, with pieces, words, scores, alignments and weights.
+        jsonl: write a JSON object a line, with pieces, words, scores, log-probabilities, alignments and weights.
         draw: draw what each prediction looked at: a line for each target piece, a column for each source piece.
         plot: write a picture of what the first predictions looked at, as .png, .svg or .pdf.
-        length_penalty: the exponent of the length that a score is divided by: 0 favours short predictions.
-        coverage_penalty: how much it costs to leave source words unread.
-        min_length: the fewest tokens of a prediction.
-        max_length: the most tokens of a prediction; by default more than any target of the training data has.
-        no_repeat_ngram: no sequence of so many tokens is written twice.
-        prefix: a text that all predictions begin with.
+        length_penalty: the exponent of the length that a score is divided by: 0 favours short predictions, 1 compares
+            nearly by token (default: 0.6; with --sample 0).
+        coverage_penalty: how much it costs to leave source words unread (default: 0).
+        min_length: the fewest tokens of a prediction (default: 0).
+        max_length: the most tokens of a prediction (default: those of the longest training target, or twice as many as
+            the source lets expect, and ten).
+        no_repeat_ngram: no sequence of so many tokens is written twice (default: 0, which allows all).
+        prefix: a text that all predictions begin with (default: none).
         forbidden: a text that no prediction contains, as the vocabulary splits it; may be given several times.
         forced: a piece at a place counted from 0, as 0=The; may be given several times.
         sample: draw from the model instead of searching.
-        temperature: of the draws; below 1 they are more alike.
-        top_k: draw from the so many likeliest tokens alone.
-        top_p: draw from the fewest tokens that have this probability together.
-        seed: of the draws.
+        temperature: of the draws; below 1 they are more alike (default: 1).
+        top_k: draw from the so many likeliest tokens alone (default: from all).
+        top_p: draw from the fewest tokens that have this probability together (default: 1, all tokens).
+        seed: of the draws; the same one draws the same (default: another one each time).
         batch_size: how many lines are predicted together.
         workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         trust_classes: let the run use classes that are not Saccade's, which runs their code.
@@ -94,6 +104,8 @@ def predict(
             raise ValueError(f"--{name} needs --sample.")
     if sample and beam is not None:
         raise ValueError("--beam searches and --sample draws: give one of the two.")
+    if workers < 1:
+        raise ValueError(f"--workers must be 1 or more, got {workers}.")
     if plot is not None:
         check_picture(plot)
     given: dict[str, Any] = {
@@ -146,12 +158,17 @@ def _predictions(
     model: Run, workers: int, options: dict[str, Any], looking: Sequence[str]
 ) -> Iterator[tuple[str, Prediction]]:
     """Each line of standard input with its prediction, in order; what was printed is out before more is read."""
-    with Workers(model.task, model.model, workers) if workers != 1 else nullcontext(model) as predictor:
+    read = 0
+    with Workers(model.task, model.model, workers) if workers != 1 else nullcontext() as several:
+        predict_all = partial(model.task.predict, model.model) if several is None else several.predict
         for lines in _chunks():
             if looking:
                 _check_attention(model, lines, looking[0])
-            yield from zip(lines, predictor.predict(lines, **options), strict=True)
+            for place, left in model.task.unread(model.model, lines).items():
+                print(f"Line {read + place + 1} has {left}.", file=sys.stderr)
+            yield from zip(lines, predict_all(lines, **options), strict=True)
             sys.stdout.flush()
+            read += len(lines)
 
 
 def alignment_of(prediction: Prediction, *, subwords: bool = False) -> list[tuple[int, int]]:
@@ -171,12 +188,14 @@ def as_json(source: str, hypotheses: Sequence[Prediction]) -> dict[str, Any]:
         "input": source,
         "text": best.text,
         "score": best.score,
+        "log_prob": best.log_prob,
         "source": best.source,
         "source_words": best.source_words,
         "nbest": [
             {
                 "text": h.text,
                 "score": h.score,
+                "log_prob": h.log_prob,
                 "target": h.target,
                 "target_words": h.target_words,
                 "finished": h.finished,
@@ -200,7 +219,7 @@ def tell_unfinished(count: int, of: int) -> None:
 def _check_attention(model: Run, lines: Sequence[str], option: str) -> None:
     """Raises, before anything is written, if the model looks at nothing; one token tells."""
     line = next((line for line in lines if line.strip()), None)
-    if line is not None and model.predict([line], beam=1, max_length=1)[0].weights is None:
+    if line is not None and model.task.predict(model.model, [line], beam=1, max_length=1)[0].weights is None:
         raise ValueError(
             f"{option} shows what a model looked at, and {type(model.model).__name__} has no attention: leave it out."
         )

@@ -42,7 +42,8 @@ def train_model(
         output: the folder to make, for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to go on with.
     """
-    from saccade.run import is_main, train
+    from saccade.run import is_main
+    from saccade.run_training import train
 
     overrides = _with_data(overrides)
     if config is None and resume is None and not {"model", "model.class"} & overrides.keys():

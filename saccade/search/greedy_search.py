@@ -7,9 +7,8 @@ from typing import Any, Unpack
 
 from torch import Tensor
 
-from saccade.search.constraints import Rules, Wishes
+from saccade.search.constraints import Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
-from saccade.search.penalties import Penalties
 from saccade.search.walk import walk
 
 
@@ -35,9 +34,11 @@ def greedy(
         encoded,
         choose=lambda allowed: allowed.argmax(dim=1),
         max_length=max_length,
-        rules=Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes),
-        penalties=Penalties(length_penalty, coverage_penalty),
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
         weights=weights,
         bos=bos,
         eos=eos,
+        pad=pad,
+        **wishes,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -33,10 +34,11 @@ class Penalties(NamedTuple):
     coverage: float
 
     def check(self) -> None:
-        """Refuses negative ones, with which the search could not know when to stop."""
-        if self.length < 0 or self.coverage < 0:
+        """Refuses negative ones, with which the search could not know when to stop, and what is no number."""
+        if not (0 <= self.length < math.inf and 0 <= self.coverage < math.inf):
             raise ValueError(
-                f"Penalties are at least 0, got length_penalty={self.length}, coverage_penalty={self.coverage}."
+                "Penalties are numbers of at least 0, got "
+                f"length_penalty={self.length}, coverage_penalty={self.coverage}."
             )
 
     def normalise(self, log_probs: Tensor, steps: Tensor | int) -> Tensor:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import IMPOSSIBLE, Rules, Wishes
+from saccade.search.constraints import IMPOSSIBLE, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
-from saccade.search.penalties import Penalties
 from saccade.search.walk import walk
 
 
@@ -58,18 +58,22 @@ def sample(
         encoded,
         choose=choose,
         max_length=max_length,
-        rules=Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes),
-        penalties=Penalties(length_penalty, coverage_penalty),
+        length_penalty=length_penalty,
+        coverage_penalty=coverage_penalty,
         weights=weights,
         bos=bos,
         eos=eos,
+        pad=pad,
+        **wishes,
     )
 
 
 def check_draws(*, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> None:
     """Refuses what nothing can be drawn with."""
-    if temperature <= 0:
-        raise ValueError(f"temperature is above 0, got {temperature}; for the likeliest tokens use greedy search.")
+    if not 0 < temperature < math.inf:
+        raise ValueError(
+            f"temperature is a number above 0, got {temperature}; for the likeliest tokens use greedy search."
+        )
     if top_k is not None and top_k < 1:
         raise ValueError(f"top_k is at least 1, got {top_k}.")
     if top_p is not None and not 0 < top_p <= 1:

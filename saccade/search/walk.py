@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import Past, Rules
+from saccade.search.constraints import Past, Rules, Wishes
 from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
 from saccade.search.penalties import Penalties
 
@@ -21,22 +21,24 @@ def walk(
     *,
     choose: Callable[[Tensor], Tensor],
     max_length: int | Sequence[int] | Tensor,
-    rules: Rules,
-    penalties: Penalties,
+    length_penalty: float,
+    coverage_penalty: float,
     weights: bool,
     bos: int,
     eos: int,
+    pad: int,
+    **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
     """One hypothesis of each sentence; a sentence leaves the batch when it ends.
 
     Args:
         choose: gives the next tokens (rows,) from the log-probabilities (rows, vocab) of what is allowed.
-        rules: what is allowed.
-        penalties: for the score.
 
-    The others are those of `saccade.search.beam`.
+    The others are those of `saccade.search.beam`; the penalties change the score alone.
     """
+    penalties = Penalties(length_penalty, coverage_penalty)
     penalties.check()
+    rules = Rules(encoded.mask, eos=eos, never=(bos, pad), **wishes)
     batch, device = encoded.mask.shape[0], encoded.mask.device
     trail = Trail()
     harvest = Harvest(trail)

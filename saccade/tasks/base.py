@@ -40,7 +40,7 @@ class Prediction:
     """The answer as its user reads it: a translation, a label, a caption."""
 
     score: float
-    """How sure the model is, higher = surer; the scale is the task's (a log-probability, normalised or not)."""
+    """How sure the model is, higher = surer, and what answers are ranked by; the scale is the task's."""
 
     tokens: list[int] = field(default_factory=list)
     """The ids that the answer was made of."""
@@ -65,6 +65,9 @@ class Prediction:
 
     target_words: list[list[int]] = field(default_factory=list)
     """The places in `target` of each word's pieces, where the answer is a text."""
+
+    log_prob: float | None = None
+    """The log-probability of the whole answer, its end included, with nothing added or divided; None if unknown."""
 
 
 class Task:
@@ -130,8 +133,16 @@ class Task:
         numbers = list(range(len(inputs)))
         return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
 
+    def unread(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        """Of inputs that are longer than `predict` reads: what is left out of each, by its number from 0."""
+        return {}
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
+
+    def describe_search(self, options: Mapping[str, Any]) -> str:
+        """How predictions with these options are made, in a few words; empty if there is but one way."""
+        return ""
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The figures named in `metrics`, of predictions on examples whose targets are known."""

@@ -21,6 +21,15 @@ from saccade.search.sampling import check_draws
 BEAM = 5
 """How many hypotheses a search keeps, unless its user says."""
 
+LEAST = {"beam": 1, "nbest": 1, "batch_size": 1, "max_length": 1, "min_length": 0, "no_repeat_ngram": 0, "seed": 0}
+"""Options that are whole numbers, and the least that each may be."""
+
+LARGEST_SEED = 2**63 - 1
+
+READ = 1000
+STRETCH = 4
+"""How many tokens of a source are read: as many times those of the longest training example, but at least READ."""
+
 DRAWING = frozenset({"temperature", "top_k", "top_p", "seed"})
 """Options that mean nothing without draws."""
 
@@ -76,14 +85,20 @@ def check_options(options: Mapping[str, Any]) -> None:
         if name not in known:
             raise ValueError(f"The search has no option {name!r}.{nearest(name, known)}")
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("beam", "nbest", "batch_size"):
-        if name in given and (not isinstance(given[name], int) or given[name] < 1):
-            raise ValueError(f"{name} must be 1 or more, got {given[name]!r}.")
+    for name, value in ((name, given[name]) for name in LEAST if name in given):
+        several = name == "max_length" and isinstance(value, Tensor)  # one for each source
+        if not several and (not isinstance(value, int) or value < LEAST[name]):
+            raise ValueError(f"{name} must be {LEAST[name]} or more, got {value!r}.")
+    if given.get("seed", 0) > LARGEST_SEED:
+        raise ValueError(f"seed must be {LARGEST_SEED} or less, got {given['seed']}.")
     _check_together(given)
     Penalties(given.get("length_penalty", 0.0), given.get("coverage_penalty", 0.0)).check()
     least, most = given.get("min_length", 0), given.get("max_length")
     if isinstance(most, int) and least > most:
         raise ValueError(f"min_length={least} is more than max_length={most}.")
+    for place in given.get("forced") or ():
+        if isinstance(most, int) and place >= most:
+            raise ValueError(f"forced: place {place}, counted from 0, is beyond max_length={most}.")
 
 
 def _check_together(given: Mapping[str, Any]) -> None:
@@ -99,9 +114,36 @@ def _check_together(given: Mapping[str, Any]) -> None:
         raise ValueError(f"nbest={nbest} hypotheses need a beam of as many, got beam={beam}.")
 
 
+def describe_search(options: Mapping[str, Any]) -> str:
+    """`beam search (beam 5, length penalty 0.6)` and the like."""
+    given = {name: value for name, value in options.items() if value is not None}
+    size = given.pop("beam", BEAM)
+    usual = {} if given.get("sample") or size == 1 else {"length_penalty": _default("length_penalty")}
+    name = "sampling" if given.pop("sample", False) else "greedy search" if size == 1 else "beam search"
+    shown = {} if name == "sampling" else {"beam": size}
+    shown |= {**usual, **{name: value for name, value in given.items() if name not in ("nbest", "batch_size")}}
+    listed = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown.items())
+    return f"{name} ({listed})" if listed else name
+
+
+def _default(option: str) -> Any:
+    return inspect.signature(beam_search).parameters[option].default
+
+
 def last_position(model: Any) -> int:
     """How many tokens a model can write: learned positions end somewhere, the others do not."""
-    ends = [
-        part.max_length - 1 for part in getattr(model, "decoder", model).modules() if isinstance(part, LearnedPositions)
-    ]
+    return _positions(getattr(model, "decoder", model))
+
+
+def most_read(model: Any, trained: int) -> int:
+    """How many tokens of a source a model reads, of which training saw at most so many.
+
+    All can be read that have positions, but far beyond what was trained nothing good is written, and for hours.
+    """
+    return min(max(READ, STRETCH * trained), _positions(getattr(model, "encoder", model)))
+
+
+def _positions(part: Any) -> int:
+    """How many tokens have a position, beside the end or the begin."""
+    ends = [module.max_length - 1 for module in part.modules() if isinstance(module, LearnedPositions)]
     return min(ends, default=2**31 - 1)

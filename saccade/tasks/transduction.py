@@ -22,7 +22,7 @@ from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
 from saccade.tasks.aligning import sums_alignments, with_posteriors
 from saccade.tasks.base import Encoded, Example, Loss, Prediction, Task, tasks
-from saccade.tasks.searching import check_options, search
+from saccade.tasks.searching import check_options, describe_search, most_read, search
 from saccade.tasks.supervision import attention_loss, gold_matrix, link_pieces
 from saccade.tasks.wording import as_ids
 
@@ -196,7 +196,7 @@ class Transduction(Task):
         batch_size: int = 64,
         **options: Any,
     ) -> list[Prediction]:
-        """One prediction for each text.
+        """One prediction for each text; of a text that is very long, the beginning is read (see `unread`).
 
         Args:
             model: made by `build`.
@@ -213,7 +213,8 @@ class Transduction(Task):
         if several and len(prefix) != len(inputs):
             raise ValueError(f"prefix has one text for all inputs or one for each of {len(inputs)}, got {len(prefix)}.")
         texts = _texts(inputs)
-        sources = [[*self.source_tokeniser.encode(text), EOS] for text in texts]
+        read = most_read(model, self.max_length)
+        sources = [[*self.source_tokeniser.encode(text)[:read], EOS] for text in texts]
         device = next(model.parameters()).device
         found = [Prediction("", 0.0, source=[NAMES[EOS]]) for _ in texts]  # what nothing becomes
         was_training = model.training
@@ -239,10 +240,23 @@ class Transduction(Task):
         empty = [number for number, length in enumerate(lengths) if not length]
         return [*found, empty] if empty else found
 
+    def unread(self, model: nn.Module, inputs: Sequence[str | Example]) -> dict[int, str]:
+        read = most_read(model, self.max_length)
+        possible = {n: text for n, text in enumerate(_texts(inputs)) if 2 * len(text) > read}  # of a piece each
+        lengths = {number: len(self.source_tokeniser.encode(text)) for number, text in possible.items()}
+        return {
+            number: f"{length:,} tokens, of which the model reads the first {read:,}"
+            for number, length in lengths.items()
+            if length > read
+        }
+
     def check_options(self, options: Mapping[str, Any]) -> None:
         check_options(options)
         if self._fitted:
             as_ids(options, self.target_tokeniser)
+
+    def describe_search(self, options: Mapping[str, Any]) -> str:
+        return describe_search(options)
 
     def score(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [self.target_tokeniser.normalise(example["target"]) for example in examples]
@@ -284,6 +298,8 @@ class Transduction(Task):
         """The best hypothesis, with all of them if there are several."""
         pieces = [*self.source_tokeniser.pieces(source[:-1]), NAMES[EOS]]
         words = self.source_tokeniser.words(text)
+        if words and words[-1] and words[-1][-1] >= len(source) - 1:  # the text was not read to its end
+            words = [kept for word in words if (kept := [place for place in word if place < len(source) - 1])]
         all_of_them = [
             Prediction(
                 text=self.target_tokeniser.decode(h.tokens),
@@ -295,6 +311,7 @@ class Transduction(Task):
                 source_words=words,
                 target_words=self.target_tokeniser.group(self.target_tokeniser.pieces(h.tokens)),
                 finished=h.finished,
+                log_prob=h.log_prob,
             )
             for h in hypotheses
         ]

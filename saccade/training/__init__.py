@@ -2,9 +2,9 @@
 
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.interruption import Interrupted
-from saccade.training.loop import Result
 from saccade.training.metrics import read_metrics
 from saccade.training.optimisers import SGD, Adadelta, Adagrad, Adam, AdamW, Optimiser, RMSprop, optimisers
+from saccade.training.position import Result
 from saccade.training.randomness import seed_everything
 from saccade.training.schedules import Constant, Cosine, InverseSqrt, Linear, Noam, Plateau, Schedule, schedules
 from saccade.training.trainer import Trainer

@@ -4,91 +4,33 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from saccade.artifacts import (
-    ArtifactError,
-    pack_tensors,
-    restore_folders,
-    save_weights,
-    set_weights,
-    verify,
-    weights_of,
-    write_folder,
-)
+from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of
 from saccade.kernels.allocation import keep_freed_memory
-from saccade.tasks.base import Encoded, Example, Loss, Task
-from saccade.training.averaging import MovingAverage, mean_weights
+from saccade.tasks.base import Encoded, Example, Task
+from saccade.training.averaging import MovingAverage
 from saccade.training.checkpoints import Checkpoint, Checkpoints
+from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
 from saccade.training.metrics import MetricsLog
+from saccade.training.position import Position, Result, describe_end, describe_going_on
 from saccade.training.processes import Processes
-from saccade.training.progress import StepReport, make_progress
-from saccade.training.randomness import random_state, seed_everything, set_random_state, undisturbed
+from saccade.training.progress import StepReport, describe_scores, make_progress
+from saccade.training.randomness import random_state, seed_everything, set_random_state
 from saccade.training.stream import Stream, rows
+from saccade.training.validation import Objective, Validation
 
 if TYPE_CHECKING:
     from saccade.training.trainer import Trainer
-
-
-class Result(NamedTuple):
-    """How a training ended."""
-
-    step: int
-    """How many steps were made."""
-    reason: str
-    """What ended it: max_steps, max_epochs, max_minutes or patience."""
-    chosen: str
-    """Which weights the model has now: "best", "averaged" or "last"."""
-    chosen_step: int
-    """After which step they were those of the model."""
-    scores: dict[str, float]
-    """Their validation figures; empty without validation data."""
-    seconds: float
-    """How long it took, validations and what came before a resumption included."""
-
-
-@dataclass
-class Position:
-    """Where a training is, as far as plain numbers say it."""
-
-    step: int = 0
-    seconds: float = 0.0
-    batches: int = 0
-    scores: dict[str, float] | None = None
-    """The figures of the last validation."""
-    best_step: int | None = None
-    best_score: float | None = None
-    best_scores: dict[str, float] | None = None
-    waited: int = 0
-    """Validations since the best."""
-    validated: int = 0
-    """The step of the last validation."""
-    pending: bool = False
-    """Whether a validation is due at this step that an interruption prevented."""
-
-
-class Objective(nn.Module):
-    """The loss as a module, so that gradients are shared whatever parts of the model the task calls."""
-
-    def __init__(self, task: Task, model: nn.Module, bf16: bool) -> None:
-        super().__init__()
-        self.model = model
-        self._task = task
-        self._bf16 = bf16
-
-    def forward(self, batch: dict[str, Tensor], device: str) -> Loss:
-        with torch.autocast(device, dtype=torch.bfloat16) if self._bf16 else nullcontext():
-            return self._task.loss(self.model, batch)
 
 
 class Loop:
@@ -110,14 +52,11 @@ class Loop:
         self.task = task
         self.model = model
         self.train = train
-        self.valid = valid or None
         self.output = output
         self.position = Position()
         self.processes = Processes(cpu=trainer.device == "cpu", trackers=trainer.trackers, output=output)
-        self.stream = self._stream(train, sizes, shuffle=True)
-        self.valid_encoded = [task.encode(example) for example in valid or ()]
+        self.stream = Stream.of(train, sizes, task=task, trainer=trainer, processes=self.processes, shuffle=True)
         objective = Objective(task, model.to(self.processes.device), trainer.precision == "bf16")
-        self.objective = objective
         self.shared = self.processes.share(objective)
         self.optimiser = trainer.optimiser.create(
             model, learning_rate=trainer.learning_rate, weight_decay=trainer.weight_decay
@@ -126,6 +65,19 @@ class Loop:
         self.checkpoints = Checkpoints(output / "checkpoints")
         self.log = MetricsLog(output / "metrics.jsonl")
         self.interruption = Interruption()
+        self.validation = (
+            Validation(
+                trainer,
+                task=task,
+                objective=objective,
+                examples=valid,
+                processes=self.processes,
+                interruption=self.interruption,
+                average=self.average,
+            )
+            if valid
+            else None
+        )
         self._interrupted = self._out_of_time = False
         self._saved: int | None = None
         self._started = started
@@ -138,11 +90,12 @@ class Loop:
         try:
             with self.interruption:
                 self._begin(resume)
+                begun = self.position.step
                 while (reason := self._reason_to_stop()) is None:
                     self._step()
                     self._after_step()
                 self._complete()
-                return self._choose(reason)
+                return self._end(reason, idle=resume and begun == self.position.step)
         finally:
             self.progress.close()
             self.log.close()
@@ -191,14 +144,7 @@ class Loop:
         self._saved = checkpoint.step
 
     def _reason_to_stop(self) -> str | None:
-        trainer, position = self.trainer, self.position
-        if trainer.max_steps is not None and position.step >= trainer.max_steps:
-            return "max_steps"
-        if trainer.max_epochs is not None and self.stream.epochs_done >= trainer.max_epochs:
-            return "max_epochs"
-        if trainer.patience is not None and position.waited >= trainer.patience:
-            return "patience"
-        return "max_minutes" if self._out_of_time else None
+        return self.position.reason_to_stop(self.trainer, epochs=self.stream.epochs_done, late=self._out_of_time)
 
     def _step(self) -> None:
         trainer, position = self.trainer, self.position
@@ -266,26 +212,15 @@ class Loop:
             self.log.write({**record, "seconds": round(position.seconds, 3)})
         if position.step % trainer.log_every == 0:
             self.processes.track({f"train/{k}": v for k, v in mean.items()} | {"learning_rate": rate}, position.step)
-        done = self._fraction_done()
+        done = position.fraction_done(trainer, epoch=len(self.stream))
         left = position.seconds * (1.0 - done) / done if done else None
         self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))
-
-    def _fraction_done(self) -> float:
-        trainer, position = self.trainer, self.position
-        fractions = [0.0]
-        if trainer.max_steps is not None:
-            fractions.append(position.step / trainer.max_steps)
-        if trainer.max_epochs is not None:
-            fractions.append(position.batches / (len(self.stream) * trainer.max_epochs))
-        if trainer.max_minutes is not None:
-            fractions.append(position.seconds / (60.0 * trainer.max_minutes))
-        return min(1.0, max(fractions))
 
     def _after_step(self) -> None:
         trainer, position = self.trainer, self.position
         every = trainer.validate_every
         milestone = position.step % every == 0 if every else self.stream.at_epoch_end
-        position.pending = milestone and self.valid is not None
+        position.pending = milestone and self.validation is not None
         if self._interrupted:
             self._leave()
         if milestone or (trainer.checkpoint_every and position.step % trainer.checkpoint_every == 0):
@@ -301,16 +236,17 @@ class Loop:
 
     def _validate(self) -> None:
         """Scores the model; if a signal comes meanwhile, the validation is left for the resumption."""
-        position = self.position
+        position, validation = self.position, self.validation
+        assert validation is not None
         try:
-            scores = self._scores()
+            scores = validation.scores()
         except Aborted:
             position.pending = True
             self._leave()
         position.seconds = time.monotonic() - self._clock
         position.scores, position.validated, position.pending = scores, position.step, False
         score = scores[self.trainer.metric]
-        improved = self._better(score, position.best_score)
+        improved = validation.better(score, position.best_score)
         if improved:
             position.best_step, position.best_score, position.best_scores = position.step, score, scores
         position.waited = 0 if improved else position.waited + 1
@@ -320,54 +256,6 @@ class Loop:
             self.log.write({**record, "seconds": round(position.seconds, 3)})
         self.processes.track({f"valid/{name}": value for name, value in scores.items()}, position.step)
         self.progress.validation(position.step, scores, improved)
-
-    def _better(self, score: float, best: float | None) -> bool:
-        if math.isnan(score):
-            return False
-        higher = self.task.metrics.get(self.trainer.metric, False)
-        return best is None or (score > best if higher else score < best)
-
-    @torch.no_grad()
-    def _scores(self) -> dict[str, float]:
-        """The loss over all validation data, and the task's figures; nothing that training depends on changes."""
-        trainer = self.trainer
-        averaged = nullcontext() if self.average is None else self.average.in_place(self.model)
-        was_training = self.model.training
-        try:
-            with undisturbed(), averaged, self.interruption.abortable():
-                self.model.eval()
-                scores = {"loss": self._validation_loss()}
-                assert self.valid is not None
-                asked = trainer.validate_examples
-                if asked != 0:
-                    some = [self.valid[i] for i in range(min(len(self.valid), asked or len(self.valid)))]
-                    options = trainer.validate_options
-                    scores |= self.processes.from_main(lambda: self.task.evaluate(self.model, some, **options))
-                return scores
-        finally:
-            self.model.train(was_training)
-
-    def _validation_loss(self) -> float:
-        sums = torch.zeros(2, device=self.processes.device, dtype=self.processes.wide)
-        stream = self._stream(self.valid_encoded, None, shuffle=False)
-        while not stream.at_epoch_end:
-            for indices in stream.take(1)[1]:
-                if len(indices):
-                    batch = self.task.collate(rows(self.valid_encoded, indices))
-                    loss = self.objective(self.processes.to_device(batch), self.processes.device.type)
-                    sums += torch.stack([v.to(sums) for v in loss[:2]])
-        total, count = self.processes.total(sums)
-        return total / max(count, 1.0)
-
-    def _stream(self, encoded: Sequence[Encoded], sizes: ArrayLike | None, shuffle: bool) -> Stream:
-        return Stream(
-            [self.task.size(encoded[i]) for i in range(len(encoded))] if sizes is None else sizes,
-            budget=self.trainer.batch_tokens,
-            seed=self.trainer.seed,
-            shuffle=shuffle,
-            process=self.processes.index,
-            processes=self.processes.count,
-        )
 
     def _save(self) -> None:
         self.position.seconds = time.monotonic() - self._clock
@@ -398,62 +286,37 @@ class Loop:
         """The validation and the checkpoint of the last step."""
         if self._saved != self.position.step:
             self._save()
-        if self.valid is not None and self.position.validated != self.position.step:
+        if self.validation is not None and self.position.validated != self.position.step:
             self._validate()
             self._save()
 
-    def _choose(self, reason: str) -> Result:
-        """Leaves the weights that a user wants in the model and in the run folder."""
-        position = self.position
-        chosen, step, scores = "last", position.step, position.scores or {}
-        if self.average is not None:
-            chosen = "averaged"
-            set_weights(self.model, self.average.weights)
-        if position.best_step is not None and position.best_step != position.step:
-            try:
-                set_weights(self.model, self.checkpoints.load(position.best_step).chosen)
-                step, scores = position.best_step, position.best_scores or {}
-            except ArtifactError as error:
-                self.progress.say(f"{error} The weights of the last step are used.")
-        if position.best_step == step:
-            chosen = "best"
-        if self.trainer.average == "last":
-            averaged = self._averaged(scores)
-            if averaged is not None:
-                chosen, step, scores = "averaged", position.step, averaged
+    def _end(self, reason: str, *, idle: bool) -> Result:
+        """Leaves the weights that a user wants in the model and in the run folder, and says what became of it."""
+        trainer, position, say = self.trainer, self.position, self.progress.say
+        chosen = choose_weights(
+            self.model,
+            trainer=trainer,
+            position=position,
+            checkpoints=self.checkpoints,
+            average=self.average,
+            validation=self.validation,
+            main=self.processes.main,
+            say=say,
+        )
         self.model.eval()
         if self.processes.main:
             save_weights(self.model, self.output / "model.safetensors")
-        self.progress.say(f"Done after step {position.step} ({reason}); the weights are the {chosen} of step {step}.")
+        done = "Nothing was left to do" if idle else "Done"
+        say(
+            f"{done} after step {position.step} ({describe_end(reason, trainer)}); "
+            f"the weights are the {chosen.name} of step {chosen.step}."
+        )
+        if idle or reason == "patience":
+            say(f"To go on beyond this limit: {describe_going_on(reason, trainer, self.output)}")
+        if self.validation is not None and chosen.scores:
+            say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         self.processes.wait()
-        return Result(position.step, reason, chosen, step, scores, position.seconds)
-
-    def _averaged(self, scores: dict[str, float]) -> dict[str, float] | None:
-        """Puts the mean of the last checkpoints into the model, unless it does worse; its figures."""
-        own = {name: tensor.clone() for name, tensor in weights_of(self.model).items()}
-        steps = [step for step in self.checkpoints.steps()[-self.trainer.average_last :] if self._is_whole(step)]
-        if not steps:
-            return None
-        set_weights(self.model, mean_weights(self.checkpoints.load(step).weights for step in steps))
-        try:
-            averaged = {} if self.valid is None else self._scores()
-        except Aborted:
-            raise Interrupted(self.position.step) from None
-        if self.processes.main:
-            files = {"model.safetensors": pack_tensors(weights_of(self.model))}
-            write_folder(self.checkpoints.folder / "averaged", files)  # type: ignore[arg-type]
-        if self.valid is None or self._better(averaged[self.trainer.metric], scores.get(self.trainer.metric)):
-            return averaged
-        set_weights(self.model, own)
-        return None
-
-    def _is_whole(self, step: int) -> bool:
-        try:
-            verify(self.checkpoints.path(step))
-        except ArtifactError as error:
-            warnings.warn(f"{error} The average is that of the other checkpoints.", stacklevel=2)
-            return False
-        return True
+        return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)
 
     def _is_late(self) -> bool:
         minutes = self.trainer.max_minutes

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saccade.data.batches import TokenBatches
-from saccade.tasks.base import Encoded
+from saccade.tasks.base import Encoded, Task
+
+if TYPE_CHECKING:
+    from saccade.training.processes import Processes
+    from saccade.training.trainer import Trainer
 
 
 class Stream:
@@ -23,6 +27,27 @@ class Stream:
             raise ValueError("There are no examples to train on or to validate with.")
         self._batches = TokenBatches(sizes, budget=budget, seed=seed, shuffle=shuffle, shard=process, shards=processes)
         self._iterator = iter(self._batches)
+
+    @classmethod
+    def of(
+        cls,
+        encoded: Sequence[Encoded],
+        sizes: ArrayLike | None = None,
+        *,
+        task: Task,
+        trainer: Trainer,
+        processes: Processes,
+        shuffle: bool,
+    ) -> Stream:
+        """The stream of some examples as a trainer wants it; their sizes may be known already."""
+        return cls(
+            [task.size(encoded[i]) for i in range(len(encoded))] if sizes is None else sizes,
+            budget=trainer.batch_tokens,
+            seed=trainer.seed,
+            shuffle=shuffle,
+            process=processes.index,
+            processes=processes.count,
+        )
 
     def __len__(self) -> int:
         """The number of batches in an epoch."""

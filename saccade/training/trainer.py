@@ -12,8 +12,9 @@ from torch import nn
 
 from saccade.registry import nearest
 from saccade.tasks.base import Encoded, Example, Task
-from saccade.training.loop import Loop, Result
+from saccade.training.loop import Loop
 from saccade.training.optimisers import Optimiser, optimisers
+from saccade.training.position import Result
 from saccade.training.schedules import Schedule, schedules
 
 
@@ -111,6 +112,8 @@ class Trainer:
             raise ValueError("This training would never end: give max_steps, max_epochs, max_minutes or patience.")
         if keep < 2:
             raise ValueError(f"keep must be 2 or more, got {keep}: the last checkpoint may be damaged in a crash.")
+        if validate_examples is not None and validate_examples < 0:
+            raise ValueError(f"validate_examples must be 0 or more, got {validate_examples}.")
         if weight_decay < 0.0:
             raise ValueError(f"weight_decay must be 0 or more, got {weight_decay}.")
         if not 0.0 < average_decay < 1.0:

@@ -68,9 +68,20 @@ def test_search_options(run, call, table) -> None:
         (["--columns", "source=in,targt=out"], "Did you mean 'target'"),
         (["--columns", "in,out"], "as source=en,target=de; got 'in,out'"),
         (["--columns", "source=in,target=ot"], "Did you mean 'out'"),
+        (["--header", "no", "--columns", "source=in,target=out"], "has no header, so 'source' cannot be column 'in'"),
         (["--header", "maybe"], "--header is yes or no, got 'maybe'"),
         (["--bad-rows", "ignore"], "data.bad_rows must be 'error' or 'skip', got 'ignore'"),
         (["--beam", "0"], "beam must be 1 or more"),
+        (["--beams", "3,0"], "beam must be 1 or more, got 0"),
+        (["--beams", "3,x"], "--beams are whole numbers"),
+        (["--by-length", "0"], "--by-length must be 1 or more, got 0"),
+        (["--workers", "0"], "--workers must be 1 or more, got 0"),
+        (["--batch-size", "0"], "batch_size must be 1 or more, got 0"),
+        (["--max-length", "0"], "max_length must be 1 or more, got 0"),
+        (["--max-length", "-3"], "max_length must be 1 or more, got -3"),
+        (["--length-penalty", "-1"], "length_penalty=-1.0"),
+        (["--length-penalty", "nan"], "length_penalty=nan"),
+        (["--coverage-penalty", "inf"], "coverage_penalty=inf"),
         (["--plot", "a.gif", "--by-length", "3"], "no picture has the suffix '.gif'"),
         (["--plot", "a.png"], "--by-length"),
     ],
@@ -79,3 +90,29 @@ def test_wrong_options_exit_with_2(flags, message, run, call, table) -> None:
     code, out, err = call("evaluate", run, "--data", table, *flags)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_names_for_the_columns_of_a_file_without_a_header(run, call, table) -> None:
+    plain = table.replace("test.csv", "plain.tsv")
+    code, out, err = call("evaluate", run, "--data", plain, "--columns", "source=en,target=de")
+    assert (code, out) == (2, "")
+    assert "plain.tsv has no column 'en'" in err
+    assert repr(PAIRS[0][0]) in err  # what was taken for the header
+    assert "--columns source=0,target=1" in err
+    assert call("evaluate", run, "--data", plain, "--columns", "source=0,target=1")[0] == 0
+
+
+def test_json_says_how_it_was_searched(run, call, table) -> None:
+    plain = table.replace("test.csv", "plain.tsv")
+    flags = ["--beam", "3", "--length-penalty", "0.2", "--max-length", "4"]
+    found = json.loads(call("evaluate", run, "--data", plain, *flags, "--json")[1])
+    assert found["search"] == "beam search (beam 3, length penalty 0.2, max length 4)"
+    assert found["unread"] == 0
+
+
+def test_sources_that_are_not_read_to_their_end_are_told(run, call, tmp_path) -> None:
+    (tmp_path / "long.tsv").write_text(f"{'dodo su ' * 700}\todod\nsu\tus\n")
+    code, out, err = call("evaluate", run, "--data", str(tmp_path / "long.tsv"), "--max-length", "3", "--json")
+    assert code == 0
+    assert json.loads(out)["unread"] == 1
+    assert "1 of 2 sources were too long" in err

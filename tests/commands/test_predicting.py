@@ -1,11 +1,13 @@
 """The options of `saccade predict`."""
 
 import json
+import re
 
 import pytest
 import torch
 
 import saccade
+from saccade.data.special import EOS
 
 LINES = "minamo su\nkelu\n\ndodo ba tarifa\n"
 
@@ -107,6 +109,22 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
         (["--nbest", "6"], "nbest=6 hypotheses need a beam"),
         (["--min-length", "9", "--max-length", "3"], "min_length=9 is more than max_length=3"),
         (["--prefix", "XYZ"], "cannot write 'XYZ'"),
+        (["--max-length", "0"], "max_length must be 1 or more, got 0"),
+        (["--min-length", "-1"], "min_length must be 0 or more, got -1"),
+        (["--no-repeat-ngram", "-2"], "no_repeat_ngram must be 0 or more, got -2"),
+        (["--beam", "0"], "beam must be 1 or more, got 0"),
+        (["--nbest", "0"], "nbest must be 1 or more, got 0"),
+        (["--batch-size", "-1"], "batch_size must be 1 or more, got -1"),
+        (["--workers", "0"], "--workers must be 1 or more, got 0"),
+        (["--length-penalty", "nan"], "length_penalty=nan"),
+        (["--coverage-penalty", "-0.1"], "coverage_penalty=-0.1"),
+        (["--sample", "--temperature", "nan"], "temperature is a number above 0, got nan"),
+        (["--sample", "--temperature", "inf"], "temperature is a number above 0, got inf"),
+        (["--sample", "--top-k", "0"], "top_k is at least 1, got 0"),
+        (["--sample", "--top-p", "nan"], "top_p is above 0 and at most 1, got nan"),
+        (["--sample", "--seed", "-1"], "seed must be 0 or more, got -1"),
+        (["--sample", "--seed", str(2**64)], "or less, got 18446744073709551616"),
+        (["--forced", "3=a", "--max-length", "3"], "place 3, counted from 0, is beyond max_length=3"),
         (["--forced", "The"], "as 0=The; got 'The'"),
         (["--jsonl", "--draw"], "do not go together"),
         (["--plot", "a.gif"], "no picture has the suffix '.gif'"),
@@ -117,6 +135,56 @@ def test_impossible_options_are_refused_without_any_input(flags, message, run, c
     code, out, err = call("predict", run, *flags)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_scores_are_log_probabilities_that_the_length_divides(run, call) -> None:
+    """Against the loss, which sums log-probabilities by itself."""
+    model = saccade.load(run)
+    options = {"nbest": 3, "max_length": 9, "length_penalty": 0.7}
+    (prediction,) = model.predict(["minamo su"], **options)
+    source = torch.tensor([model.task.encode({"source": "minamo su"})["source"]])
+    for hypothesis in prediction.nbest:
+        written = [*hypothesis.tokens, *([EOS] if hypothesis.finished else [])]
+        with torch.no_grad():
+            loss = model.task.loss(model.model, {"source": source, "target": torch.tensor([written])})
+        assert hypothesis.log_prob == pytest.approx(-loss.total.item(), abs=1e-4)
+        assert hypothesis.score == pytest.approx(hypothesis.log_prob / ((5 + len(written)) / 6) ** 0.7, abs=1e-5)
+    flags = ["--jsonl", "--nbest", "3", "--max-length", "9", "--length-penalty", "0.7"]
+    found = json.loads(call("predict", run, *flags, given="minamo su\n")[1])["nbest"]
+    assert [h["log_prob"] for h in found] == pytest.approx([h.log_prob for h in prediction.nbest])
+    (plain,) = model.predict(["minamo su"], length_penalty=0.0, max_length=9)
+    assert plain.score == pytest.approx(plain.log_prob, abs=1e-6)
+
+
+def test_help_gives_the_defaults_of_the_search(call) -> None:
+    _, out, _ = call("predict", "--help")
+    entries = re.split(r"\s--(?=[a-z-]+ [A-Z]+\s)", out.partition("\noptions:")[2])
+    helps = {entry.split()[0]: " ".join(entry.split()) for entry in entries}
+    search = ["beam", "nbest", "length-penalty", "coverage-penalty", "min-length", "max-length", "no-repeat-ngram"]
+    for option in (*search, "prefix", "temperature", "top-k", "top-p", "seed", "batch-size", "workers"):
+        assert "(default:" in helps[option], option
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_of_a_huge_line_the_beginning_is_read(workers, run, call) -> None:
+    long = "dodo minamo " * 9000
+    flags = ["--max-length", "5", "--jsonl", "--workers", workers]
+    code, out, err = call("predict", run, *flags, given=f"su\n{long}\nkelu\n")
+    assert code == 0
+    read = max(1000, 4 * saccade.load(run).task.max_length)
+    (told,) = [line for line in err.splitlines() if "tokens" in line]
+    assert told.startswith("Line 2 has ")
+    assert f"of which the model reads the first {read:,}" in told
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [len(line["source"]) for line in lines][1] == read + 1
+    assert lines[1]["source_words"][-1][-1] == read - 1
+    assert len(lines[1]["nbest"][0]["weights"][0]) == read + 1
+    assert lines[2]["text"] == saccade.load(run).predict(["kelu"], max_length=5)[0].text
+
+
+def test_python_is_warned_of_a_huge_text(run) -> None:
+    with pytest.warns(UserWarning, match=r"Input 1, counted from 0, has [\d,]+ tokens, of which the model reads the"):
+        saccade.load(run).predict(["su", "dodo " * 2000], beam=1, max_length=2)
 
 
 @pytest.mark.parametrize("option", ["--alignments", "--draw", "--plot=a.png"])

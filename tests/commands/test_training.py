@@ -26,10 +26,10 @@ def write_pairs(path) -> str:
 @pytest.mark.parametrize(
     ("place", "begun", "number"),
     [
-        ("saccade.run.hold_out", False, signal.SIGTERM),
+        ("saccade.run_training.hold_out", False, signal.SIGTERM),
         ("saccade.tasks.transduction.Transduction.fit", False, signal.SIGINT),
-        ("saccade.run.save_task", True, signal.SIGTERM),
-        ("saccade.run.store", True, signal.SIGINT),
+        ("saccade.run_training.save_task", True, signal.SIGTERM),
+        ("saccade.run_training.store", True, signal.SIGINT),
         ("saccade.configuration.plan.Plan.build", True, signal.SIGTERM),
     ],
 )

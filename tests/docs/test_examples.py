@@ -12,6 +12,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "docs/index.md",
     "docs/choose.md",
+    "docs/training.md",
     "docs/structures.md",
     "docs/record.md",
     "docs/alignments.md",

@@ -75,6 +75,6 @@ def test_online_predictions_show_what_was_chosen(task):
 
 def test_nothing_written_has_no_rows(task):
     model = build(task, HardMonotonic, order=0)
-    (prediction,) = task.predict(model, ["go <V;PST>"], max_length=0)
+    (prediction,) = task.predict(model, ["go <V;PST>"], max_length=torch.tensor(0))
     assert prediction.text == ""
     assert prediction.weights is None or len(prediction.weights) == len(prediction.target)

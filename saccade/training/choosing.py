@@ -1,0 +1,106 @@
+"""Which weights a training leaves: the best, an average, or the last."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from torch import nn
+
+from saccade.artifacts import ArtifactError, pack_tensors, set_weights, verify, weights_of, write_folder
+from saccade.training.averaging import MovingAverage, mean_weights
+from saccade.training.checkpoints import Checkpoints
+from saccade.training.interruption import Aborted, Interrupted
+from saccade.training.position import Position
+from saccade.training.validation import Validation
+
+if TYPE_CHECKING:
+    from saccade.training.trainer import Trainer
+
+
+class Choice(NamedTuple):
+    """Weights that were chosen."""
+
+    name: str
+    """ "best", "averaged" or "last"."""
+    step: int
+    """After which step they were those of the model."""
+    scores: dict[str, float]
+    """Their validation figures; empty without validation data."""
+
+
+def choose_weights(
+    model: nn.Module,
+    *,
+    trainer: Trainer,
+    position: Position,
+    checkpoints: Checkpoints,
+    average: MovingAverage | None,
+    validation: Validation | None,
+    main: bool,
+    say: Callable[[str], None],
+) -> Choice:
+    """Puts the weights that a user wants into the model.
+
+    Args:
+        model: after its last step.
+        average: of its weights, if one was kept.
+        validation: judges an average of checkpoints, which is taken unjudged without it.
+        main: whether this process writes.
+        say: tells what is amiss.
+    """
+    name, step, scores = "last", position.step, position.scores or {}
+    if average is not None:
+        name = "averaged"
+        set_weights(model, average.weights)
+    if position.best_step is not None and position.best_step != position.step:
+        try:
+            set_weights(model, checkpoints.load(position.best_step).chosen)
+            step, scores = position.best_step, position.best_scores or {}
+        except ArtifactError as error:
+            say(f"{error} The weights of the last step are used.")
+    if position.best_step == step:
+        name = "best"
+    if trainer.average == "last":
+        steps = [step for step in checkpoints.steps()[-trainer.average_last :] if _is_whole(checkpoints, step)]
+        averaged = _averaged(model, steps, scores.get(trainer.metric), position.step, checkpoints, validation, main)
+        if averaged is not None:
+            name, step, scores = "averaged", position.step, averaged
+    return Choice(name, step, scores)
+
+
+def _averaged(
+    model: nn.Module,
+    steps: list[int],
+    best: float | None,
+    last: int,
+    checkpoints: Checkpoints,
+    validation: Validation | None,
+    main: bool,
+) -> dict[str, float] | None:
+    """Puts the mean of some checkpoints into the model, unless it does worse than the best; its figures."""
+    if not steps:
+        return None
+    own = {name: tensor.clone() for name, tensor in weights_of(model).items()}
+    set_weights(model, mean_weights(checkpoints.load(step).weights for step in steps))
+    try:
+        averaged = {} if validation is None else validation.scores()
+    except Aborted:
+        raise Interrupted(last) from None
+    if main:
+        files = {"model.safetensors": pack_tensors(weights_of(model))}
+        write_folder(checkpoints.folder / "averaged", files)  # type: ignore[arg-type]
+    if validation is None or validation.better(averaged[validation.trainer.metric], best):
+        return averaged
+    set_weights(model, own)
+    return None
+
+
+def _is_whole(checkpoints: Checkpoints, step: int) -> bool:
+    try:
+        verify(checkpoints.path(step))
+    except ArtifactError as error:
+        warnings.warn(f"{error} The average is that of the other checkpoints.", stacklevel=2)
+        return False
+    return True

@@ -1,0 +1,81 @@
+"""Where a training is, and whether it ends there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from saccade.training.trainer import Trainer
+
+
+class Result(NamedTuple):
+    """How a training ended."""
+
+    step: int
+    """How many steps were made."""
+    reason: str
+    """What ended it: max_steps, max_epochs, max_minutes or patience."""
+    chosen: str
+    """Which weights the model has now: "best", "averaged" or "last"."""
+    chosen_step: int
+    """After which step they were those of the model."""
+    scores: dict[str, float]
+    """Their validation figures; empty without validation data."""
+    seconds: float
+    """How long it took, validations and what came before a resumption included."""
+
+
+@dataclass
+class Position:
+    """Where a training is, as far as plain numbers say it."""
+
+    step: int = 0
+    seconds: float = 0.0
+    batches: int = 0
+    scores: dict[str, float] | None = None
+    """The figures of the last validation."""
+    best_step: int | None = None
+    best_score: float | None = None
+    best_scores: dict[str, float] | None = None
+    waited: int = 0
+    """Validations since the best."""
+    validated: int = 0
+    """The step of the last validation."""
+    pending: bool = False
+    """Whether a validation is due at this step that an interruption prevented."""
+
+    def reason_to_stop(self, trainer: Trainer, *, epochs: int, late: bool) -> str | None:
+        """Which limit of the trainer is reached, after so many epochs; None if none is."""
+        if trainer.max_steps is not None and self.step >= trainer.max_steps:
+            return "max_steps"
+        if trainer.max_epochs is not None and epochs >= trainer.max_epochs:
+            return "max_epochs"
+        if trainer.patience is not None and self.waited >= trainer.patience:
+            return "patience"
+        return "max_minutes" if late else None
+
+    def fraction_done(self, trainer: Trainer, *, epoch: int) -> float:
+        """How much of the training is over, of which an epoch has so many batches."""
+        fractions = [0.0]
+        if trainer.max_steps is not None:
+            fractions.append(self.step / trainer.max_steps)
+        if trainer.max_epochs is not None:
+            fractions.append(self.batches / (epoch * trainer.max_epochs))
+        if trainer.max_minutes is not None:
+            fractions.append(self.seconds / (60.0 * trainer.max_minutes))
+        return min(1.0, max(fractions))
+
+
+def describe_end(reason: str, trainer: Trainer) -> str:
+    """The setting that ended a training, as its user wrote it: `max_steps=300`."""
+    limit = f"{reason}={getattr(trainer, reason)}"
+    if reason != "patience":
+        return limit
+    return f"{limit}: so many validations in a row without a better {trainer.metric}"
+
+
+def describe_going_on(reason: str, trainer: Trainer, output: Path) -> str:
+    """The command that goes on beyond the limit that ended a training."""
+    return f"saccade train --resume {output} --trainer.{reason} {2 * getattr(trainer, reason)}"

@@ -1,0 +1,114 @@
+"""Validation: the loss and the figures of a model on examples that it does not learn from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from saccade.tasks.base import Example, Loss, Task
+from saccade.training.averaging import MovingAverage
+from saccade.training.interruption import Interruption
+from saccade.training.processes import Processes
+from saccade.training.randomness import undisturbed
+from saccade.training.stream import Stream, rows
+
+if TYPE_CHECKING:
+    from saccade.training.trainer import Trainer
+
+
+class Objective(nn.Module):
+    """The loss as a module, so that gradients are shared whatever parts of the model the task calls."""
+
+    def __init__(self, task: Task, model: nn.Module, bf16: bool) -> None:
+        super().__init__()
+        self.model = model
+        self._task = task
+        self._bf16 = bf16
+
+    def forward(self, batch: dict[str, Tensor], device: str) -> Loss:
+        with torch.autocast(device, dtype=torch.bfloat16) if self._bf16 else nullcontext():
+            return self._task.loss(self.model, batch)
+
+
+class Validation:
+    """Scores a model as often as it is asked to; nothing that training depends on changes.
+
+    Args:
+        trainer: says how much is predicted, and how, and which figure decides.
+        task: of the model.
+        objective: the loss of the model.
+        examples: not encoded; at least one.
+        processes: share the loss; the first one predicts.
+        interruption: may leave a validation at any point, by `Aborted`.
+        average: is scored in place of the model's weights, if there is one.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        *,
+        task: Task,
+        objective: Objective,
+        examples: Sequence[Example],
+        processes: Processes,
+        interruption: Interruption,
+        average: MovingAverage | None,
+    ) -> None:
+        self.trainer = trainer
+        self.task = task
+        self.objective = objective
+        self.processes = processes
+        self.interruption = interruption
+        self.average = average
+        self.encoded = [task.encode(example) for example in examples]
+        asked = trainer.validate_examples
+        self.predicted = [examples[i] for i in range(len(examples) if asked is None else min(len(examples), asked))]
+
+    @torch.no_grad()
+    def scores(self) -> dict[str, float]:
+        """The loss over all examples, and the task's figures."""
+        model = self.objective.model
+        averaged = nullcontext() if self.average is None else self.average.in_place(model)
+        was_training = model.training
+        try:
+            with undisturbed(), averaged, self.interruption.abortable():
+                model.eval()
+                scores = {"loss": self._loss()}
+                if self.predicted:
+                    options = self.trainer.validate_options
+                    scores |= self.processes.from_main(lambda: self.task.evaluate(model, self.predicted, **options))
+                return scores
+        finally:
+            model.train(was_training)
+
+    def better(self, score: float, best: float | None) -> bool:
+        """Whether a figure is better than the best so far; what is no number never is."""
+        if math.isnan(score):
+            return False
+        higher = self.task.metrics.get(self.trainer.metric, False)
+        return best is None or (score > best if higher else score < best)
+
+    def describe(self) -> str:
+        """How the figures came about: `greedy search, 200 of 512 examples`."""
+        if not self.predicted:
+            return f"{len(self.encoded):,} examples"
+        part = "" if len(self.predicted) == len(self.encoded) else f"{len(self.predicted):,} of "
+        search = self.task.describe_search(self.trainer.validate_options)
+        return f"{search}, {part}{len(self.encoded):,} examples" if search else f"{part}{len(self.encoded):,} examples"
+
+    def _loss(self) -> float:
+        sums = torch.zeros(2, device=self.processes.device, dtype=self.processes.wide)
+        stream = Stream.of(self.encoded, task=self.task, trainer=self.trainer, processes=self.processes, shuffle=False)
+        while not stream.at_epoch_end:
+            for indices in stream.take(1)[1]:
+                if len(indices):
+                    batch = self.task.collate(rows(self.encoded, indices))
+                    loss = self.objective(self.processes.to_device(batch), self.processes.device.type)
+                    sums += torch.stack([v.to(sums) for v in loss[:2]])
+        total, count = self.processes.total(sums)
+        return total / max(count, 1.0)

@@ -1,0 +1,45 @@
+"""Which limit ends a training, and how its user is told."""
+
+from pathlib import Path
+
+import pytest
+
+from saccade.training import Trainer
+from saccade.training.position import Position, describe_end, describe_going_on
+
+TRAINER = Trainer(max_steps=13, max_epochs=7, max_minutes=3.0, patience=5, metric="bleu")
+
+
+@pytest.mark.parametrize(
+    ("position", "epochs", "late", "reason"),
+    [
+        (Position(step=12, waited=4), 6, False, None),
+        (Position(step=13, waited=4), 6, False, "max_steps"),
+        (Position(step=12, waited=4), 7, False, "max_epochs"),
+        (Position(step=12, waited=5), 6, False, "patience"),
+        (Position(step=12, waited=4), 6, True, "max_minutes"),
+    ],
+)
+def test_the_first_limit_that_is_reached(position, epochs, late, reason) -> None:
+    assert position.reason_to_stop(TRAINER, epochs=epochs, late=late) == reason
+    if reason is not None:
+        assert describe_end(reason, TRAINER).startswith(f"{reason}={getattr(TRAINER, reason)}")
+        beyond = describe_going_on(reason, TRAINER, Path("runs/a"))
+        setting, _, value = beyond.removeprefix("saccade train --resume runs/a --trainer.").partition(" ")
+        assert (setting, float(value)) == (reason, 2.0 * getattr(TRAINER, reason))
+
+
+def test_limits_that_are_not_set_end_nothing() -> None:
+    trainer = Trainer(max_epochs=2)
+    assert Position(step=999, waited=999).reason_to_stop(trainer, epochs=1, late=False) is None
+
+
+def test_what_is_nearest_to_its_end_says_how_much_is_done() -> None:
+    position = Position(step=3, seconds=45.0, batches=11)
+    assert position.fraction_done(TRAINER, epoch=11) == pytest.approx(45 / 180)
+    assert position.fraction_done(TRAINER, epoch=3) == pytest.approx(11 / 21)
+    assert Position(step=26).fraction_done(TRAINER, epoch=3) == 1.0
+
+
+def test_patience_names_what_did_not_become_better() -> None:
+    assert "without a better bleu" in describe_end("patience", TRAINER)
