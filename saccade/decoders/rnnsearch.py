@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.aggregations import Expectation
 from saccade.attention import Attention
 from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
 from saccade.decoders.bridge import ProjectSummary
@@ -95,19 +96,26 @@ class SearchDecoder(Decoder):
         return apart(self.attention)
 
     def begin(self, encoded: Encoded) -> SearchState:
-        memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
-        return SearchState(memory, self.bridge(encoded.summary)[0][0], State())
+        # A context is only ever projected. Where it is a sum of states, a search has them projected once, not at each
+        # step of each hypothesis.
+        ahead = type(self.attention.aggregation) is Expectation and not torch.is_grad_enabled()
+        return self._begin(encoded, self._project(encoded.states) if ahead else None)
 
     def step(self, tokens: Tensor, state: SearchState) -> Step:
         embedded = self.embedding(tokens)
         reading, context, hidden = self._advance(embedded, self.input_proj(embedded), state)
         asked = state.hidden if self.readout_state == "previous" else hidden
-        features = self.readout(torch.cat([asked, embedded, context], dim=-1))
+        if state.memory.own_values:
+            weight, _ = self._readout_weights()
+            units = F.linear(torch.cat([asked, embedded], dim=-1), weight, self.readout.proj.bias)
+            features = self.readout.largest(units + context[..., self.context_proj.out_features :])
+        else:
+            features = self.readout(torch.cat([asked, embedded, context], dim=-1))
         state = SearchState(state.memory, hidden, reading.state)
         return Step(self.output(features), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
-        state = self.begin(encoded)
+        state = self._begin(encoded)
         embedded = self.embedding(tokens)
         hidden, readings, contexts = [state.hidden], [], []
         for token, projected in zip(embedded.unbind(1), self.input_proj(embedded).unbind(1), strict=True):
@@ -123,12 +131,28 @@ class SearchDecoder(Decoder):
         features = F.dropout(features, self.dropout, self.training)
         return Decoded(features, lambda: torch.cat([reading.weights for reading in readings], dim=1))
 
+    def _begin(self, encoded: Encoded, values: Tensor | None = None) -> SearchState:
+        memory = self.attention.prepare(encoded.states, values, mask=encoded.mask.unsqueeze(1))
+        return SearchState(memory, self.bridge(encoded.summary)[0][0], State())
+
     def _advance(self, token: Tensor, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
         query = state.hidden if self.query == "state" else torch.cat([state.hidden, token], dim=-1)
         reading = self.attention.read(by_memory(query, state.memory), state.memory, state=state.attention)
         context = reading.context.flatten(0, 1)
-        hidden = self.cell.step(projected + self.context_proj(context), (state.hidden,))[0]
+        ahead = state.memory.own_values
+        gates = context[..., : self.context_proj.out_features] if ahead else self.context_proj(context)
+        hidden = self.cell.step(projected + gates, (state.hidden,))[0]
         return reading, context, hidden
+
+    def _project(self, context: Tensor) -> Tensor:
+        """What the cell and the readout take of a context, side by side."""
+        _, weight = self._readout_weights()
+        return torch.cat([self.context_proj(context), F.linear(context, weight)], dim=-1)
+
+    def _readout_weights(self) -> tuple[Tensor, Tensor]:
+        """Those of state and token, and those of the context."""
+        weight, size = self.readout.proj.weight, self.context_proj.in_features
+        return weight[:, :-size], weight[:, -size:]
 
     def output(self, features: Tensor) -> Tensor:
         logits: Tensor = self.output_proj(features)

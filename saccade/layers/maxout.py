@@ -30,5 +30,8 @@ class Maxout(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        pieces: tuple[Tensor, ...] = self.proj(inputs).unflatten(-1, (-1, self.pieces)).unbind(-1)
-        return functools.reduce(torch.maximum, pieces)
+        return self.largest(self.proj(inputs))
+
+    def largest(self, units: Tensor) -> Tensor:
+        """Of each `pieces` units (*, pieces * output_dim) the largest."""
+        return functools.reduce(torch.maximum, units.unflatten(-1, (-1, self.pieces)).unbind(-1))

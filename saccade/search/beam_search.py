@@ -13,9 +13,6 @@ from saccade.search.constraints import IMPOSSIBLE, Past, Rules, Wishes
 from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
 from saccade.search.penalties import Penalties
 
-CROWDED = 0.25
-"""The share of the batch that must be done before it leaves: to close up costs a part of a step, to wait does too."""
-
 
 @torch.no_grad()
 def beam(
@@ -131,9 +128,7 @@ def beam(
 
         if done.all():
             return _checked(harvest.best(batch, nbest))
-        grown[done] = IMPOSSIBLE  # so that nothing comes of a sentence that is done and still in the batch
-        leaving = done.sum() >= CROWDED * active
-        going = (~done if leaving else torch.ones_like(done)).nonzero().squeeze(1)
+        going = (~done).nonzero().squeeze(1)
         parents = rows.gather(1, order)[going].flatten()
         same = len(going) == active and grown.shape[1] == width
         state = (model.reorder if same else model.select)(given.state, parents)
