@@ -8,7 +8,7 @@ import { Help } from "./help";
 import { onKey } from "./keyboard";
 import { Legend } from "./legend";
 import { Pane, PaneChoices } from "./pane";
-import { firstState, fitting, fromFragment, toFragment, type State } from "./state";
+import { firstState, fitting, fromFragment, toFragment, unknownView, type State } from "./state";
 import { useDark } from "./theme";
 import { allViews, type Scene } from "./views/view";
 
@@ -16,6 +16,7 @@ export function App({ data }: { data: Data }) {
   const first = useMemo(() => firstState(data), [data]);
   const names = useMemo(() => allViews().map((view) => view.name), []);
   const [state, setState] = useState(() => fromFragment(location.hash, first, data, names));
+  const [unknown, setUnknown] = useState(() => unknownView(location.hash, names));
   const [help, setHelp] = useState(false);
   const scenes = useRef<(Scene | null)[]>([null, null]);
   // The newest state, also between two drawings: keys may come faster than the page is drawn.
@@ -23,6 +24,7 @@ export function App({ data }: { data: Data }) {
   const update = useCallback((change: Partial<State>) => {
     newest.current = { ...newest.current, ...change };
     setState(newest.current);
+    if (change.view !== undefined) setUnknown(null);
   }, []);
   const dark = useDark(state.theme);
 
@@ -40,7 +42,9 @@ export function App({ data }: { data: Data }) {
   useEffect(() => {
     const restore = (): void => {
       const fragment = location.hash.replace(/^#/, "");
-      if (fragment !== written.current) update(fromFragment(fragment, first, data, names));
+      if (fragment === written.current) return;
+      update(fromFragment(fragment, first, data, names));
+      setUnknown(unknownView(fragment, names));
     };
     addEventListener("hashchange", restore);
     return () => removeEventListener("hashchange", restore);
@@ -72,6 +76,11 @@ export function App({ data }: { data: Data }) {
     return () => removeEventListener("keydown", listen);
   });
 
+  const missing = allViews().find((each) => each.name === state.view && each !== view);
+  const note =
+    unknown !== null
+      ? `There is no view called “${unknown}”: ${view.title} is shown.`
+      : missing && `${missing.title} has nothing to show of this map: ${view.title} is shown.`;
   const panes = view.whole ? [left] : state.panes.map((choice) => fitting(choice, data));
   return (
     <>
@@ -111,9 +120,14 @@ export function App({ data }: { data: Data }) {
           </button>
         </div>
       </header>
-      <div class="body">
-        <Controls data={data} state={state} update={update} view={view} />
+      <div class={view.whole ? "body bare" : "body"}>
+        {!view.whole && <Controls data={data} state={state} update={update} view={view} />}
         <main>
+          {note && (
+            <p class="note" role="alert" dir="auto">
+              {note}
+            </p>
+          )}
           <div id="panes" role="tabpanel" aria-labelledby={`tab-${view.name}`} class={panes.length > 1 ? "two" : "one"}>
             {panes.map((choice, number) => (
               <section key={number} class="pane" aria-label={data.items[choice.item]!.title}>
@@ -133,7 +147,7 @@ export function App({ data }: { data: Data }) {
         </main>
       </div>
       <footer>
-        <Legend state={state} dark={dark} />
+        {!view.whole && <Legend state={state} dark={dark} />}
         <p class="precision">{precision(data.levels)}</p>
       </footer>
       <Help open={help} close={() => setHelp(false)} views={views} levels={data.levels} />

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { axesOf, type Data } from "./data";
 import { written } from "./reading";
 import { fitting, PALETTES, type Palette, type Scale, type State, type Update } from "./state";
-import { hasLevel, hasSpecial, unitsOf, visible, type Level } from "./units";
+import { hasLevel, hasSpecial, namePieces, unitsOf, visible, type Level } from "./units";
 import type { View } from "./views/view";
 
 interface Props {
@@ -14,11 +14,7 @@ interface Props {
   view: View;
 }
 
-const LEVELS: readonly (readonly [Level, string])[] = [
-  ["pieces", "Subwords"],
-  ["words", "Words"],
-  ["sentences", "Sentences"],
-];
+const LEVELS: readonly Level[] = ["pieces", "words", "sentences"];
 const SCALES: readonly (readonly [Scale, string, string])[] = [
   ["row", "Row", "The full colour is each row's largest weight"],
   ["map", "Map", "The full colour is the map's largest weight"],
@@ -36,7 +32,8 @@ export function Controls({ data, state, update, view }: Props) {
     const other = data.items.length > 1 ? { ...left, item: (left.item + 1) % data.items.length } : { ...left, head: 0 };
     update({ panes: beside ? [left] : [left, fitting(other, data)] });
   };
-  const levels = LEVELS.filter(([level]) => level === "pieces" || data.axes.some((axis) => hasLevel(axis, level)));
+  const levels = LEVELS.filter((level) => level === "pieces" || data.axes.some((axis) => hasLevel(axis, level)));
+  const titles: Record<Level, string> = { pieces: namePieces(data.axes), words: "Words", sentences: "Sentences" };
   const pinned = state.pin && unitsOf(state.pin.side === "query" ? rows : cols, state.level, true);
   const pinnedUnit = pinned?.list[pinned.of[state.pin?.piece ?? -1] ?? -1];
   return (
@@ -44,9 +41,9 @@ export function Controls({ data, state, update, view }: Props) {
       {(levels.length > 1 || data.axes.some(hasSpecial) || data.items.some((each) => each.links)) && <Group title="Units">
         {levels.length > 1 && (
           <div class="segments" role="radiogroup" aria-label="Units">
-            {levels.map(([level, title]) => (
+            {levels.map((level) => (
               <Segment
-                title={title}
+                title={titles[level]}
                 chosen={state.level === level}
                 disabled={!hasLevel(rows, level) && !hasLevel(cols, level)}
                 onClick={() => update({ level })}

@@ -16,7 +16,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["[ ]", "previous, next layer"],
   [", .", "previous, next head"],
   ["a", "mean of all heads, max of all heads, one head"],
-  ["u", "subwords, words, sentences"],
+  ["u", "pieces of words, words, sentences"],
   ["s", "special tokens shown or hidden"],
   ["l", "known links shown or hidden"],
   ["c", "what the full colour means: row, map, 0 to 1"],

@@ -87,6 +87,12 @@ export function toFragment(state: State, first: State): string {
   return parts.toString();
 }
 
+/** The view that a fragment asks for, if there is none of that name. */
+export function unknownView(fragment: string, views: readonly string[]): string | null {
+  const asked = new URLSearchParams(fragment.replace(/^#/, "")).get("view");
+  return asked === null || views.includes(asked) ? null : asked;
+}
+
 /** What a fragment says, as far as it makes sense; the rest stays as in `first`. */
 export function fromFragment(fragment: string, first: State, data: Data, views: readonly string[]): State {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));

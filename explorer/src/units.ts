@@ -91,6 +91,19 @@ export function visible(text: string): string {
   return edges.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5");
 }
 
+/** What the pieces of all texts are: characters, parts of words, or whatever else the model reads. */
+export function namePieces(axes: readonly Axis[]): string {
+  const texts = axes.filter((axis) => axis.kind === "text");
+  const own = texts.flatMap((axis) => axis.pieces.filter((_, place) => !axis.special.includes(place)));
+  if (own.length > 0 && own.every((piece) => characters(piece) <= 1)) return "Characters";
+  return texts.some((axis) => axis.words?.some((word) => word.length > 1)) ? "Subwords" : "Tokens";
+}
+
+/** Marks belong to the letter before them. */
+function characters(text: string): number {
+  return [...text.normalize("NFC")].filter((each) => !/\p{M}/u.test(each)).length;
+}
+
 export function hasLevel(axis: Axis, level: Level): boolean {
   if (level === "pieces") return true;
   return axis.kind === "text" && (level === "words" ? axis.words : axis.sentences) !== null;

@@ -55,6 +55,16 @@ def visible(piece: str) -> str:
     return "".join(c for c in shown if not unicodedata.combining(c) and unicodedata.category(c)[0] != "C") or "·"
 
 
+def printable(text: str) -> str:
+    """Control characters shown by their signs, so that no text can give orders to a terminal."""
+    return "".join(_sign(c) if unicodedata.category(c) == "Cc" else c for c in text)
+
+
+def _sign(control: str) -> str:
+    code = ord(control)
+    return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"\\x{code:02x}"
+
+
 def _cells(text: str) -> int:
     """How many columns of a terminal a text fills."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

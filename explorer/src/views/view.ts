@@ -41,7 +41,7 @@ export interface View {
   readonly hint: string;
   /** Whether there is anything to see of this map. */
   accepts(rows: Axis, cols: Axis, item: Item, data: Data): boolean;
-  /** Whether it shows one item a pane (as most do), or all of them at once. */
+  /** Whether it shows figures of all items at once, and not the weights of one item a pane, as the others do. */
   readonly whole?: boolean;
   /** Whether it can be zoomed, and whether there is a cell under its cursor to read. */
   readonly zooms?: boolean;

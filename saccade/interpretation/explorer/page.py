@@ -5,12 +5,12 @@ import hashlib
 import html
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from saccade.artifacts import write_file
 from saccade.interpretation.explorer.axes import Axis, TextAxis
 from saccade.interpretation.explorer.items import Item
 from saccade.interpretation.explorer.packing import pack
@@ -57,17 +57,8 @@ def write_page(
         side_by_side: whether it opens with the first two items beside each other.
     """
     text = page(items, title=title, max_megabytes=max_megabytes, side_by_side=side_by_side)
-    place = Path(path)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-        os.chmod(partial, 0o644)
-        os.replace(partial, place)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, text)
 
 
 def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side_by_side: bool = False) -> bytes:

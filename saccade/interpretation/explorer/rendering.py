@@ -12,7 +12,7 @@ from saccade.interpretation.explorer.axes import Axis, TextAxis
 from saccade.interpretation.explorer.items import Item, Map
 from saccade.interpretation.explorer.page import describe_axis, page
 from saccade.interpretation.plots import plot_attention
-from saccade.interpretation.text import draw_attention
+from saccade.interpretation.text import draw_attention, printable
 
 FORMATS = ("html", "text", "png", "svg", "json")
 
@@ -82,15 +82,15 @@ def _bare(piece: str, *, alone: bool) -> str:
 def _text(items: Sequence[Item], width: int | None) -> str:
     lines: list[str] = []
     for item in items:
-        lines += [item.title, ""]
+        lines += [printable(item.title), ""]
         for each in item.maps:
             heads = each.weights.shape[0]
             weights, source, target = merged(each)
-            lines += [each.name if heads == 1 else f"{each.name}, mean of {heads} heads"]
+            lines += [printable(each.name if heads == 1 else f"{each.name}, mean of {heads} heads")]
             lines += [draw_attention(weights, source, target, width=width), ""]
         for measure in item.measures:
             value = measure.value if isinstance(measure.value, str) else f"{measure.value:.4g}"
-            lines += [f"{measure.name}  {value}", f"    {measure.meaning}"]
+            lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
         lines += [""] if item.measures else []
     return "\n".join(lines)
 

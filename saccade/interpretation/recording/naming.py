@@ -51,7 +51,7 @@ class Names:
                 self._name_inside(child, below)
 
     def _meet(self, module: nn.Module, path: str) -> None:
-        kind = type(module)
+        kind: Any = type(module)
         if kind not in self._kinds:
             if issubclass(kind, torch.jit.ScriptModule):
                 raise TypeError(f"{path or 'The model'} is TorchScript, which is not looked into: record the original.")

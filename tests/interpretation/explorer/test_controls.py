@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from saccade.interpretation.explorer import write_page
-from tests.interpretation.explorer.examples import translation
+from saccade.interpretation.explorer import Item, Map, TextAxis, write_page
+from tests.interpretation.explorer.examples import softmax, translation
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,7 @@ def test_words_or_subwords_and_special_tokens(visit, place) -> None:
     assert ribbons(page) == ["un", "##believ", "##able", "luck", "."]
     page.get_by_role("radio", name="Sentences").click()
     fragment(page, "units=sentences")
+    assert page.eval_on_selector("aside", "aside => aside.scrollWidth <= aside.clientWidth")
     assert ribbons(page) == ["unbelievable luck."]
 
 
@@ -193,6 +194,44 @@ def test_nonsense_in_the_address_does_no_harm(visit, place) -> None:
     )
     assert page.get_by_label("Item", exact=True).input_value() == "1"
     assert page.locator("canvas.sheet").count() == 1
+    assert page.inner_text("[role=alert]") == "There is no view called “nothing”: Heat map is shown."
+    page.get_by_role("tab", name="Ribbons").click()
+    page.locator("[role=alert]").wait_for(state="detached")
+    page.evaluate("location.hash = 'view=image'")
+    page.wait_for_selector("[role=alert]:has-text('Picture has nothing to show of this map')")
+    assert visit(place, "view=heat").locator("[role=alert]").count() == 0
+
+
+def test_measures_have_no_controls_of_weights(visit, place) -> None:
+    page = visit(place, "view=measures")
+    for name in ("Hide weights below", "Palette", "Zoom", "Item", "Layer"):
+        assert page.get_by_label(name, exact=True).count() == 0
+    assert page.locator("aside, .legend").count() == 0
+    assert page.locator("main").bounding_box()["width"] == 1280
+    page.get_by_role("tab", name="Ribbons").click()
+    page.get_by_label("Hide weights below").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "name"),
+    [
+        (["b", "e\u0301", " ", "c", "</s>"], [[0, 1], [3]], "Characters"),
+        (["be", "c", "d", "</s>"], [[0, 1], [2]], "Subwords"),
+        (["be", "cd", "ef", "</s>"], [[0], [1], [2]], "Tokens"),
+    ],
+)
+def test_units_are_called_what_they_are(visit, tmp_path, pieces, words, name) -> None:
+    last = len(pieces) - 1
+    axis = TextAxis(pieces=pieces, words=words, special=[last], sentences=[list(range(last))])
+    weights = softmax(1, len(pieces), len(pieces))
+    write_page(
+        tmp_path / "page.html",
+        [Item(title="one", maps=[Map(name="layer", weights=weights, queries=axis, keys=axis)])],
+        title="Units",
+    )
+    units = visit(tmp_path / "page.html").get_by_role("radiogroup", name="Units").get_by_role("radio")
+    assert units.all_inner_texts() == [name, "Words", "Sentences"]
+    assert units.page.eval_on_selector("aside", "aside => aside.scrollWidth <= aside.clientWidth")
 
 
 @pytest.mark.parametrize("view", ["heat", "ribbons", "heads", "text", "measures"])
@@ -212,13 +251,24 @@ def test_downloads(visit, place, view, tmp_path) -> None:
             assert b"first" in content if view == "measures" else b"luck" in content or view == "heads"
 
 
+# What stands inside of a field, such as the options of a choice, is not its name.
+NAMELESS = """() => [...document.querySelectorAll('button, select, input, canvas.sheet, [role=application], summary')]
+    .filter(each => {
+        if (each.ariaLabel?.trim()) return false;
+        if (each.matches('button, summary')) return !each.textContent.trim();
+        const label = each.closest('label')?.cloneNode(true);
+        label?.querySelectorAll('select, input').forEach(field => field.remove());
+        return !label?.textContent.trim();
+    })
+    .map(each => each.outerHTML.slice(0, 120))"""
+
+
 def test_everything_has_a_name(visit, place) -> None:
     page = visit(place, "beside=1.2.0&pin=query.1")
     for view in ("Heat map", "Ribbons", "All heads", "Text", "Measures"):
         page.get_by_role("tab", name=view).click()
-        nameless = page.evaluate(
-            """() => [...document.querySelectorAll('button, select, input, canvas.sheet, [role=application], summary')]
-            .filter(each => !(each.ariaLabel || each.textContent || each.closest('label')?.innerText || '').trim())
-            .map(each => each.outerHTML.slice(0, 120))"""
-        )
-        assert not nameless
+        assert not page.evaluate(NAMELESS)
+    page.get_by_role("tab", name="Heat map").click()
+    fields = page.locator("select[aria-label], input[aria-label]").count()
+    page.evaluate("document.querySelectorAll('[aria-label]').forEach(each => each.removeAttribute('aria-label'))")
+    assert len([each for each in page.evaluate(NAMELESS) if each.startswith(("<select", "<input"))]) == fields - 1

@@ -1,11 +1,12 @@
 """The same items in every form."""
 
 import json
+import unicodedata
 
 import pytest
 import torch
 
-from saccade.interpretation.explorer import FORMATS, render
+from saccade.interpretation.explorer import FORMATS, Item, Map, Measure, TextAxis, render
 from saccade.interpretation.explorer.rendering import merged
 from tests.interpretation.explorer.examples import translation
 
@@ -26,6 +27,17 @@ def test_text() -> None:
     assert "cross, mean of 3 heads" in text
     assert "sondergleichen " in text
     assert "AER  0.25\n    How many links are wrong. Less is better." in text
+
+
+def test_no_text_gives_orders_to_the_terminal() -> None:
+    three = TextAxis(pieces=["a", "\x1b[31mb", "c"])
+    each = Map(name="layer\x9b2J", weights=torch.eye(3)[None], queries=three, keys=three)
+    measure = Measure(name="output\x07", value="\x1b]0;owned\x07", meaning="One.\x7f Two.")
+    text = render([Item(title="\x1b[2Jé\rtitle\n", maps=[each], measures=[measure])], "text", width=40).decode()
+    assert not [c for c in text if unicodedata.category(c) == "Cc" and c != "\n"]
+    assert text.startswith("␛[2Jé␍title␊\n\n")
+    assert "layer\\x9b2J\n" in text
+    assert "output␇  ␛]0;owned␇\n    One.␡ Two." in text
 
 
 def test_json_holds_every_head() -> None:

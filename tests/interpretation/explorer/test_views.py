@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from saccade.interpretation.explorer import write_page
-from tests.interpretation.explorer.examples import caption, translation
+import saccade
+from saccade.interpretation.explorer import ImageAxis, write_page
+from tests.interpretation.explorer.examples import caption, png, translation
+from tests.interpretation.recording.vision import GRID, VisionTransformer, image
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +148,22 @@ def test_picture_that_looks_at_itself(visit, picture) -> None:
     large = page.locator(".large canvas").bounding_box()
     page.mouse.move(large["x"] + large["width"] * 0.1, large["y"] + large["height"] * 0.1)
     assert page.inner_text("[role=status] b") == number(caption().maps[0].weights[0, 0, 1])
+
+
+def test_what_a_recorded_vision_transformer_looks_at(visit, tmp_path) -> None:
+    model = VisionTransformer().eval()
+    with torch.no_grad(), saccade.record(model) as trace:
+        model(image())
+    trace.explore(tmp_path / "page.html", queries=ImageAxis(png=png(40, 24), grid=GRID, leading=["[CLS]"]))
+    page = visit(tmp_path / "page.html")  # it opens with the picture
+    page.get_by_label("Head", exact=True).select_option("1")
+    page.get_by_role("button", name="[CLS]").click()
+    page.wait_for_selector(".large h3 bdi:has-text('[CLS]')")
+    box = page.locator(".large canvas").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)  # line 2, column 3
+    weight = trace["blocks.2"].weights[0, 1, 0, 1 + 5 + 2]
+    page.wait_for_selector("[role=status] b")
+    assert float(page.inner_text("[role=status] b")) == pytest.approx(float(weight), abs=6e-5)
 
 
 def test_measures_of_both_items(visit, place) -> None:
