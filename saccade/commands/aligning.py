@@ -6,7 +6,7 @@ import json as json_module
 import math
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from saccade.data.readers.lines import read_lines
 from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.evaluation.faithfulness import faithfulness as test_faithfulness
-from saccade.evaluation.report import alignment_figures
+from saccade.evaluation.report import Figure, alignment_figures
 from saccade.interpretation.alignments import (
     FORMATS,
     METHODS,
@@ -149,7 +149,7 @@ def align(
             if wanted is not None:
                 kept.append(aligned)
         sys.stdout.flush()
-    figures: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
     if wanted is not None:
         backward = [aligned.backward for aligned in kept if aligned.backward is not None]
         figures = alignment_figures([a.links for a in kept], [a.weights for a in kept], backward, wanted)
@@ -241,15 +241,20 @@ def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, torch.Tens
     return found
 
 
-def _print_figures(figures: dict[str, float], json: bool, file: Any) -> None:
+def _print_figures(figures: Mapping[str, Figure], json: bool, file: Any) -> None:
     if json:
-        print(json_module.dumps({n: None if math.isnan(v) else v for n, v in figures.items()}, indent=2), file=file)
+        known = {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in figures.items()}
+        print(json_module.dumps(known, indent=2), file=file)
         return
     width = max(map(len, figures))
     for name, value in figures.items():
-        shown = f"{value:10d}" if isinstance(value, int) else f"{value:10.4f}"
         text = textwrap.wrap(MEANINGS[name], 110 - width - 14)
-        print(f"{name:{width}}{shown}  {text[0]}", file=file)
+        if isinstance(value, dict):
+            shown = ""
+            text += [f"{offset:+3d}  {mass:.4f}" for offset, mass in value.items()]
+        else:
+            shown = f"{value:10d}" if isinstance(value, int) else f"{value:10.4f}"
+        print(f"{name:{width}}{shown:10}  {text[0]}", file=file)
         for line in text[1:]:
             print(" " * (width + 12) + line, file=file)
     if file is sys.stderr:  # of a model, not of a file

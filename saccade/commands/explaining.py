@@ -130,7 +130,10 @@ def _texts(given: list[str] | None, file: str | None, one: str, many: str) -> li
         for number, text in enumerate(given or (), start=1):
             checked(text, one.strip("-"), one, number)
         return given or []
-    return [checked(text, many.strip("-")[:-1], file, number) for number, text in enumerate(read_lines(Path(file)), 1)]
+    lines = [checked(text, many.strip("-")[:-1], file, number) for number, text in enumerate(read_lines(Path(file)), 1)]
+    if not lines:
+        raise ValueError(f"{many} {file}: the file is empty.")
+    return lines
 
 
 def _names(folders: Sequence[str]) -> list[str | None]:

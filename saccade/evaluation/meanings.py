@@ -27,6 +27,8 @@ MEANINGS: dict[str, str] = {
     "Sharp attention is easier to read, but not for that more faithful.",
     "shift": "How far to the right of the linked source word most of the attention lies, 0 if on it. "
     "A shift says that the model finds its word by looking beside it, so links read off it are off by so many.",
+    "shift_profile": "How much of the attention lies so many words to the right of the linked source words. "
+    "Two peaks say that the model looks beside its word at some times only: a shift cannot mend that.",
     "coverage": "How much of the source was looked at: 1 if each word was, by as much as one target word looks. "
     "A word that was not looked at may still have been translated, from what its neighbours know of it.",
     "dropped": "How many of a hundred source words got almost no attention. "

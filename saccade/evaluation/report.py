@@ -10,13 +10,16 @@ from saccade.evaluation.alignment import Links, match_and_mass, score_alignments
 from saccade.evaluation.attention import agreement, coverage, mean_blur, soft_agreement
 from saccade.interpretation.alignments import Link, align
 
+Figure = float | dict[int, float]
+"""A number, or a number for each offset."""
+
 
 def alignment_figures(
     links: Sequence[Sequence[Link]],
     weights: Sequence[Tensor] = (),
     backward: Sequence[Tensor] = (),
     gold: Sequence[Links] | None = None,
-) -> dict[str, float]:
+) -> dict[str, Figure]:
     """The figures that `MEANINGS` explains, as far as what is given allows.
 
     Args:
@@ -25,7 +28,7 @@ def alignment_figures(
         backward: (source, target) of each, of a model of the other direction.
         gold: the links that people made.
     """
-    figures: dict[str, float] = {}
+    figures: dict[str, Figure] = {}
     if gold is not None:
         figures |= score_alignments(links, gold)._asdict()
     if gold is not None and weights:
@@ -33,6 +36,7 @@ def alignment_figures(
         profile = shift_profile(weights, gold)
         figures |= {"soft_aer": soft_aer(weights, gold), "match": matched.match, "mass": matched.mass}
         figures["shift"] = max(profile, key=lambda offset: (profile[offset], -abs(offset)))
+        figures["shift_profile"] = profile
     if weights:
         covered = [coverage(matrix) for matrix in weights]
         words = max(sum(len(each.totals) for each in covered), 1)

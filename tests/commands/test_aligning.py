@@ -1,6 +1,7 @@
 """`saccade align`."""
 
 import json
+import re
 
 import pytest
 
@@ -67,12 +68,19 @@ def test_figures_go_to_standard_error(run, call, texts) -> None:
     assert {"aer", "match", "mass", "blur", "shift", "coverage", "dropped"} <= set(names)
     assert MEANINGS["aer"].split(".")[0] in " ".join(err.split())
     assert CAUTION in " ".join(err.split())
+    assert [line.split()[0] for line in err.splitlines() if re.fullmatch(r" +[+-]\d  \d\.\d{4}", line)] == [
+        *("-3", "-2", "-1", "+0", "+1", "+2", "+3")
+    ]
     one_based = ["--gold", str(texts / "gold1.talp"), "--gold-one-based", "--json", "--faithfulness"]
     code, out, err = call("align", run, *given(texts), *one_based)
     assert code == 0
     figures = json.loads(err)
     assert set(figures) <= set(MEANINGS)
     assert 0 <= figures["aer"] <= 1
+    profile = figures["shift_profile"]
+    assert list(profile) == ["-3", "-2", "-1", "0", "1", "2", "3"]
+    assert profile[str(figures["shift"])] == max(profile.values())
+    assert profile["0"] == pytest.approx(figures["mass"])
     assert {"comprehensiveness", "gradient_kendall", "uniform"} <= set(figures)
     (texts / "out.align").write_text(plain)
     code, out, err = call("align", "--score", str(texts / "out.align"), "--gold", str(texts / "gold.talp"), "--json")

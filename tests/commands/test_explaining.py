@@ -1,6 +1,7 @@
 """`saccade explain`."""
 
 import json
+import os
 
 import pytest
 
@@ -133,6 +134,7 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
         (["--input", "ba", "--output", "."], "that is a folder"),
         (["--input", "ba", "--inputs", "a.txt"], "give one of the two"),
         (["--inputs", "nowhere.txt"], "nowhere.txt"),
+        (["--inputs", os.devnull], f"--inputs {os.devnull}: the file is empty"),
         (["--input", " "], "the input is empty"),
         (["--input", "ba", "--target", "ab", "--target", "we"], "1 inputs and 2 targets"),
         (["--input", "ba", "--target", "ab", "--beam", "3"], "--beam"),

@@ -20,14 +20,14 @@ def rollout(layers: Sequence[Tensor], *, residual: float = 0.5) -> Tensor:
     encoder is `cross_weights @ rollout(encoder_layers)`.
 
     Shapes:
-        layers, the first one first, each (*batch, tokens, tokens) or with heads (*batch, heads, tokens, tokens); all
-        alike -> (*batch, tokens, tokens).
+        layers, the first one first, each (tokens, tokens), with heads (heads, tokens, tokens), or of a batch
+        (*batch, heads, tokens, tokens) -> (*batch, tokens, tokens).
 
     Reference:
         Abnar & Zuidema (2020), arXiv:2005.00928, section 3; r is 0.5 there.
 
     Args:
-        layers: the self-attention of each layer; four dimensions or more mean heads, the last but two.
+        layers: a list with the self-attention of each layer.
         residual: how much of each state comes from the layer below at the same place.
     """
     mixed = [_mix(weights, residual) for weights in _check(layers, residual)]
@@ -52,16 +52,15 @@ def flow(layers: Sequence[Tensor], *, residual: float = 0.5, queries: Sequence[i
         Abnar & Zuidema (2020), arXiv:2005.00928, section 3.
 
     Args:
-        layers: the self-attention of each layer.
+        layers: a list with the self-attention of each layer.
         residual: as in `rollout`.
         queries: the outputs to ask about; all of them if left out.
     """
-    layers = [weights.unsqueeze(0) if weights.dim() == 2 else weights for weights in _check(layers, residual)]
-    if any(weights.dim() != 3 for weights in layers):
+    if any(weights.dim() > 3 for weights in _check(layers, residual)):
         raise ValueError(
             "flow takes one sequence at a time: each layer is (heads, tokens, tokens) or (tokens, tokens)."
         )
-    mixed = [_mix(weights.unsqueeze(0), residual).squeeze(0).double() for weights in layers]
+    mixed = [_mix(weights, residual).double() for weights in layers]
     size = mixed[0].shape[-1]
     edges = [
         ((depth + 1) * size + row, depth * size + column, capacity)
@@ -78,6 +77,11 @@ def flow(layers: Sequence[Tensor], *, residual: float = 0.5, queries: Sequence[i
 
 
 def _check(layers: Sequence[Tensor], residual: float) -> Sequence[Tensor]:
+    if isinstance(layers, Tensor):
+        raise TypeError(
+            f"layers must be a list with a tensor for each layer, got one tensor {tuple(layers.shape)}: write "
+            "list(tensor) if its first axis is of layers, [tensor] if it is one layer."
+        )
     if not len(layers):
         raise ValueError("There are no layers: give the self-attention of one or more.")
     if not 0 <= residual <= 1:
@@ -93,7 +97,7 @@ def _check(layers: Sequence[Tensor], residual: float) -> Sequence[Tensor]:
 
 
 def _mix(weights: Tensor, residual: float) -> Tensor:
-    mean = weights.mean(dim=-3) if weights.dim() > 3 else weights
+    mean = weights.mean(dim=-3) if weights.dim() > 2 else weights
     mixed = (1 - residual) * mean + residual * torch.eye(mean.shape[-1], dtype=mean.dtype, device=mean.device)
     total = mixed.sum(dim=-1, keepdim=True)
     return mixed / total.where(total > 0, 1)

@@ -49,11 +49,18 @@ def test_rollout_is_the_product_of_the_mixed_layers() -> None:
     plain = [weights[0, 0] for weights in layers]
     assert torch.allclose(rollout(plain, residual=0.0), plain[3] @ plain[2] @ plain[1] @ plain[0])
     assert torch.equal(rollout(layers, residual=1.0)[1], torch.eye(5, dtype=torch.float64))
+    assert torch.allclose(rollout([weights[1] for weights in layers]), found[1])  # three dimensions mean heads
+
+
+@pytest.mark.parametrize("function", [rollout, flow])
+def test_layers_or_heads_is_asked(function) -> None:
+    with pytest.raises(TypeError, match=r"one tensor \(3, 5, 5\): write list\(tensor\) if its first axis is of layers"):
+        function(attention(3, 5, 5))
 
 
 def test_flow_through_one_layer_is_the_layer() -> None:
     weights = attention(3, 5, 5)
-    assert torch.allclose(flow([weights]), rollout([weights.unsqueeze(0)])[0])
+    assert torch.allclose(flow([weights]), rollout([weights]))
 
 
 def test_flow_by_networkx() -> None:
