@@ -130,6 +130,7 @@ class Loop:
     def _restore(self, checkpoint: Checkpoint) -> None:
         state = dict(checkpoint.state)
         self.position = Position(**state["position"])
+        self.position.judge_by(self.trainer.metric)
         set_weights(self.model, checkpoint.weights)
         self.optimiser.load_state_dict(checkpoint.optimiser)
         if self.average is not None:
@@ -312,7 +313,8 @@ class Loop:
             f"the weights are the {chosen.name} of step {chosen.step}."
         )
         if idle or reason == "patience":
-            say(f"To go on beyond this limit: {describe_going_on(reason, trainer, self.output)}")
+            for line in describe_going_on(reason, trainer, position, epoch=len(self.stream), output=self.output):
+                say(line)
         if self.validation is not None and chosen.scores:
             say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         self.processes.wait()

@@ -46,6 +46,12 @@ class Position:
     pending: bool = False
     """Whether a validation is due at this step that an interruption prevented."""
 
+    def judge_by(self, metric: str) -> None:
+        """Lets this figure decide what is best, and, where another one did before, begins to wait anew."""
+        best = (self.best_scores or {}).get(metric)
+        if best != self.best_score:
+            self.best_score, self.waited = best, 0
+
     def reason_to_stop(self, trainer: Trainer, *, epochs: int, late: bool) -> str | None:
         """Which limit of the trainer is reached, after so many epochs; None if none is."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
@@ -68,14 +74,33 @@ class Position:
         return min(1.0, max(fractions))
 
 
+FEW_STEPS = 100
+"""An epoch of fewer is too short to be judged after each one."""
+
+
 def describe_end(reason: str, trainer: Trainer) -> str:
     """The setting that ended a training, as its user wrote it: `max_steps=300`."""
     limit = f"{reason}={getattr(trainer, reason)}"
     if reason != "patience":
         return limit
-    return f"{limit}: so many validations in a row without a better {trainer.metric}"
+    return f"{limit}: no better {trainer.metric} in {trainer.patience} validation{'s' * (trainer.patience != 1)}"
 
 
-def describe_going_on(reason: str, trainer: Trainer, output: Path) -> str:
-    """The command that goes on beyond the limit that ended a training."""
-    return f"saccade train --resume {output} --trainer.{reason} {2 * getattr(trainer, reason)}"
+def describe_going_on(reason: str, trainer: Trainer, position: Position, *, epoch: int, output: Path) -> list[str]:
+    """The command that goes on beyond the limit that ended a training, and what else may have ended it too early.
+
+    Args:
+        epoch: how many batches it has.
+    """
+    command = f"saccade train --resume {output} --trainer.{reason} {2 * getattr(trainer, reason)}"
+    if reason != "patience":
+        return [f"To go on beyond this limit: {command}"]
+    lines = []
+    if trainer.validate_every is None and epoch < FEW_STEPS:
+        lines.append(f"An epoch, after each of which is validated, has but {epoch} step{'s' * (epoch != 1)}.")
+        command += f" --trainer.validate_every {FEW_STEPS}"
+    last, best = (scores or {} for scores in (position.scores, position.best_scores))
+    if trainer.metric != "loss" and last.get("loss", 0.0) < best.get("loss", 0.0):
+        lines.append(f"The validation loss was still falling: {best['loss']:.4g}, now {last['loss']:.4g}.")
+        command += " --trainer.metric loss"
+    return [*lines, f"To go on: {command}"]

@@ -24,8 +24,8 @@ def test_the_first_limit_that_is_reached(position, epochs, late, reason) -> None
     assert position.reason_to_stop(TRAINER, epochs=epochs, late=late) == reason
     if reason is not None:
         assert describe_end(reason, TRAINER).startswith(f"{reason}={getattr(TRAINER, reason)}")
-        beyond = describe_going_on(reason, TRAINER, Path("runs/a"))
-        setting, _, value = beyond.removeprefix("saccade train --resume runs/a --trainer.").partition(" ")
+        (line,) = describe_going_on(reason, TRAINER, position, epoch=211, output=Path("runs/a"))
+        setting, _, value = line.partition("saccade train --resume runs/a --trainer.")[2].partition(" ")
         assert (setting, float(value)) == (reason, 2.0 * getattr(TRAINER, reason))
 
 
@@ -42,4 +42,25 @@ def test_what_is_nearest_to_its_end_says_how_much_is_done() -> None:
 
 
 def test_patience_names_what_did_not_become_better() -> None:
-    assert "without a better bleu" in describe_end("patience", TRAINER)
+    assert describe_end("patience", TRAINER) == "patience=5: no better bleu in 5 validations"
+
+
+def test_short_epochs_and_a_loss_that_still_falls_are_told() -> None:
+    falling = Position(scores={"loss": 1.1, "bleu": 0.0}, best_scores={"loss": 1.7, "bleu": 0.0})
+    short, loss, command = describe_going_on("patience", TRAINER, falling, epoch=1, output=Path("a"))
+    assert "1 step." in short
+    assert "1.7, now 1.1" in loss
+    assert command.endswith("--trainer.patience 10 --trainer.validate_every 100 --trainer.metric loss")
+    rising = Position(scores={"loss": 1.9, "bleu": 0.0}, best_scores={"loss": 1.7, "bleu": 0.0})
+    (command,) = describe_going_on("patience", TRAINER, rising, epoch=101, output=Path("a"))
+    assert command.endswith("--trainer.patience 10")
+
+
+def test_another_figure_begins_to_wait_anew() -> None:
+    position = Position(best_score=0.0, best_scores={"loss": 1.7, "bleu": 0.0}, waited=5)
+    position.judge_by("bleu")
+    assert (position.best_score, position.waited) == (0.0, 5)
+    position.judge_by("loss")
+    assert (position.best_score, position.waited) == (1.7, 0)
+    position.judge_by("ter")  # which was not measured
+    assert (position.best_score, position.waited) == (None, 0)
