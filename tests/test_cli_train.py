@@ -69,7 +69,8 @@ def test_train_and_resume(work, run, capsys) -> None:
     assert code == 0
     assert "Resuming after step 4" in err
     assert "Done after step 6 (max_steps=6)" in err
-    assert "(greedy search (beam 1), 5 examples): loss" in err
+    usual = "`saccade evaluate` uses beam search (beam 5, length penalty 0.6)"
+    assert f"Their validation (greedy search (beam 1), 5 examples; {usual}): loss" in err
     assert out.startswith(f"{run} is ready")
     steps = [r["step"] for r in read_metrics(work / "run" / "metrics.jsonl") if r["split"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6]

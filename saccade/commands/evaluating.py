@@ -42,7 +42,8 @@ def evaluate(
         saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
 
     The files are read as those of the training were, with the same columns and the same care about bad rows, unless
-    --columns, --header or --bad-rows say otherwise.
+    --columns, --header or --bad-rows say otherwise. Predictions are made as `saccade predict` makes them, by beam
+    search; the validations of a training may be greedy (trainer.validate_options): --beam 1 compares with them.
 
     Args:
         run: the folder of a trained model.
@@ -52,13 +53,13 @@ def evaluate(
         bad_rows: error stops at a row that cannot be used, skip leaves it out, counted and listed.
         beam: hypotheses kept at each step of the search; 1 is greedy (default: 5).
         beams: beam sizes to compare, as 1,2,5,10.
-        by_length: show the figures for each so many source tokens too.
+        by_length: show the figures by source length too, in bins of this many tokens.
         plot: write a picture of the figures by length (or by beam size), as .png, .svg or .pdf.
         length_penalty: the exponent of the length that a score is divided by: 0 favours short predictions, 1 compares
             nearly by token (default: 0.6).
         coverage_penalty: how much it costs to leave source words unread (default: 0).
-        max_length: the most tokens of a prediction (default: those of the longest training target, or twice as many as
-            the source lets expect, and ten).
+        max_length: the most tokens of a prediction (default: ten more than the longest training target has, or than
+            twice what the length of the source suggests).
         batch_size: how many examples are predicted together.
         workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         json: print a JSON object instead of tables.

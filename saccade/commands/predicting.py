@@ -80,17 +80,17 @@ def predict(
             nearly by token (default: 0.6; with --sample 0).
         coverage_penalty: how much it costs to leave source words unread (default: 0).
         min_length: the fewest tokens of a prediction (default: 0).
-        max_length: the most tokens of a prediction (default: those of the longest training target, or twice as many as
-            the source lets expect, and ten).
+        max_length: the most tokens of a prediction (default: ten more than the longest training target has, or than
+            twice what the length of the source suggests).
         no_repeat_ngram: no sequence of so many tokens is written twice (default: 0, which allows all).
         prefix: a text that all predictions begin with (default: none).
         forbidden: a text that no prediction contains, as the vocabulary splits it; may be given several times.
         forced: a piece at a place counted from 0, as 0=The; may be given several times.
         sample: draw from the model instead of searching.
         temperature: of the draws; below 1 they are more alike (default: 1).
-        top_k: draw from the so many likeliest tokens alone (default: from all).
+        top_k: draw from this many of the likeliest tokens alone (default: from all).
         top_p: draw from the fewest tokens that have this probability together (default: 1, all tokens).
-        seed: of the draws; the same one draws the same (default: another one each time).
+        seed: of the draws: the same seed gives the same predictions (default: a new one each time).
         batch_size: how many lines are predicted together.
         workers: how many processes share the work, each with one thread; on a CPU as many as it has cores are fastest.
         trust_classes: let the run use classes that are not Saccade's, which runs their code.

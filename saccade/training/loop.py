@@ -312,11 +312,11 @@ class Loop:
             f"{done} after step {position.step} ({describe_end(reason, trainer)}); "
             f"the weights are the {chosen.name} of step {chosen.step}."
         )
+        if self.validation is not None and chosen.scores:
+            say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         if idle or reason == "patience":
             for line in describe_going_on(reason, trainer, position, epoch=len(self.stream), output=self.output):
                 say(line)
-        if self.validation is not None and chosen.scores:
-            say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         self.processes.wait()
         return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)
 

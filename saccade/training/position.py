@@ -97,7 +97,7 @@ def describe_going_on(reason: str, trainer: Trainer, position: Position, *, epoc
         return [f"To go on beyond this limit: {command}"]
     lines = []
     if trainer.validate_every is None and epoch < FEW_STEPS:
-        lines.append(f"An epoch, after each of which is validated, has but {epoch} step{'s' * (epoch != 1)}.")
+        lines.append(f"Validations come after each epoch, and an epoch has but {epoch} step{'s' * (epoch != 1)} here.")
         command += f" --trainer.validate_every {FEW_STEPS}"
     last, best = (scores or {} for scores in (position.scores, position.best_scores))
     if trainer.metric != "loss" and last.get("loss", 0.0) < best.get("loss", 0.0):

@@ -94,12 +94,13 @@ class Validation:
         return best is None or (score > best if higher else score < best)
 
     def describe(self) -> str:
-        """How the figures came about: `greedy search, 200 of 512 examples`."""
-        if not self.predicted:
-            return f"{len(self.encoded):,} examples"
-        part = "" if len(self.predicted) == len(self.encoded) else f"{len(self.predicted):,} of "
-        search = self.task.describe_search(self.trainer.validate_options)
-        return f"{search}, {part}{len(self.encoded):,} examples" if search else f"{part}{len(self.encoded):,} examples"
+        """How the figures came about: `greedy search (beam 1), 200 of 512 examples; evaluate: beam search (beam 5)`."""
+        part = "" if len(self.predicted) in (0, len(self.encoded)) else f"{len(self.predicted):,} of "
+        examples = f"{part}{len(self.encoded):,} examples"
+        search, usual = (self.task.describe_search(options) for options in (self.trainer.validate_options, {}))
+        if not self.predicted or not search:
+            return examples
+        return f"{search}, {examples}" + ("" if search == usual else f"; `saccade evaluate` uses {usual}")
 
     def _loss(self) -> float:
         sums = torch.zeros(2, device=self.processes.device, dtype=self.processes.wide)

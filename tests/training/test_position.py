@@ -48,7 +48,7 @@ def test_patience_names_what_did_not_become_better() -> None:
 def test_short_epochs_and_a_loss_that_still_falls_are_told() -> None:
     falling = Position(scores={"loss": 1.1, "bleu": 0.0}, best_scores={"loss": 1.7, "bleu": 0.0})
     short, loss, command = describe_going_on("patience", TRAINER, falling, epoch=1, output=Path("a"))
-    assert "1 step." in short
+    assert "1 step here." in short
     assert "1.7, now 1.1" in loss
     assert command.endswith("--trainer.patience 10 --trainer.validate_every 100 --trainer.metric loss")
     rising = Position(scores={"loss": 1.9, "bleu": 0.0}, best_scores={"loss": 1.7, "bleu": 0.0})
