@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -43,7 +44,10 @@ def sdpa_forward(
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Attended(ScaledDot(scale=scale, causal=is_causal), tensors)
+    return Attended(_scaled_dot(scale, is_causal), tensors)
+
+
+_scaled_dot = functools.lru_cache(maxsize=64)(ScaledDot)  # the layers of a model have the same
 
 
 ATTENTION = (

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Set
+from collections.abc import Sequence, Set
+from itertools import chain
 from typing import Any
 
 Namespace = dict[str, Any]
 
 
-def held(namespace: Namespace, ids: Set[int]) -> list[str]:
-    """The names in a namespace that stand for one of the objects with these ids."""
-    if ids.isdisjoint(map(id, list(namespace.values()))):  # as most are, and soon seen
+def held(namespaces: Sequence[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
+    """Where one of the objects with these ids has a name."""
+    if ids.isdisjoint(map(id, chain.from_iterable(map(dict.values, namespaces)))):  # as most are, and soon seen
         return []
-    return [name for name, value in list(namespace.items()) if id(value) in ids]
+    return [(each, name) for each in namespaces for name, value in list(each.items()) if id(value) in ids]
 
 
 class Imports:
@@ -35,6 +36,6 @@ class Imports:
             for module_name in list(sys.modules.keys() - self._looked_through):
                 namespace = getattr(sys.modules.get(module_name), "__dict__", None)
                 if isinstance(namespace, dict):
-                    self._places += [(namespace, name) for name in held(namespace, ids)]
+                    self._places += held([namespace], ids)
             self._looked_through = set(sys.modules)
         return self._places

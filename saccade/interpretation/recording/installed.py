@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+from torch._ops import HigherOrderOperator
 from torch.overrides import _get_current_function_mode_stack
 
 from saccade.attention import Attention
@@ -49,13 +50,15 @@ class _Local(threading.local):
 _local = _Local()
 _lock = threading.Lock()
 _users = 0
-_changes = ExitStack()
+_compiling = ExitStack()
+_changes: list[tuple[Namespace, str, Any, Any]] = []
+_overridden: list[tuple[type, str, Any]] = []
 _wrappers: dict[int, Any] = {}
 _imports = Imports()
 
 
 @contextmanager
-def installed(listener: Listener, namespaces: Iterable[Namespace]) -> Iterator[None]:
+def installed(listener: Listener, namespaces: Sequence[Namespace]) -> Iterator[None]:
     """While inside, the listener hears of this thread's attention, and nothing runs compiled.
 
     Args:
@@ -66,10 +69,9 @@ def installed(listener: Listener, namespaces: Iterable[Namespace]) -> Iterator[N
     with _lock:
         try:
             if not _users:
-                _install(_changes)
-            for namespace in namespaces:
-                for name in held(namespace, _wrappers.keys()):
-                    _replace(_changes, namespace, name, _wrappers[id(namespace[name])])
+                _install()
+            for namespace, name in held(namespaces, _wrappers.keys()):
+                _replace(namespace, name, _wrappers[id(namespace[name])])
         except BaseException:
             _uninstall()
             raise
@@ -84,71 +86,63 @@ def installed(listener: Listener, namespaces: Iterable[Namespace]) -> Iterator[N
             _uninstall()
 
 
-@contextmanager
-def unheard() -> Iterator[None]:
+class unheard:  # noqa: N801 (it is used as a function, and entered at every call of attention)
     """While inside, nothing that this thread calls is told of."""
-    before, _local.inside = _local.inside, True
-    try:
-        yield
-    finally:
-        _local.inside = before
+
+    def __enter__(self) -> None:
+        self._before, _local.inside = _local.inside, True
+
+    def __exit__(self, *error: object) -> None:
+        _local.inside = self._before
 
 
-def _install(changes: ExitStack) -> None:
-    changes.enter_context(_overridden(Attention, "read", _read))
-    changes.enter_context(_overridden(torch.Tensor, "softmax", _heard_softmax))
-    _replace(
-        changes, vars(torch.overrides), "has_torch_function", _has_torch_function(torch.overrides.has_torch_function)
-    )
+def _install() -> None:
+    _override(Attention, "read", _read)
+    _override(Tensor, "softmax", _heard_softmax)
+    asked = torch.overrides.has_torch_function
+    _replace(vars(torch.overrides), "has_torch_function", _has_torch_function(asked))
     for module, name, wrap in WRAPS:
-        _wrap(changes, module, name, wrap)
+        namespace = getattr(sys.modules.get(module), "__dict__", {})
+        if name in namespace:
+            original = namespace[name]
+            wrapper = wrap(original)
+            _replace(namespace, name, wrapper)
+            if not isinstance(original, HigherOrderOperator):  # PyTorch's own modules need the object itself
+                _wrappers[id(original)] = wrapper
     for namespace, name in _imports.of(frozenset(_wrappers)):
         wrapper = _wrappers.get(id(namespace.get(name)))
         if wrapper is not None:
-            _replace(changes, namespace, name, wrapper)
+            _replace(namespace, name, wrapper)
     if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
-        changes.enter_context(torch.compiler.set_stance("force_eager"))
+        _compiling.enter_context(torch.compiler.set_stance("force_eager"))
 
 
 def _uninstall() -> None:
     """Changes everything back when nobody records any more."""
-    if not _users:
-        _wrappers.clear()
-        _changes.close()
+    if _users:
+        return
+    _compiling.close()
+    _wrappers.clear()
+    while _changes:
+        namespace, name, original, replacement = _changes.pop()
+        if namespace.get(name) is replacement:  # nobody has changed it since
+            namespace[name] = original
+    while _overridden:
+        owner, name, own = _overridden.pop()
+        if own is None:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, own)
 
 
-def _wrap(changes: ExitStack, module: str, name: str, wrap: Wrap) -> None:
-    namespace = getattr(sys.modules.get(module), "__dict__", {})
-    if name in namespace:
-        original = namespace[name]
-        wrapper = wrap(original)
-        _replace(changes, namespace, name, wrapper)
-        if not isinstance(original, torch._ops.HigherOrderOperator):  # PyTorch's own modules need the object itself
-            _wrappers[id(original)] = wrapper
-
-
-def _replace(changes: ExitStack, namespace: Namespace, name: str, replacement: Any) -> None:
-    changes.callback(_restore, namespace, name, namespace[name], replacement)
+def _replace(namespace: Namespace, name: str, replacement: Any) -> None:
+    _changes.append((namespace, name, namespace[name], replacement))
     namespace[name] = replacement
 
 
-def _restore(namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
-    if namespace.get(name) is replacement:  # nobody has changed it since
-        namespace[name] = original
-
-
-@contextmanager
-def _overridden(owner: type, name: str, wrap: Wrap) -> Iterator[None]:
-    inherited = name not in vars(owner)
-    original = getattr(owner, name)
-    setattr(owner, name, wrap(original))
-    try:
-        yield
-    finally:
-        if inherited:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
+def _override(owner: type, name: str, wrap: Wrap) -> None:
+    _overridden.append((owner, name, vars(owner).get(name)))
+    setattr(owner, name, wrap(getattr(owner, name)))
 
 
 def _heard(tell: Tell) -> Wrap:

@@ -75,10 +75,11 @@ class Names:
         return next((outer for outer in _frames(inner) if _is_forward_of(module, outer)), inner)
 
     def _running(self, frame: FrameType | None) -> tuple[nn.Module, FrameType] | None:
-        for outer in _frames(frame):
-            module = _owner(outer)
+        while frame is not None:
+            module = _owner(frame)
             if module is not None and id(module) in self._paths:
-                return module, outer
+                return module, frame
+            frame = frame.f_back
         return None
 
 

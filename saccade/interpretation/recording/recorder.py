@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._C._functorch import is_functorch_wrapped_tensor
 
 from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.installed import installed, unheard
@@ -107,7 +108,7 @@ class Recorder:
         with torch._C.DisableTorchFunction(), unheard():
             attended = attend()
             for part, tensor in attended.tensors.items():
-                if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+                if is_functorch_wrapped_tensor(tensor):
                     raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
             recipe, kept = self._keeper.keep(attended, name)
         self.trace.add(path, name, recipe, kept)
