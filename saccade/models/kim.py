@@ -50,7 +50,7 @@ class Kim(EncoderDecoder):
         parser_dim: int | None = None,
         selection: str | Selection | None = "projective_tree",
         score: str | Score = "general",
-        input_feeding: bool = False,
+        input_feeding: bool = True,
         dropout: float = 0.0,
     ) -> None:
         embedding = TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout)

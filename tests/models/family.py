@@ -62,8 +62,8 @@ FAMILY = {
         **SMALL, encoder=ConvolutionalEncoder(embedding=TokenEmbedding(vocab_size=13, dim=7), dim=7)
     ),
     "kim_trees": lambda: Kim(**SMALL, parser_dim=7),
-    "kim_crossing_trees": lambda: Kim(**SMALL, selection=selections.NonProjectiveTree(), input_feeding=True),
-    "kim_softmax": lambda: Kim(**SMALL, selection="softmax", score="concat"),
+    "kim_crossing_trees": lambda: Kim(**SMALL, selection=selections.NonProjectiveTree()),
+    "kim_softmax": lambda: Kim(**SMALL, selection="softmax", score="concat", input_feeding=False),
     "kim_nothing": lambda: Kim(**SMALL, selection=None),
     **{
         f"transformer_{positions}_{norm}": lambda positions=positions, norm=norm: Transformer(

@@ -2,9 +2,10 @@
 
 import torch
 
-from saccade.models import Cho, Luong, RNNSearch, Sutskever
+from saccade.models import Cho, Kim, Luong, RNNSearch, Sutskever
 from tests.models.family import SMALL
 from tests.oracles.recurrent import maxout, run_gru_before, run_lstm, sigmoid
+from tests.oracles.structures import tree_indicator, trees
 
 MASK = torch.arange(6) < torch.tensor([[6], [3]])
 
@@ -124,6 +125,45 @@ def test_luong_general_with_input_feeding():
         for t, e in enumerate(read(decoder.embedding, target[row])):
             step = run_lstm([torch.cat([e, fed])], joined, bias_of(first), first.cells[0].weight, h, c)
             h, c = step[0]
+            a = torch.softmax(torch.stack([h @ W_a @ state for state in states]), dim=0)
+            context = sum(w * state for w, state in zip(a, states, strict=True))
+            fed = torch.tanh(decoder.combine_proj.weight @ torch.cat([context, h]))
+            expected = decoder.output_proj.weight @ fed + decoder.output_proj.bias
+            torch.testing.assert_close(logits[row, t], expected)
+            torch.testing.assert_close(weights[row, t, :length], a)
+
+
+@torch.no_grad()
+def test_kim_reads_the_soft_parent_in_trees_below_the_first_token():
+    model, source, target, logits, weights = prepare(Kim(**SMALL, parser_dim=7))
+    encoder, decoder = model.encoder, model.decoder
+    parser, score, first = encoder.network.layers[0], encoder.attention.score, decoder.stack.first
+    W_1, W_2, b, s = score.key_proj.weight, score.query_proj.weight, score.key_proj.bias, score.hidden_proj.weight[0]
+
+    def biases(layer, size):
+        ahead = [part.clone() for part in layer.input_proj.bias.chunk(len(layer.cells))]
+        for bias, cell in zip(ahead, layer.cells, strict=True):
+            bias[size : 2 * size] += cell.bias
+        return ahead
+
+    W_a = decoder.attention.score.query_proj.weight.T
+    joined = torch.cat([first.input_proj.weight, decoder.feed_proj.weight], dim=1)
+    for row, length in enumerate([6, 3]):
+        x = read(encoder.embedding, source[row, :length])
+        halves = zip(parser.input_proj.weight.chunk(2), biases(parser, 7), strict=True)
+        forward, backward = ((W, bias, cell.weight) for (W, bias), cell in zip(halves, parser.cells, strict=True))
+        ahead = [h for h, _ in run_lstm(x, *forward)]
+        behind = [h for h, _ in run_lstm(x[::-1], *backward)][::-1]
+        h = [torch.cat(pair) for pair in zip(ahead, behind, strict=True)]
+        theta = torch.stack([torch.stack([torch.tanh(s @ torch.tanh(W_1 @ i + W_2 @ j + b)) for i in h]) for j in h])
+        heads = trees(length, projective=True, single_root=True)
+        z = tree_indicator(heads[heads[:, 0] == 0])
+        marginals = torch.einsum("t,tji->ji", torch.softmax((z * theta).sum((1, 2)), 0), z)
+        states = [torch.cat([x[j], sum(marginals[j, i] * x[i] for i in range(length))]) for j in range(length)]
+        h, c = decoder.bridge.states[0]
+        fed = torch.zeros(8, dtype=torch.float64)
+        for t, e in enumerate(read(decoder.embedding, target[row])):
+            ((h, c),) = run_lstm([torch.cat([e, fed])], joined, biases(first, 8)[0], first.cells[0].weight, h, c)
             a = torch.softmax(torch.stack([h @ W_a @ state for state in states]), dim=0)
             context = sum(w * state for w, state in zip(a, states, strict=True))
             fed = torch.tanh(decoder.combine_proj.weight @ torch.cat([context, h]))
