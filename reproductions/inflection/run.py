@@ -7,16 +7,19 @@ and so on, each line a lemma, a form and tags. A language is trained by itself; 
 import argparse
 import gzip
 import os
-import shutil
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import saccade
 from reproductions.report import markdown_table, publish
+from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
 MODELS = {
@@ -25,6 +28,8 @@ MODELS = {
     "hard-monotonic-0": "hard monotonic, order 0 (0-MONO)",
     "hard-monotonic": "hard monotonic, order 1 (1-MONO)",
 }
+SIZE = {"embedding_dim": 64, "hidden_dim": 128}
+STEPS = {"medium": 700, "high": 2000}
 PUBLISHED = {"soft": 93.4, "exact-hard": 94.5, "hard-monotonic-0": 94.4, "hard-monotonic": 94.8}
 """Wu and Cotterell (2019), 51 languages, high."""
 
@@ -32,91 +37,143 @@ Pair = tuple[str, str]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains every model on every language, and writes a line for each and the mean."""
+    """Trains what is not trained yet, and writes a line for each language and the mean."""
     parser = argparse.ArgumentParser(prog="python -m reproductions inflection", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("CONLL2017"), help="the folder with the files")
-    parser.add_argument("--size", choices=("low", "medium", "high"), default="medium", help="of the training files")
-    parser.add_argument("--languages", nargs="+", help="by default all that the folder holds")
+    parser.add_argument("--medium", nargs="*", help="languages with 1,000 words; by default all of the folder")
+    parser.add_argument("--high", nargs="*", default=["english", "german"], help="languages with 10,000 words")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table and JSON go")
     parser.add_argument("--runs", type=Path, default=Path("runs/inflection"), help="where the trained models go")
-    parser.add_argument("--steps", type=int, help="updates of each model, if not those of its configuration")
+    parser.add_argument("--steps", type=int, help="updates of each model")
     parser.add_argument("--tests", type=int, help="words in each test, if not all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="models at once, each with one thread")
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: it needs CoNLL-SIGMORPHON 2017. Name its folder with --data, or in CONLL2017.", file=sys.stderr)
         return 0
-    languages = given.languages or languages_of(given.data, given.size)
-    if not languages:
-        print(f"{given.data} has no file *-train-{given.size}.", file=sys.stderr)
+    chosen = {"high": given.high, "medium": languages_of(given.data) if given.medium is None else given.medium}
+    jobs = [
+        Job(given.data, size, language, name, given.runs, given.steps, given.tests, given.seed)
+        for size, languages in chosen.items()
+        for language in languages
+        for name in given.models
+    ]
+    missing = sorted({name for job in jobs for name in job.files() if find(given.data, name) is None})
+    if missing or not jobs:
+        print(f"{given.data} has no {', '.join(missing) or '*-train-medium'}, gzipped or not.", file=sys.stderr)
         return 2
-    results: dict[str, Any] = {}
-    for language in languages:
-        train, valid, test = (
-            read(given.data, f"{language}-{part}") for part in (f"train-{given.size}", "dev", "uncovered-test")
-        )
-        results[language] = {}
-        for name in given.models:
-            folder = given.runs / given.size / language / name
-            shutil.rmtree(folder, ignore_errors=True)  # of an earlier reproduction
-            run, minutes = fit(name, train, valid, steps=given.steps, seed=given.seed, folder=folder)
-            figures = run.evaluate(test[: given.tests]).figures
-            assert run.result is not None
-            results[language][name] = {
-                "accuracy": figures["exact_match"].value,
-                "character_error_rate": figures["character_error_rate"].value,
-                "minutes": minutes,
-                "steps": run.result.step,
-            }
-            print(language, name, results[language][name], flush=True)
-    write(results, given.models, given.size, given.output)
+    results: dict[str, Any] = {size: {language: {} for language in chosen[size]} for size in ("medium", "high")}
+    with workers(given.workers) as apply:
+        for job, figures in zip(jobs, apply(measured, jobs), strict=True):
+            results[job.size][job.language][job.name] = figures
+            print(job.size, job.language, job.name, figures, flush=True)
+    write(results, given.models, given.output)
     return 0
 
 
-def languages_of(folder: Path, size: str) -> list[str]:
-    """Those with a training file of that size."""
-    return sorted({path.name.partition("-train-")[0] for path in folder.glob(f"*-train-{size}*")})
+@contextmanager
+def workers(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """What `map` does, in so many processes of one thread; with one worker in this one."""
+    if number == 1:
+        yield map
+        return
+    os.environ["OMP_NUM_THREADS"] = "1"  # the processes begin after this
+    with ProcessPoolExecutor(number, mp_context=get_context("spawn")) as pool:
+        yield pool.map
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model to train on one file."""
+
+    data: Path
+    size: str
+    language: str
+    name: str
+    runs: Path
+    steps: int | None
+    tests: int | None
+    seed: int
+
+    def files(self) -> list[str]:
+        """What it reads: to train, to validate, to test."""
+        return [f"{self.language}-{part}" for part in (f"train-{self.size}", "dev", "uncovered-test")]
+
+
+def measured(job: Job) -> dict[str, float]:
+    """Accuracy and cost of one model, trained unless it is there already."""
+    train, valid, test = (read(job.data, name) for name in job.files())
+    folder = job.runs / job.size / job.language / job.name
+    if (folder / "model.safetensors").is_file():
+        run = saccade.load(folder)
+    elif (folder / "config.yaml").is_file():
+        run = saccade.train(resume=folder)
+    else:
+        steps = job.steps or STEPS[job.size]
+        trainer = {
+            "seed": job.seed,
+            "max_steps": steps,
+            "max_epochs": None,
+            "learning_rate": 2e-3,
+            "schedule": "cosine",
+            "validate_every": max(1, steps // 4),
+            "metric": "character_error_rate",
+            "patience": None,
+        }
+        data = {"train": train, "valid": valid}
+        run = saccade.train(f"inflection/{job.name}", data=data, model=SIZE, trainer=trainer, output=folder)
+    *_, last = read_metrics(run.folder / "metrics.jsonl")
+    figures = run.evaluate(test[: job.tests]).figures
+    return {
+        "accuracy": figures["exact_match"].value,
+        "character_error_rate": figures["character_error_rate"].value,
+        "steps": last["step"],
+    }
+
+
+def languages_of(folder: Path) -> list[str]:
+    """Those with a training file of medium size."""
+    return sorted({path.name.partition("-train-")[0] for path in folder.glob("*-train-medium*")})
+
+
+def find(folder: Path, name: str) -> Path | None:
+    """The file of this name, gzipped or not."""
+    return next((file for file in (folder / f"{name}.gz", folder / name) if file.is_file()), None)
 
 
 def read(folder: Path, name: str) -> list[Pair]:
     """The pairs of a file: "run <V;PST>" and "ran"."""
-    plain, zipped = folder / name, folder / f"{name}.gz"
-    if zipped.is_file():
-        text = gzip.decompress(zipped.read_bytes()).decode("utf-8")
-    else:
-        text = plain.read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in text.splitlines() if line.strip()]
-    return [(f"{lemma} <{tags}>", form) for lemma, form, tags in rows]
+    file = find(folder, name)
+    assert file is not None
+    data = file.read_bytes()
+    text = (gzip.decompress(data) if file.suffix == ".gz" else data).decode("utf-8")
+    pairs = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        parts = line.split("\t")
+        if len(parts) != 3:
+            raise SystemExit(f"{file}, line {number}: a lemma, a form and tags are wanted, tabs between: {line!r}.")
+        lemma, form, tags = parts
+        pairs.append((f"{lemma} <{tags}>", form))
+    return pairs
 
 
-def fit(
-    name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int | None, seed: int, folder: Path
-) -> tuple[saccade.Run, float]:
-    """A model from its configuration, and the minutes that it took."""
-    started = time.monotonic()
-    limits: dict[str, Any] = {} if steps is None else {"max_steps": steps, "validate_every": steps}
-    run = saccade.train(
-        f"inflection/{name}",
-        data={"train": list(train), "valid": list(valid)},
-        trainer={"seed": seed, **limits},
-        output=folder,
-    )
-    return run, (time.monotonic() - started) / 60
+def write(results: dict[str, Any], models: Sequence[str], output: Path) -> None:
+    """A line for each language, the means, and what was published for more languages."""
+    rows: list[list[object]] = []
+    for size, languages in results.items():
+        if not languages:
+            continue
 
+        def line(figure: str, of: Sequence[str], found: dict[str, Any] = languages) -> list[float]:
+            return [fmean(found[language][name][figure] for language in of) for name in models]
 
-def write(results: dict[str, Any], models: Sequence[str], size: str, output: Path) -> None:
-    """A line for each language, the mean, and what was published for more languages and more data."""
-
-    def line(figure: str, of: Sequence[str]) -> list[float]:
-        return [fmean(results[language][name][figure] for language in of) for name in models]
-
-    rows: list[list[object]] = [[language, *line("accuracy", [language])] for language in results]
-    rows.append([f"**mean of {len(results)}**", *line("accuracy", list(results))])
+        rows += [[f"{language}, {size}", *line("accuracy", [language])] for language in languages]
+        rows.append([f"**mean of {len(languages)}, {size}**", *line("accuracy", list(languages))])
     rows.append(["published: mean of 51, high", *(PUBLISHED[name] for name in models)])
-    rows.append(["minutes for a language", *line("minutes", list(results))])
-    header = [f"accuracy, {size}", *(MODELS[name] for name in models)]
-    publish(output, results={size: results}, table=markdown_table(header, rows))
+    header = ["accuracy", *(MODELS[name] for name in models)]
+    publish(output, results=results, table=markdown_table(header, rows))
 
 
 if __name__ == "__main__":

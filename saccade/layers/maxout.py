@@ -34,4 +34,5 @@ class Maxout(nn.Module):
 
     def largest(self, units: Tensor) -> Tensor:
         """Of each `pieces` units (*, pieces * output_dim) the largest."""
-        return functools.reduce(torch.maximum, units.unflatten(-1, (-1, self.pieces)).unbind(-1))
+        largest: Tensor = functools.reduce(torch.maximum, units.unflatten(-1, (-1, self.pieces)).unbind(-1))
+        return largest

@@ -64,7 +64,7 @@ def choose_weights(
         name = "best"
     if trainer.average == "last":
         steps = [step for step in checkpoints.steps()[-trainer.average_last :] if _is_whole(checkpoints, step)]
-        averaged = _averaged(model, steps, scores.get(trainer.metric), position.step, checkpoints, validation, main)
+        averaged = _averaged(model, steps, scores, position.step, checkpoints, validation, main)
         if averaged is not None:
             name, step, scores = "averaged", position.step, averaged
     return Choice(name, step, scores)
@@ -73,7 +73,7 @@ def choose_weights(
 def _averaged(
     model: nn.Module,
     steps: list[int],
-    best: float | None,
+    best: dict[str, float],
     last: int,
     checkpoints: Checkpoints,
     validation: Validation | None,
@@ -91,7 +91,7 @@ def _averaged(
     if main:
         files = {"model.safetensors": pack_tensors(weights_of(model))}
         write_folder(checkpoints.folder / "averaged", files)  # type: ignore[arg-type]
-    if validation is None or validation.better(averaged[validation.trainer.metric], best):
+    if validation is None or validation.better(averaged, best):
         return averaged
     set_weights(model, own)
     return None

@@ -246,10 +246,10 @@ class Loop:
             self._leave()
         position.seconds = time.monotonic() - self._clock
         position.scores, position.validated, position.pending = scores, position.step, False
-        score = scores[self.trainer.metric]
-        improved = validation.better(score, position.best_score)
+        improved = validation.better(scores, position.best_scores)
         if improved:
-            position.best_step, position.best_score, position.best_scores = position.step, score, scores
+            position.best_step, position.best_scores = position.step, scores
+            position.best_score = scores[self.trainer.metric]
         position.waited = 0 if improved else position.waited + 1
         self.trainer.schedule.observe(improved)
         if self.processes.main:

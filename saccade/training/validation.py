@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -86,12 +86,20 @@ class Validation:
         finally:
             model.train(was_training)
 
-    def better(self, score: float, best: float | None) -> bool:
-        """Whether a figure is better than the best so far; what is no number never is."""
+    def better(self, scores: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
+        """Whether the watched figure is better than that of the best so far; what is no number never is.
+
+        Where both are equal, as an exact match of 0 % is for a while, the loss decides.
+        """
+        metric = self.trainer.metric
+        score, record = scores[metric], (best or {}).get(metric)
         if math.isnan(score):
             return False
-        higher = self.task.metrics.get(self.trainer.metric, False)
-        return best is None or (score > best if higher else score < best)
+        if best is None or record is None:
+            return True
+        if score == record:
+            return scores["loss"] < best.get("loss", math.inf)
+        return score > record if self.task.metrics.get(metric, False) else score < record
 
     def describe(self) -> str:
         """How the figures came about: `greedy search (beam 1), 200 of 512 examples; evaluate: beam search (beam 5)`."""

@@ -132,7 +132,7 @@ def fit(task, tmp_path, model=None, valid=None, **options):
 
 
 def test_patience_ends_it_and_the_best_weights_are_kept(tmp_path):
-    task = Scripted([0.1, 0.5, 0.4, float("nan"), 0.5])
+    task = Scripted([0.1, 0.5, 0.4, float("nan"), 0.3])
     model, result = fit(task, tmp_path, metric="accuracy", patience=3, validate_every=2)
     assert result[:4] == (10, "patience", "best", 4)
     assert result.scores["accuracy"] == 0.5
@@ -143,6 +143,16 @@ def test_patience_ends_it_and_the_best_weights_are_kept(tmp_path):
             assert torch.equal(tensor, weights[name])
     assert not torch.equal(checkpoints.load(10).weights["embedding.weight"], model.embedding.weight)
     assert not model.training
+
+
+def test_the_loss_decides_between_equals(tmp_path):
+    rising = {"learning_rate": 3.0, "metric": "accuracy", "validate_every": 2, "max_steps": 4}
+    for name, options in (("falls", {**rising, "learning_rate": 1e-2}), ("rises", rising)):
+        result = fit(Scripted([0.0, 0.0]), tmp_path / name, **options)[1]
+        log = read_metrics(tmp_path / name / "metrics.jsonl")
+        first, last = (record["loss"] for record in log if record["split"] == "valid")
+        assert (last < first) == (name == "falls")
+        assert result.chosen_step == (4 if name == "falls" else 2)
 
 
 def test_lower_is_better_where_the_task_says_so(tmp_path):
