@@ -41,7 +41,8 @@ def record(
     mask are kept, and the weights are computed from them when they are looked at. Seen are
     `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and the layers made of it, FlexAttention, a softmax whose
     result is multiplied by values, the edge softmax of PyTorch Geometric, and Saccade's attention; not seen are
-    kernels outside PyTorch and other normalisations than softmax that a model writes by itself.
+    kernels outside PyTorch, functions that were put away before (`functools.partial`), and other normalisations than
+    softmax that a model writes by itself.
 
     What runs in this thread, inside of the model, is recorded, compiled models as if they were not. What is computed
     again in a backward pass (checkpointing) is not recorded again.
