@@ -1,0 +1,120 @@
+"""Structured attention in translation: RNNsearch whose attention is softmax, sigmoid or a linear chain.
+
+One configuration, of which the selection alone differs: a distribution over words, each word by itself, or segments of
+words. The data are the English and German texts of Multi30k.
+"""
+
+import argparse
+import os
+import sys
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import saccade
+from reproductions.multi30k.run import pair
+from reproductions.report import markdown_table, publish
+from saccade.evaluation import mean_blur
+from saccade.interpretation.plots import plot_attention
+from saccade.run import read_data
+from saccade.selections import LinearChain
+from saccade.tasks import Prediction
+from saccade.training import read_metrics
+
+FOLDER = Path(__file__).resolve().parent
+SELECTIONS: dict[str, Any] = {
+    "softmax": "softmax",
+    "sigmoid": "sigmoid",  # what is read is added up, as in the authors' code
+    "linear_chain": {"class": "linear_chain", "mass": 2.0},
+}
+NAMES = {"softmax": "softmax (simple)", "sigmoid": "sigmoid", "linear_chain": "linear chain (structured)"}
+PUBLISHED = {"softmax": (12.6, 14.1), "sigmoid": (13.1, 13.8), "linear_chain": (14.6, 14.3)}
+"""Kim et al. (2017): BLEU from Japanese to English, in characters and in words."""
+DRAWN = 3  # the sentence of the test that is drawn
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains what is not trained yet, evaluates, and writes table and picture."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions selections", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, picture and JSON go")
+    parser.add_argument("--runs", type=Path, default=Path("runs/selections"), help="where the trained models go")
+    parser.add_argument("--selections", nargs="+", choices=SELECTIONS, default=list(SELECTIONS))
+    parser.add_argument("--steps", type=int, help="updates, if not as many as the configuration says")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    if given.data is None:
+        print("Skipped: it needs the Multi30k texts. Name their folder with --data, or in MULTI30K.", file=sys.stderr)
+        return 0
+    try:
+        files = {split: pair(given.data, split) for split in ("train", "val", "test_2016_flickr")}
+    except FileNotFoundError as error:
+        parser.error(str(error))
+
+    results, drawings = {}, []
+    for name in given.selections:
+        run = trained(name, files, steps=given.steps, seed=given.seed, folder=given.runs / name)
+        predictions, results[name] = measured(run, files["test_2016_flickr"])
+        print(name, results[name], flush=True)
+        drawn = predictions[min(DRAWN, len(predictions) - 1)]
+        drawings.append((drawn.weights, drawn.source, drawn.target))
+    given.output.mkdir(parents=True, exist_ok=True)
+    plot_attention(drawings, given.output / "attention.png", names=[NAMES[name] for name in results])
+    write(results, given.output)
+    return 0
+
+
+def trained(name: str, files: dict[str, str], *, steps: int | None, seed: int, folder: Path) -> saccade.Run:
+    """The run in this folder: as it is, resumed, or trained from the beginning."""
+    if (folder / "model.safetensors").is_file():
+        return saccade.load(folder)
+    if (folder / "config.yaml").is_file():
+        return saccade.train(resume=folder)
+    return saccade.train(
+        FOLDER / "rnnsearch.yaml",
+        model={"selection": SELECTIONS[name]},
+        data={"train": files["train"], "valid": files["val"]},
+        trainer={"seed": seed} | ({} if steps is None else {"max_steps": steps, "validate_every": steps}),
+        output=folder,
+    )
+
+
+def measured(run: saccade.Run, test: str) -> tuple[list[Prediction], dict[str, Any]]:
+    """Predictions of the test set with their figures, what attention looks like, and the time that training took."""
+    examples = list(read_data(test, run.plan.data, ("source", "target")))
+    predictions = run.predict(examples, beam=5)
+    figures = run.task.score(predictions, examples)
+    weights = [prediction.weights for prediction in predictions if prediction.weights is not None]
+    records = read_metrics(run.folder / "metrics.jsonl")
+    steps = [record for record in records if record["split"] == "train"]
+    times = [after["seconds"] - before["seconds"] for before, after in pairwise(steps)]
+    selection = run.model.get_submodule("decoder.attention.selection")
+    return predictions, {
+        "bleu": figures["bleu"].value,
+        "signature": figures["bleu"].signature,
+        "chrf": figures["chrf"].value,
+        "blur": mean_blur(weights),
+        "picked": fmean(total for matrix in weights for total in matrix.sum(dim=-1).tolist()),
+        "validations": {record["step"]: record["bleu"] for record in records if record["split"] == "valid"},
+        "transitions": selection.transitions.tolist() if isinstance(selection, LinearChain) else None,
+        "parameters": sum(parameters.numel() for parameters in run.model.parameters()),
+        "steps": steps[-1]["step"],
+        "seconds_a_step": median(times) if times else steps[-1]["seconds"],
+        "minutes": records[-1]["seconds"] / 60,
+    }
+
+
+def write(results: dict[str, Any], output: Path) -> None:
+    """A line for each selection, beside what was published."""
+    header = ["selection", "BLEU, test 2016, beam 5", "chrF", "entropy of the weights, nats", "sum of the weights"]
+    header += ["parameters", "ms a step", "minutes", "published, Ja-En: characters", "published, Ja-En: words"]
+    rows = []
+    for name, r in results.items():
+        row = [NAMES[name], r["bleu"], r["chrf"], r["blur"], r["picked"], r["parameters"]]
+        rows.append([*row, 1000 * r["seconds_a_step"], r["minutes"], *PUBLISHED[name]])
+    publish(output, results=results, table=markdown_table(header, rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
