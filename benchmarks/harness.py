@@ -88,7 +88,10 @@ def extra_megabytes(build: Build, side: int) -> float:
     command = [sys.executable, "-m", "benchmarks.harness", place, str(side)]
     # Freed blocks go back to the system at once: otherwise the allocator's reserves are counted, which vary.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
-    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        problem = done.stderr.strip().splitlines()[-1]
+        raise (ImportError if "ModuleNotFoundError" in problem else RuntimeError)(problem)
     return float(done.stdout.split()[-1])
 
 
