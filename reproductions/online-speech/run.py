@@ -1,0 +1,205 @@
+"""Speech-like utterances, written while they are heard: monotonic attention and MoChA beside soft attention.
+
+All models have the same encoder, which reads forwards alone, and see the same utterances equally often. Soft attention
+reads a whole utterance before its first letter; the others read no frame after the one where they stop.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean, quantiles
+from typing import Any
+
+import torch
+from utterances import CODES, Utterance, make_utterance, make_voice
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.evaluation import edit_distance
+from saccade.evaluation.latency import latency, positions_read
+from saccade.interpretation.plots import plot_attention
+from saccade.models import RNNSearch
+from saccade.scores import AdditiveScore, MonotonicEnergyScore
+from saccade.selections import MoChA, Monotonic
+from saccade.tasks import Prediction
+
+FOLDER = Path(__file__).resolve().parent
+FEWEST, MOST = 3, 8  # phones of an utterance
+WIDTH = 4  # frames of a chunk
+NOISE, THRESHOLD = 3.0, 0.25  # of the energies in training, and the probability from which evaluation stops
+EMBEDDING, HIDDEN = 64, 128
+
+SIZES = {"embedding_dim": EMBEDDING, "hidden_dim": HIDDEN, "cell": "fast", "query": "state_and_token"}
+KEYS = {"query_dim": HIDDEN + EMBEDDING, "key_dim": HIDDEN, "hidden_dim": HIDDEN}
+STOPPING = {"noise": NOISE, "threshold": THRESHOLD}
+STOPS = partial(MonotonicEnergyScore, **KEYS, offset=-1.0)
+MODELS = {
+    "monotonic": partial(RNNSearch, **SIZES, online=True, score=STOPS, selection=partial(Monotonic, **STOPPING)),
+    "mocha": partial(
+        RNNSearch,
+        **SIZES,
+        online=True,
+        score=STOPS,
+        selection=partial(MoChA, width=WIDTH, **STOPPING, chunk_score=partial(AdditiveScore, **KEYS)),
+    ),
+    "soft": partial(RNNSearch, **SIZES, encoder="rnn"),
+}
+NAMES = {
+    "soft": "soft attention, reads all first",
+    "monotonic": "monotonic attention, online",
+    "mocha": f"MoChA, chunks of {WIDTH}, online",
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains the models one after another, measures accuracy and latency, writes table and pictures."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions online-speech", description=__doc__)
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
+    parser.add_argument("--runs", type=Path, default=Path("runs/online-speech"), help="where the trained models go")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--steps", type=int, default=2500, help="updates of each model")
+    parser.add_argument("--utterances", type=int, default=20_000, help="in training")
+    parser.add_argument("--tests", type=int, default=1_000, help="utterances in the test")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+
+    train, valid, test = make_sets(given.seed, given.utterances, min(200, given.utterances), given.tests)
+    given.output.mkdir(parents=True, exist_ok=True)
+    results = {}
+    for model in given.models:
+        folder = given.runs / model
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier reproduction
+        started = time.process_time()
+        run = fit(model, train, valid, steps=given.steps, seed=given.seed, folder=folder)
+        minutes = (time.process_time() - started) / 60
+        results[model] = {"minutes": minutes, **measured(run, test, random.Random(given.seed))}
+        print(model, results[model], flush=True)
+        draw(run, test, given.output / f"{model}.png")
+    write(results, given.output)
+    return 0
+
+
+def make_sets(seed: int, *counts: int) -> list[list[Utterance]]:
+    """So many utterances of one voice, and so many more."""
+    choices, noise = random.Random(seed), torch.Generator().manual_seed(seed)
+    voice = make_voice(noise)
+    return [[make_utterance(choices, noise, voice, choices.randint(FEWEST, MOST)) for _ in range(n)] for n in counts]
+
+
+def fit(
+    model: str, train: Sequence[Utterance], valid: Sequence[Utterance], *, steps: int, seed: int, folder: Path
+) -> saccade.Run:
+    """One model, trained as all the others are."""
+    return saccade.train(
+        task={"source_tokeniser": "pretokenised", "metrics": ["token_accuracy", "exact_match"]},
+        model=MODELS[model],
+        data={"train": [each[:2] for each in train], "valid": [each[:2] for each in valid]},
+        trainer={
+            "max_steps": steps,
+            "batch_tokens": 2048,
+            "learning_rate": 3e-3,
+            "schedule": {"class": "cosine", "warmup": min(100, steps)},
+            "validate_every": max(1, steps // 4),
+            "validate_options": {"beam": 1},
+            "metric": "token_accuracy",  # of hard decisions; the loss would choose weights that have not begun to stop
+            "log_every": 100,
+            "seed": seed,
+        },
+        output=folder,
+    )
+
+
+def measured(run: saccade.Run, test: Sequence[Utterance], choices: random.Random) -> dict[str, Any]:
+    """Accuracy, and how much had been heard when each letter was written."""
+    predictions = heard(run, [utterance.frames for utterance in test])
+    wanted = [utterance.letters.split() for utterance in test]
+    written = [prediction.text.split() for prediction in predictions]
+    errors = sum(edit_distance(ours, theirs) for ours, theirs in zip(written, wanted, strict=True))
+    behind = [lag for pair in zip(test, predictions, strict=True) for lag in lags(*pair)] or [0]
+    return {
+        "parameters": sum(weights.numel() for weights in run.model.parameters()),
+        "accuracy": 100.0 * (1 - errors / sum(map(len, wanted))),
+        "exact_match": 100.0 * fmean(ours == theirs for ours, theirs in zip(written, wanted, strict=True)),
+        "behind": fmean(behind),
+        "behind_90": quantiles(behind, n=10)[-1] if len(behind) > 1 else float(behind[0]),
+        "letters": len(behind),
+        "read": 100.0 * latency([looked(prediction) for prediction in predictions if prediction.text]).proportion,
+        "changed": changed(run, test, predictions, choices),
+    }
+
+
+def heard(run: saccade.Run, sources: Sequence[str]) -> list[Prediction]:
+    """What is written of each, with room for twice the letters that there are at most."""
+    return run.predict(sources, beam=1, max_length=2 * MOST)
+
+
+def looked(prediction: Prediction) -> torch.Tensor:
+    """(letters, frames and the end): where each letter looked; the step that writes the end is left out."""
+    assert prediction.weights is not None, "RNNsearch says where it looks"
+    return prediction.weights[: len(prediction.tokens)]
+
+
+def lags(utterance: Utterance, prediction: Prediction) -> list[int]:
+    """How many frames after the end of its phone had been read for each letter, up to the first that is wrong."""
+    found = []
+    frames = len(utterance.sounds)
+    read = positions_read(looked(prediction)).clamp(max=frames).tolist()  # the end mark is no frame
+    each = zip(prediction.text.split(), utterance.letters.split(), read, utterance.ends, strict=False)
+    for said, wanted, frame, end in each:
+        if said != wanted:
+            break
+        found.append(frame - end)
+    return found
+
+
+def changed(
+    run: saccade.Run, test: Sequence[Utterance], predictions: Sequence[Prediction], choices: random.Random
+) -> dict[str, int]:
+    """How many letters come out differently if quite other frames, fewer or more, follow the last one that was read.
+
+    Letters for which all frames were read are not tried.
+    """
+    sources, wanted = [], []
+    for utterance, prediction in zip(test, predictions, strict=True):
+        frames = utterance.frames.split()
+        for place, read in enumerate(positions_read(looked(prediction)).tolist()):
+            if read < len(frames):
+                others = [f"c{choices.randrange(CODES)}" for _ in range(choices.randint(0, 2 * (len(frames) - read)))]
+                sources.append(" ".join(frames[:read] + others))
+                wanted.append(prediction.tokens[: place + 1])
+    again = heard(run, sources)
+    wrong = sum(other.tokens[: len(tokens)] != tokens for other, tokens in zip(again, wanted, strict=True))
+    return {"letters": wrong, "tried": len(wanted)}
+
+
+def draw(run: saccade.Run, test: Sequence[Utterance], path: Path) -> None:
+    """What a model looked at in an utterance of middle length; columns are frames, by the sound they are of."""
+    utterance = next((each for each in test if len(each.ends) == 7), test[0])
+    prediction = heard(run, [utterance.frames])[0]
+    assert prediction.weights is not None, "RNNsearch says where it looks"
+    if prediction.target:
+        plot_attention([(prediction.weights, [*utterance.sounds, "end"], prediction.target)], path)
+
+
+def write(results: dict[str, Any], output: Path) -> None:
+    """A line for each model."""
+    header = ["model", "letters right (100 - error rate)", "utterances right", "frames read after its phone: mean"]
+    header += ["90th percentile", "% of the utterance read", "letters that unread frames change"]
+    header += ["parameters", "processor minutes"]
+    rows = []
+    for model in (model for model in NAMES if model in results):
+        r = results[model]
+        tried = r["changed"]["tried"]
+        unread = f"{r['changed']['letters']:,} of {tried:,}" if tried else "reads all"
+        row = [NAMES[model], r["accuracy"], r["exact_match"], r["behind"], r["behind_90"], r["read"], unread]
+        rows.append([*row, r["parameters"], r["minutes"]])
+    publish(output, results=results, table=markdown_table(header, rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
