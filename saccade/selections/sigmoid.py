@@ -24,8 +24,8 @@ class Sigmoid(Selection):
         scores (*batch, queries, keys), mask of the same shape -> a `Bernoulli` for each key.
 
     Reference:
-        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without a structure; their \lambda is
-        `mass`, 2.
+        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without a structure. Their \lambda is
+        `mass`, 2; in translation they give it to the linear chain alone.
 
     Args:
         temperature: what scores are divided by.
