@@ -90,7 +90,7 @@ def extra_megabytes(build: Build, side: int) -> float:
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
-        problem = done.stderr.strip().splitlines()[-1]
+        problem = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
         raise (ImportError if "ModuleNotFoundError" in problem else RuntimeError)(problem)
     return float(done.stdout.split()[-1])
 

@@ -222,9 +222,11 @@ def test_few_examples_in_memory_are_all_trained_on() -> None:
 
 def test_columns_that_leave_a_role_out_are_refused(tmp_path) -> None:
     (tmp_path / "pairs.tsv").write_text("in\tout\nab\tba\n")
-    data = {"train": str(tmp_path / "pairs.tsv"), "columns": {"sorce": "in", "target": "out"}}
-    with pytest.raises(DataError, match=r"does not say which column is the source\. .*sorce, target"):
-        train(tmp_path / "run", data=data)
+    for names, missing in (("sorce target", "source"), ("sorce tgt", "source and which the target")):
+        columns = dict(zip(names.split(), ("in", "out"), strict=True))
+        data = {"train": str(tmp_path / "pairs.tsv"), "columns": columns}
+        with pytest.raises(DataError, match=rf"does not say which column is the {missing}\. .*{names.split()[1]}"):
+            train(tmp_path / "run", data=data)
     assert not (tmp_path / "run").exists()
 
 

@@ -106,12 +106,15 @@ def measured(job: Job) -> dict[str, float]:
     """Accuracy and cost of one model, trained unless it is there already."""
     train, valid, test = (read(job.data, name) for name in job.files())
     folder = job.runs / job.size / job.language / job.name
+    steps, data = job.steps or STEPS[job.size], {"train": train, "valid": valid}
     if (folder / "model.safetensors").is_file():
         run = saccade.load(folder)
+        same = (run.plan.trainer.seed, run.plan.trainer.max_steps) == (job.seed, steps)
+        if not same:
+            raise SystemExit(f"{folder} has another seed or other steps: remove it, or give another --runs.")
     elif (folder / "config.yaml").is_file():
-        run = saccade.train(resume=folder)
+        run = saccade.train(resume=folder, data=data)
     else:
-        steps = job.steps or STEPS[job.size]
         trainer = {
             "seed": job.seed,
             "max_steps": steps,
@@ -122,7 +125,6 @@ def measured(job: Job) -> dict[str, float]:
             "metric": "character_error_rate",
             "patience": None,
         }
-        data = {"train": train, "valid": valid}
         run = saccade.train(f"inflection/{job.name}", data=data, model=SIZE, trainer=trainer, output=folder)
     *_, last = read_metrics(run.folder / "metrics.jsonl")
     figures = run.evaluate(test[: job.tests]).figures

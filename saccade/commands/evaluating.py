@@ -98,7 +98,8 @@ def evaluate(
     else:
         trained = model.task.describe_search(model.plan.trainer.validate_options)
         if search:
-            also = f"; the validations of its training by {trained}" if trained != search else ""
+            told = trained != search and model.plan.trainer.validate_examples != 0
+            also = f"; validations in its training use {trained}" if told else ""
             print(f"Predicted by {search}{also}.")
         print_evaluation(found)
 

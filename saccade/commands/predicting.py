@@ -64,7 +64,8 @@ def predict(
     the log-probability itself, which --jsonl writes beside it. `saccade explain` shows another: the mean over tokens.
 
     Of a line with very many tokens the beginning is read: 1,000 tokens, or four times as many as training examples
-    may have (task.max_length) if that is more. Standard error tells which lines that were.
+    may have (task.max_length) if that is more, and never more than the model has positions for. Standard error tells
+    which lines that were.
 
     Args:
         run: the folder of a trained model.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import types
 import typing
@@ -203,7 +204,10 @@ def hint_of(kind: type, name: str) -> Any:
     for parent in kind.__mro__:  # an inherited constructor has the annotations of its own module
         if "__init__" in vars(parent):
             try:
-                return typing.get_type_hints(parent.__init__, localns=known).get(name, Any)  # type: ignore[misc]
+                made = parent.__init__  # type: ignore[misc]
+                return typing.get_type_hints(made, {**known, **getattr(inspect.unwrap(made), "__globals__", {})}).get(
+                    name, Any
+                )
             except NameError:
                 return Any
     return Any

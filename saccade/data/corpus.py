@@ -74,7 +74,7 @@ class Corpus:
     def read(self, files: Files, roles: Sequence[str]) -> Examples:
         """The examples of some files, read as the training files are."""
         given = self.columns and {role: c for role, c in self.columns.items() if role in roles or not roles}
-        missing = [role for role in roles if given and role not in given]
+        missing = [role for role in roles if given is not None and role not in given]
         if missing:
             raise DataError(
                 f"data.columns does not say which column is the {' and which the '.join(missing)}. "

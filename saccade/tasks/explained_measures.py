@@ -43,7 +43,9 @@ def output(text: str, forced: bool) -> Measure:
 
 def log_probability(value: float) -> Measure:
     """How likely the output is; a model that cannot write it has no figure for that."""
-    return Measure(name="log-probability", value=value if math.isfinite(value) else "none", meaning=LOG_PROBABILITY)
+    return Measure(
+        name="mean log-probability", value=value if math.isfinite(value) else "none", meaning=LOG_PROBABILITY
+    )
 
 
 def unknown(pieces: Sequence[str]) -> list[Measure]:

@@ -135,6 +135,8 @@ def _check(
         )
     if targets is None:
         task.check_options(options)
+        for number, left in task.unread(model, inputs).items():
+            raise ValueError(f"Input {number + 1}: {left} Split it into sentences.")
 
 
 def _explain(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
+from saccade.scores import LocationScore
 from saccade.search import Hypothesis, greedy
 from saccade.search import beam as beam_search
 from saccade.search import sample as draw
@@ -140,7 +141,8 @@ def most_read(model: Any, trained: int) -> int:
 
     All can be read that have positions, but far beyond what was trained nothing good is written, and for hours.
     """
-    return min(max(READ, STRETCH * trained), _positions(getattr(model, "encoder", model)))
+    scored = [score.max_keys - 1 for score in model.modules() if isinstance(score, LocationScore)]  # the end is a key
+    return min(max(READ, STRETCH * trained), _positions(getattr(model, "encoder", model)), *scored)
 
 
 def _positions(part: Any) -> int:

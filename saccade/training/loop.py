@@ -315,7 +315,8 @@ class Loop:
         if self.validation is not None and chosen.scores:
             say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         if idle or reason == "patience":
-            for line in describe_going_on(reason, trainer, position, epoch=len(self.stream), output=self.output):
+            epoch = math.ceil(len(self.stream) / trainer.accumulate)
+            for line in describe_going_on(reason, trainer, position, epoch=epoch, output=self.output):
                 say(line)
         self.processes.wait()
         return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)

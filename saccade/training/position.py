@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -90,9 +91,10 @@ def describe_going_on(reason: str, trainer: Trainer, position: Position, *, epoc
     """The command that goes on beyond the limit that ended a training, and what else may have ended it too early.
 
     Args:
-        epoch: how many batches it has.
+        epoch: how many steps it has.
     """
-    command = f"saccade train --resume {output} --trainer.{reason} {2 * getattr(trainer, reason)}"
+    enough = 2 * max(getattr(trainer, reason), position.step if reason == "max_steps" else 0)
+    command = f"saccade train --resume {shlex.quote(str(output))} --trainer.{reason} {enough}"
     if reason != "patience":
         return [f"To go on beyond this limit: {command}"]
     lines = []

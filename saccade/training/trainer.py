@@ -40,7 +40,8 @@ class Trainer:
         validate_every: after how many steps; None: after each epoch.
         validate_examples: how many validation examples are predicted for the figures; None: all, 0: the loss alone.
         validate_options: options of the task's `evaluate` in these validations, such as the beam size.
-        metric: the validation figure that decides which weights are best, and when to stop.
+        metric: the validation figure that decides which weights are best, and when to stop; between equals the loss
+            decides.
         patience: stop after so many validations in a row without improvement.
         checkpoint_every: after how many steps, besides every validation.
         keep: how many of the last checkpoints stay, besides the best.

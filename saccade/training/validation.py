@@ -102,7 +102,7 @@ class Validation:
         return score > record if self.task.metrics.get(metric, False) else score < record
 
     def describe(self) -> str:
-        """How the figures came about: `greedy search (beam 1), 200 of 512 examples; evaluate: beam search (beam 5)`."""
+        """How the figures came about: the search, how many examples, and the search of an evaluation."""
         part = "" if len(self.predicted) in (0, len(self.encoded)) else f"{len(self.predicted):,} of "
         examples = f"{part}{len(self.encoded):,} examples"
         search, usual = (self.task.describe_search(options) for options in (self.trainer.validate_options, {}))

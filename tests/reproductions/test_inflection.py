@@ -54,6 +54,12 @@ def test_models_are_measured_in_every_language(data, tmp_path) -> None:
     assert inflection.main(arguments) == 0, "a second time reads what is trained"
     assert [file.stat().st_mtime_ns for file in trained] == written
 
+    with pytest.raises(SystemExit, match="another seed"):
+        inflection.main([*arguments, "--seed", "2"])
+    trained[0].unlink()  # as if it had been interrupted
+    assert inflection.main(arguments) == 0
+    assert trained[0].is_file()
+
 
 def test_a_bad_row_is_named(data) -> None:
     (data / "latin-dev").write_text("amo\tamas\tV;2;SG\namo amat\n")

@@ -44,7 +44,7 @@ def test_one_map_with_one_head_that_is_what_the_decoder_reports(model, arguments
     assert (only.keys.special, only.queries.special) == ([15], [18])
     assert only.keys.words == [[0], [2, 3, 4, 5, 6], [8, 9, 10, 11, 12], [14]]
     chances = model.output(decoded.features).log_softmax(-1)[0].gather(1, torch.tensor([*target, EOS])[:, None])
-    assert values(item)["log-probability"] == pytest.approx(chances.mean().item(), abs=1e-5)
+    assert values(item)["mean log-probability"] == pytest.approx(chances.mean().item(), abs=1e-5)
 
 
 def test_a_prediction_shows_what_the_search_looked_at() -> None:
@@ -103,7 +103,7 @@ def test_measures_are_of_the_attention_that_was_chosen() -> None:
     assert {"comprehensiveness", "uniform flips"} <= found.keys()
     assert {name.replace(" ", "_") for name in found} - {*MEANINGS} == {
         "output",
-        "log-probability",
+        "mean_log-probability",
         "read_off",
         "caution",
     }
@@ -186,3 +186,10 @@ def test_what_cannot_be_explained_is_named() -> None:
     with pytest.raises(ValueError, match="Input 1 or its target has more tokens than the model"):
         explain_texts(made(kind="word")[0], short, SOURCES, TARGETS)
     assert not model.training
+
+
+def test_what_is_not_read_to_its_end_is_not_explained() -> None:
+    task, model = made(score="location", max_length=11, **SIZES)
+    with pytest.raises(ValueError, match=r"Input 1: 15 tokens, of which the model reads the first 10.* Split it"):
+        explain_texts(task, model, SOURCES)
+    assert len(task.predict(model, SOURCES, max_length=3)) == 2

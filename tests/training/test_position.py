@@ -29,6 +29,11 @@ def test_the_first_limit_that_is_reached(position, epochs, late, reason) -> None
         assert (setting, float(value)) == (reason, 2.0 * getattr(TRAINER, reason))
 
 
+def test_going_on_beyond_a_limit_that_was_passed_long_ago() -> None:
+    (line,) = describe_going_on("max_steps", TRAINER, Position(step=1000), epoch=7, output=Path("my runs/a"))
+    assert line.endswith("saccade train --resume 'my runs/a' --trainer.max_steps 2000")
+
+
 def test_limits_that_are_not_set_end_nothing() -> None:
     trainer = Trainer(max_epochs=2)
     assert Position(step=999, waited=999).reason_to_stop(trainer, epochs=1, late=False) is None
