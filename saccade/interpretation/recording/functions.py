@@ -20,7 +20,7 @@ class Function(NamedTuple):
         module: whose attribute it is.
         name: of the attribute.
         attend: what a call with the same arguments attends to.
-        suffix: what the function, being the fast path of a layer, skips of the path that the plain one has.
+        suffix: the module inside of the layer that the function, being its fast path, does not run.
     """
 
     module: str
@@ -54,7 +54,7 @@ ATTENTION = (
     Function("torch.nn.functional", "scaled_dot_product_attention", sdpa_forward),
     Function("torch.nn.functional", "multi_head_attention_forward", functional_forward),
     Function("torch", "_native_multi_head_attention", native_forward),
-    Function("torch", "_transformer_encoder_layer_fwd", encoder_layer_forward, ".self_attn"),
+    Function("torch", "_transformer_encoder_layer_fwd", encoder_layer_forward, "self_attn"),
     Function("torch.nn.attention.flex_attention", "flex_attention_hop", flex_forward),
 )
 SOFTMAX = (("torch.nn.functional", "softmax"), ("torch", "softmax"), ("torch.special", "softmax"))

@@ -2,40 +2,90 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Sequence, Set
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
+from torch import nn
+
 Namespace = dict[str, Any]
+Change = tuple[Namespace, str, Any, Any]
+"""Where, under which name, what stands there, and what shall."""
+Wrap = Callable[[Any], Any]
+
+OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+"""Names in the namespace of each module; the objects that they stand for are many, and no functions."""
 
 
-def held(namespaces: Sequence[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
-    """Where one of the objects with these ids has a name."""
-    if ids.isdisjoint(map(id, chain.from_iterable(map(dict.values, namespaces)))):  # as most are, and soon seen
-        return []
-    return [(each, name) for each in namespaces for name, value in list(each.items()) if id(value) in ids]
+def held(
+    namespaces: Iterable[Namespace], ids: Set[int], values: Callable[[Namespace], Iterable[Any]] = dict.values
+) -> list[tuple[Namespace, str]]:
+    """Where one of the objects with these ids has a name; `values` are those that are looked at."""
+    found = [each for each in namespaces if not ids.isdisjoint(map(id, values(each)))]  # mostly none, and soon seen
+    return [(each, name) for each in found for name, value in list(each.items()) if id(value) in ids]
 
 
-class Imports:
-    """Where functions were imported to by name, such as by `from torch.nn.functional import softmax`.
+def own_values(namespace: Namespace) -> Iterable[Any]:
+    """What a module has that not every module has."""
+    if len(namespace) == len(OF_EVERY_MODULE):
+        return ()
+    return map(namespace.get, _own_names(tuple(namespace)))
+
+
+@functools.lru_cache(maxsize=256)
+def _own_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in OF_EVERY_MODULE)
+
+
+class Places:
+    """All places of functions that are to be replaced, at home and where they were imported to by name.
 
     All loaded modules are looked through once, and later only those that were loaded since.
+
+    Args:
+        wraps: the module where a function is at home, its name, and what makes its replacement.
+        at_home: names of those that are not replaced where they were imported to.
+
+    Attributes:
+        wrappers: the replacement of each function by its id; not of those `at_home`.
+        ids: the same ids.
     """
 
-    def __init__(self) -> None:
-        self._ids: frozenset[int] = frozenset()
+    def __init__(self, wraps: Sequence[tuple[str, str, Wrap]], *, at_home: Set[str]) -> None:
+        self._wraps = wraps
+        self._at_home = at_home
+        self._homes: list[Change] = []
+        self._changes: list[Change] = []
         self._looked_through: set[str] = set()
         self._places: list[tuple[Namespace, str]] = []
+        self.wrappers: dict[int, Any] = {}
+        self.ids: frozenset[int] = frozenset()
 
-    def of(self, ids: frozenset[int]) -> list[tuple[Namespace, str]]:
-        """The places of the objects with these ids; some may hold something else by now."""
-        if ids != self._ids:
-            self._ids, self._looked_through, self._places = ids, set(), []
-        if len(sys.modules) != len(self._looked_through):
-            for module_name in list(sys.modules.keys() - self._looked_through):
-                namespace = getattr(sys.modules.get(module_name), "__dict__", None)
-                if isinstance(namespace, dict):
-                    self._places += held([namespace], ids)
-            self._looked_through = set(sys.modules)
-        return self._places
+    def changes(self) -> list[Change]:
+        """What is to be changed; some places may hold something else by now. To be asked while nothing is changed."""
+        loaded = len(sys.modules) != len(self._looked_through)
+        if loaded or any(namespace.get(name) is not original for namespace, name, original, _ in self._homes):
+            self._find()
+        return self._changes
+
+    def _find(self) -> None:
+        self._homes = []
+        for module, name, wrap in self._wraps:
+            namespace = getattr(sys.modules.get(module), "__dict__", {})
+            if name in namespace:
+                self._homes.append((namespace, name, namespace[name], wrap(namespace[name])))
+        wrappers = {id(original): wrapper for _, name, original, wrapper in self._homes if name not in self._at_home}
+        if wrappers.keys() != self.ids:
+            self._looked_through, self._places = set(), []
+        self.wrappers, self.ids = wrappers, frozenset(wrappers)
+        for module_name in list(sys.modules.keys() - self._looked_through):
+            namespace = getattr(sys.modules.get(module_name), "__dict__", None)
+            if isinstance(namespace, dict):
+                self._places += held([namespace], self.ids)
+        self._looked_through = set(sys.modules)
+        self._changes = [home for home in self._homes if home[1] in self._at_home]
+        for namespace, name in self._places:
+            original = namespace.get(name)
+            if id(original) in wrappers:
+                self._changes.append((namespace, name, original, wrappers[id(original)]))

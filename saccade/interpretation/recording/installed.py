@@ -8,19 +8,17 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch._ops import HigherOrderOperator
 from torch.overrides import _get_current_function_mode_stack
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.functions import ATTENTION, EDGE_SOFTMAX, SOFTMAX, Function
-from saccade.interpretation.recording.holders import Imports, Namespace, held
+from saccade.interpretation.recording.holders import Change, Namespace, Places, Wrap, held, own_values
 from saccade.interpretation.recording.recipes import Attended
 from saccade.interpretation.recording.watching import Watch
 from saccade.reading import Reading
@@ -37,7 +35,6 @@ class Listener(Protocol):
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
 
 
-Wrap = Callable[[Any], Any]
 Tell = Callable[[Listener, Sequence[Any], dict[str, Any], Any, FrameType], None]
 
 
@@ -50,43 +47,43 @@ class _Local(threading.local):
 _local = _Local()
 _lock = threading.Lock()
 _users = 0
-_compiling = ExitStack()
-_changes: list[tuple[Namespace, str, Any, Any]] = []
+_changes: list[Change] = []
 _overridden: list[tuple[type, str, Any]] = []
-_wrappers: dict[int, Any] = {}
-_imports = Imports()
+_stances: list[torch._dynamo.set_stance] = []
 
 
-@contextmanager
-def installed(listener: Listener, namespaces: Sequence[Namespace]) -> Iterator[None]:
-    """While inside, the listener hears of this thread's attention, and nothing runs compiled.
+def hear(listener: Listener, modules: Iterable[Namespace], code: Iterable[Namespace]) -> None:
+    """From now on the listener hears of this thread's attention, and nothing runs compiled.
 
     Args:
         listener: the recording.
-        namespaces: of the model, which may hold functions by names of their own.
+        modules: the namespaces of the model's modules, which may hold functions by names of their own.
+        code: the namespaces of the code of these modules, the same.
     """
     global _users
     with _lock:
         try:
             if not _users:
                 _install()
-            for namespace, name in held(namespaces, _wrappers.keys()):
-                _replace(namespace, name, _wrappers[id(namespace[name])])
+            for namespace, name in held(modules, _places.ids, own_values) + held(code, _places.ids):
+                _replace(namespace, name, namespace[name], _places.wrappers[id(namespace[name])])
         except BaseException:
             _uninstall()
             raise
         _users += 1
     _local.listeners.append(listener)
-    try:
-        yield
-    finally:
-        _local.listeners.remove(listener)
-        with _lock:
-            _users -= 1
-            _uninstall()
 
 
-class unheard:  # noqa: N801 (it is used as a function, and entered at every call of attention)
+def forget(listener: Listener) -> None:
+    """The listener hears nothing any more; without listeners everything is as it was."""
+    global _users
+    _local.listeners.remove(listener)
+    with _lock:
+        _users -= 1
+        _uninstall()
+
+
+class unheard:  # noqa: N801 (it is used as a function)
     """While inside, nothing that this thread calls is told of."""
 
     def __enter__(self) -> None:
@@ -97,32 +94,20 @@ class unheard:  # noqa: N801 (it is used as a function, and entered at every cal
 
 
 def _install() -> None:
+    for change in _places.changes():
+        _replace(*change)
     _override(Attention, "read", _read)
     _override(Tensor, "softmax", _heard_softmax)
-    asked = torch.overrides.has_torch_function
-    _replace(vars(torch.overrides), "has_torch_function", _has_torch_function(asked))
-    for module, name, wrap in WRAPS:
-        namespace = getattr(sys.modules.get(module), "__dict__", {})
-        if name in namespace:
-            original = namespace[name]
-            wrapper = wrap(original)
-            _replace(namespace, name, wrapper)
-            if not isinstance(original, HigherOrderOperator):  # PyTorch's own modules need the object itself
-                _wrappers[id(original)] = wrapper
-    for namespace, name in _imports.of(frozenset(_wrappers)):
-        wrapper = _wrappers.get(id(namespace.get(name)))
-        if wrapper is not None:
-            _replace(namespace, name, wrapper)
     if "torch._dynamo" in sys.modules or "torch.nn.attention.flex_attention" in sys.modules:
-        _compiling.enter_context(torch.compiler.set_stance("force_eager"))
+        _stances.append(torch.compiler.set_stance("force_eager"))
 
 
 def _uninstall() -> None:
     """Changes everything back when nobody records any more."""
     if _users:
         return
-    _compiling.close()
-    _wrappers.clear()
+    while _stances:
+        _stances.pop().__exit__(None, None, None)
     while _changes:
         namespace, name, original, replacement = _changes.pop()
         if namespace.get(name) is replacement:  # nobody has changed it since
@@ -135,9 +120,10 @@ def _uninstall() -> None:
             setattr(owner, name, own)
 
 
-def _replace(namespace: Namespace, name: str, replacement: Any) -> None:
-    _changes.append((namespace, name, namespace[name], replacement))
-    namespace[name] = replacement
+def _replace(namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
+    if namespace.get(name) is original:
+        _changes.append((namespace, name, original, replacement))
+        namespace[name] = replacement
 
 
 def _override(owner: type, name: str, wrap: Wrap) -> None:
@@ -158,10 +144,10 @@ def _heard(tell: Tell) -> Wrap:
             _local.inside = True
             try:
                 result = original(*args, **kwargs)
+                for listener in listeners:
+                    tell(listener, args, kwargs, result, sys._getframe(1))
             finally:
                 _local.inside = False
-            for listener in listeners:
-                tell(listener, args, kwargs, result, sys._getframe(1))
             return result
 
         return function
@@ -213,6 +199,7 @@ def _has_torch_function(original: Callable[[Iterable[Any]], bool]) -> Callable[[
     return has_torch_function
 
 
+@functools.lru_cache(maxsize=4)
 def _read(original: Callable[..., Reading]) -> Callable[..., Reading]:
     @functools.wraps(original)
     def read(self: Attention, *args: Any, **kwargs: Any) -> Reading:
@@ -229,4 +216,6 @@ WRAPS: tuple[tuple[str, str, Wrap], ...] = (
     *((function.module, function.name, _heard(_teller(function))) for function in ATTENTION),
     *((module, name, _heard_softmax) for module, name in SOFTMAX),
     (*EDGE_SOFTMAX, _heard(_tell_edges)),
+    ("torch.overrides", "has_torch_function", _has_torch_function),
 )
+_places = Places(WRAPS, at_home={"has_torch_function", "flex_attention_hop"})  # others need the objects themselves

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Attended, Given, Recipe, Shape, Tensors, Top
 
 BLOCK = 1 << 24
@@ -25,11 +26,14 @@ class Kept:
     place (`secure`); a change that it did not see is found by their version, and reported when they are looked at.
     """
 
-    def __init__(self, tensors: Tensors, name: str) -> None:
+    __slots__ = ("_files", "_versions", "shape", "tensors")
+
+    def __init__(self, tensors: Tensors) -> None:
         self.tensors = tensors
         self.shape: Shape | None = None
-        self._name = name
-        self._versions = {part: _version(tensor) for part, tensor in tensors.items()}
+        self._versions: dict[str, int] = {}
+        for part, tensor in tensors.items():
+            self._versions[part] = -1 if tensor.is_inference() else tensor._version
         self._files: dict[str, Path] = {}
 
     @property
@@ -37,11 +41,12 @@ class Kept:
         """Whether it may be overwritten: a tensor that was never changed in place most likely never will be."""
         return any(self._versions.values())
 
-    def load(self) -> Tensors:
+    def load(self, name: str) -> Tensors:
+        """The tensors; errors call it by this name."""
         for part, tensor in self.tensors.items():
             if _version(tensor) != self._versions[part]:
                 raise RuntimeError(
-                    f"{part} of {self._name!r} was changed in place since it was recorded, so its weights cannot be "
+                    f"{part} of {name!r} was changed in place since it was recorded, so its weights cannot be "
                     "computed any more: look at them before parameters or caches change, or record with "
                     'reduce="mean" or spill=folder.'
                 )
@@ -97,21 +102,23 @@ class Keeper:
         self._masks: dict[Any, tuple[Tensor, Path]] = {}
         self._count = 0
 
-    def keep(self, attended: Attended, name: str) -> tuple[Recipe, Kept]:
-        """What is kept of a call."""
+    def keep(self, attended: Attended, place: Place) -> tuple[Recipe, Kept]:
+        """What is kept of a call of the module at this place, and nothing of its graph or its parameters."""
         recipe, tensors = attended
-        tensors = {part: tensor.detach() for part, tensor in tensors.items()}
+        for part, tensor in tensors.items():
+            if tensor.requires_grad or type(tensor) is not Tensor:
+                tensors[part] = tensor.detach()
         if self.heads is None and self.reduce is None and self.dtype is None and self.spill is None:
-            return recipe, Kept(tensors, name)
+            return recipe, Kept(tensors)
         with torch.no_grad():
             if self.heads is not None:
-                recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], name))
+                recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
             recipe, tensors = recipe.resolve(tensors)
             if self.reduce is not None:
                 recipe, tensors = reduced(recipe, tensors, self.reduce)
             if self.dtype is not None:
                 tensors = {part: self._cast(part, tensor) for part, tensor in tensors.items()}
-        kept = Kept(tensors, name)
+        kept = Kept(tensors)
         if self.spill is not None:
             kept.shape = recipe.shape(tensors)
             self._write(kept)
@@ -120,11 +127,11 @@ class Keeper:
     def _cast(self, part: str, tensor: Tensor) -> Tensor:
         return tensor if part == "mask" or not tensor.is_floating_point() else tensor.to(self.dtype)
 
-    def _heads(self, count: int, name: str) -> list[int]:
+    def _heads(self, count: int, place: Place) -> list[int]:
         assert self.heads is not None
         wrong = [head for head in self.heads if not 0 <= head < count]
         if wrong:
-            raise ValueError(f"heads={list(self.heads)}: {name!r} has {count} heads, 0 to {count - 1}.")
+            raise ValueError(f"heads={list(self.heads)}: {path_of(place)!r} has {count} heads, 0 to {count - 1}.")
         return list(self.heads)
 
     def _write(self, kept: Kept) -> None:

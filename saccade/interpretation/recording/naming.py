@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Iterator
 from types import FrameType
@@ -17,81 +16,87 @@ COMPILED = "_orig_mod"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
 SELF = ("self", "selfattention", "self_attn", "self_attention")
 
+CHILDLESS: frozenset[type] = frozenset(
+    (
+        *(type(None), nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Dropout, nn.Identity),
+        *(nn.LayerNorm, nn.RMSNorm, nn.GELU, nn.ReLU, nn.SiLU, nn.Softmax, nn.Tanh),
+    )
+)
+"""They make most of the modules, attend to nothing and hold no modules: what calls them is named."""
+
+Place = tuple["Place", str] | tuple[()]
+"""Of a module: that of the module around it, and its name there; nothing for the model itself."""
+
 
 class Names:
-    """The path of every module of a model, found again in the frames of the functions that run.
+    """The place of every module of a model, found again in the frames of the functions that run.
 
     No hook is registered: hooks are not called by methods other than `forward`, such as a decoder's `step`, and they
     keep PyTorch from taking its fast paths.
 
     Attributes:
-        namespaces: of the modules and of the code of their `forward`, where functions may have names of their own.
+        modules: all but those without children.
+        code: the namespaces of the code of their `forward`, where functions may have names of their own.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._model = model  # ids are those of living modules only
-        self._paths: dict[int, str] = {id(model): ""}
-        self._kinds: dict[type, dict[str, Any] | None] = {}
-        self.namespaces: list[dict[str, Any]] = []
-        self._meet(model, "")
-        self._name_inside(model, "")
-        self.namespaces += {id(names): names for names in self._kinds.values() if names is not None}.values()
+        self.modules = [model]  # ids are those of living modules only
+        self._places: dict[int, Place] = {id(model): ()}
+        self._look_inside(model, ())
+        code = map(self._globals, {type(module): module for module in self.modules}.values())
+        self.code = list({id(names): names for names in code if names is not None}.values())
 
-    def _name_inside(self, module: nn.Module, path: str) -> None:
+    def _look_inside(self, module: nn.Module, place: Place) -> None:
         """What `named_modules` does, faster: short inputs would notice."""
-        inside = f"{path}." if path else ""
-        paths, kinds = self._paths, self._kinds
+        places, modules = self._places, self.modules
+        whole = type(module) is MultiHead  # nothing below its attention attends
         for name, child in module._modules.items():
-            if child is None or id(child) in paths:
+            if type(child) in CHILDLESS or id(child) in places:
                 continue
-            below = paths[id(child)] = path if name == COMPILED else inside + name
-            if kinds.get(type(child), kinds) is not None:  # an unknown kind, or one that is not PyTorch's
-                self._meet(child, below)
-            if child._modules:
-                self._name_inside(child, below)
+            assert child is not None
+            below = places[id(child)] = place if whole or name == COMPILED else (place, name)
+            modules.append(child)
+            if child._modules and not whole:
+                self._look_inside(child, below)
 
-    def _meet(self, module: nn.Module, path: str) -> None:
-        kind: Any = type(module)
-        if kind not in self._kinds:
-            if issubclass(kind, torch.jit.ScriptModule):
-                raise TypeError(f"{path or 'The model'} is TorchScript, which is not looked into: record the original.")
-            self._kinds[kind] = _globals(kind)
-        if self._kinds[kind] is not None:
-            self.namespaces.append(vars(module))
-        if kind is MultiHead:
-            self._paths.setdefault(id(module.attention), path)  # nothing below it attends
-
-    def path(self, frame: FrameType | None) -> str | None:
-        """The path of the innermost module that is running in a frame; None outside of the model."""
-        found = self._running(frame)
-        return None if found is None else self._paths[id(found[0])]
-
-    def forward(self, frame: FrameType | None) -> FrameType | None:
-        """The frame of the `forward` of the innermost module that is running in a frame."""
-        found = self._running(frame)
-        if found is None:
+    def _globals(self, module: nn.Module) -> dict[str, Any] | None:
+        """Where the code of a kind of module looks up names; None for PyTorch's own."""
+        if isinstance(module, torch.jit.ScriptModule):
+            where = path_of(self._places[id(module)]) or "The model"
+            raise TypeError(f"{where} is TorchScript, which is not looked into: record the original.")
+        if type(module).__module__.startswith("torch."):
             return None
-        module, inner = found
-        return next((outer for outer in _frames(inner) if _is_forward_of(module, outer)), inner)
+        return getattr(inspect.unwrap(type(module).forward), "__globals__", {})
 
-    def _running(self, frame: FrameType | None) -> tuple[nn.Module, FrameType] | None:
+    def place(self, frame: FrameType | None) -> Place | None:
+        """Where the innermost module is that is running in a frame; None outside of the model."""
+        places = self._places
         while frame is not None:
-            module = _owner(frame)
-            if module is not None and id(module) in self._paths:
-                return module, frame
+            place = places.get(id(_owner(frame)))
+            if place is not None:
+                return place
             frame = frame.f_back
         return None
 
+    def forward(self, frame: FrameType | None) -> FrameType | None:
+        """The frame of the `forward` of the innermost module that is running in a frame."""
+        inner = next((each for each in _frames(frame) if id(_owner(each)) in self._places), None)
+        if inner is None:
+            return None
+        module = _owner(inner)
+        return next((each for each in _frames(inner) if _is_forward_of(module, each)), inner)
 
-@functools.lru_cache(maxsize=256)
-def _globals(kind: type[nn.Module]) -> dict[str, Any] | None:
-    """Where the code of a kind of module looks up names; None for PyTorch's own."""
-    if kind.__module__.startswith("torch."):
-        return None
-    return getattr(inspect.unwrap(kind.forward), "__globals__", {})
+
+def path_of(place: Place) -> str:
+    """The names of the modules around a module and its own, with dots between."""
+    names = []
+    while place:
+        place, name = place
+        names.append(name)
+    return ".".join(reversed(names))
 
 
-def _is_forward_of(module: nn.Module, frame: FrameType) -> bool:
+def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:
     return frame.f_code.co_name == "forward" and _owner(frame) is module
 
 

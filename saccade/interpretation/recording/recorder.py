@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 
 from saccade.interpretation.recording.graphs import edge_softmax
-from saccade.interpretation.recording.installed import installed, unheard
+from saccade.interpretation.recording.installed import forget, hear, unheard
 from saccade.interpretation.recording.keeping import Keeper, Kept, Reduction, storage_of
-from saccade.interpretation.recording.naming import Names
+from saccade.interpretation.recording.naming import Names, path_of
 from saccade.interpretation.recording.readings import looked
 from saccade.interpretation.recording.recipes import Attended
 from saccade.interpretation.recording.softmaxes import Softmaxes
@@ -76,49 +75,53 @@ class Recorder:
         self._kept_in: dict[int, list[Kept]] = {}
         self._indexed = 0
         self._seen = 0
-        self._context: ExitStack | None = None
+        self._entered = False
 
     def __enter__(self) -> Trace:
-        if self._context is not None:
+        if self._entered:
             raise RuntimeError("This recording is going on or over: record(model) makes another.")
-        self._context = ExitStack()
-        self._watch = Watch(softmaxes=self._softmaxes, written=self._secure, attended=self.attended)
-        self._context.enter_context(installed(self, self._names.namespaces))
+        self._entered = True
+        self._watch = Watch(softmaxes=self._softmaxes, written=self._secure, attended=self._completed)
+        hear(self, map(vars, self._names.modules), self._names.code)
         return self.trace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        assert self._context is not None
         self._watch.stop()
-        self._context.close()
+        forget(self)
         self._softmaxes.followed.clear()
         del self._watch  # which refers to the recording: what is kept should go with the last reference to the trace
 
     def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
         """Attention that was called in this frame is kept, if it is the model's."""
-        path = self._names.path(frame)
-        if path is None or torch._C._current_graph_task_id() != -1:  # outside of the model, or in a backward pass
+        place = self._names.place(frame)
+        if place is None or torch._C._current_graph_task_id() != -1:  # outside of the model, or in a backward pass
             return
         self._seen += 1
-        path = path + suffix if path else suffix[1:] or self._root
-        name = self.trace.next_name(path)
-        if not self._keep_all and not any(matches(path, pattern) for pattern in self._patterns):
-            self.trace.leave_out(path)
+        place = (place, suffix) if suffix else place or ((), self._root)
+        if not self._keep_all and not any(matches(path_of(place), pattern) for pattern in self._patterns):
+            self.trace.leave_out(path_of(place))
             return
-        with torch._C.DisableTorchFunction(), unheard():
+        with torch._C.DisableTorchFunction():
             attended = attend()
-            for part, tensor in attended.tensors.items():
-                if is_functorch_wrapped_tensor(tensor):
-                    raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
-            recipe, kept = self._keeper.keep(attended, name)
-        self.trace.add(path, name, recipe, kept)
+            if peek_interpreter_stack() is not None:
+                for part, tensor in attended.tensors.items():
+                    if is_functorch_wrapped_tensor(tensor):
+                        name = path_of(place)
+                        raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
+            recipe, kept = self._keeper.keep(attended, place)
+        self.trace.noted.append((place, recipe, kept))
         if kept.may_change:
             self._watch.start()
 
+    def _completed(self, attend: Callable[[], Attended], frame: FrameType) -> None:
+        with unheard():
+            self.attended(attend, frame)
+
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
         """A softmax may become attention; that of a reading is the reading's."""
-        inside = self._watch.started or self._names.path(frame) is not None
+        inside = self._watch.started or self._names.place(frame) is not None
         if inside and self._softmaxes.begin(args, kwargs, result):
             self._watch.start()
 
@@ -135,15 +138,15 @@ class Recorder:
         finally:
             self._softmaxes.paused -= 1
         if self._seen == seen:
-            self.attended(lambda: looked(reading), sys._getframe(1))
+            self._completed(lambda: looked(reading), sys._getframe(1))
         return reading
 
     def _secure(self, written: Any) -> None:
         """Copies what was kept of tensors that are about to be overwritten, such as the cache of a decoder."""
-        for call in self.trace.calls[self._indexed :]:
-            for tensor in call.kept.tensors.values():
-                self._kept_in.setdefault(storage_of(tensor), []).append(call.kept)
-        self._indexed = len(self.trace.calls)
+        for _, _, kept in self.trace.noted[self._indexed :]:
+            for tensor in kept.tensors.values():
+                self._kept_in.setdefault(storage_of(tensor), []).append(kept)
+        self._indexed = len(self.trace.noted)
         if not self._kept_in:
             return
         copies: dict[Any, Tensor] = {}

@@ -13,15 +13,16 @@ from torch import Tensor
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.joining import Rows, join
 from saccade.interpretation.recording.keeping import Kept, weights_of
-from saccade.interpretation.recording.naming import kind_of
+from saccade.interpretation.recording.naming import Place, kind_of, path_of
 from saccade.interpretation.recording.recipes import Recipe, Shape
 
 if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
 
 
-Step = tuple[Recipe, Kept]
-"""What is kept of a call; a list of all calls of a module does not refer to itself, so that it goes at once."""
+Step = tuple[str, Recipe, Kept]
+"""The name of a call and what is kept of it; a list of all calls of a module does not refer to itself, so that it goes
+at once."""
 
 
 class Recorded:
@@ -42,13 +43,13 @@ class Recorded:
     @property
     def weights(self) -> Tensor:
         """(batch, heads, queries, keys), before dropout; computed at every look, and without gradients."""
-        return weights_of(self._recipe, self.kept.load())
+        return weights_of(self._recipe, self.kept.load(self.name))
 
     @property
     def shape(self) -> Shape:
         """(batch, heads, queries, keys), without computing the weights where that is possible."""
         if self.kept.shape is None:
-            self.kept.shape = self._recipe.shape(self.kept.load())
+            self.kept.shape = self._recipe.shape(self.kept.load(self.name))
         return self.kept.shape
 
     @property
@@ -66,12 +67,12 @@ class Recorded:
         """Of a graph layer: its edges (2, edges), first where they come from, and their weights (edges, heads)."""
         if not isinstance(self._recipe, Edges):
             raise ValueError(f"{self.name!r} is not attention along the edges of a graph: read its weights.")
-        tensors = self.kept.load()
+        tensors = self.kept.load(self.name)
         return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
 
     def joined(self, rows: Rows | None = None) -> Tensor:
         """All calls of the same module as one, see `Trace.joined`."""
-        return join(self.path, [weights_of(recipe, kept.load()) for recipe, kept in self._steps], rows)
+        return join(self.path, [weights_of(recipe, kept.load(name)) for name, recipe, kept in self._steps], rows)
 
     def __repr__(self) -> str:
         return f"Recorded({self.name!r}, {type(self._recipe).__name__})"
@@ -82,19 +83,41 @@ class Trace(Mapping[str, Recorded]):
 
     A name need not be complete: a part of a path or a pattern will do (`trace["layer.3.attention"]`), if it fits one
     module only; then its first call is meant.
+
+    Attributes:
+        noted: place, recipe and tensors of each call, which gets its name when the trace is looked at.
     """
 
     def __init__(self) -> None:
-        self.calls: list[Recorded] = []
-        self._by_name: dict[str, Recorded] = {}
-        self._by_path: dict[str, list[Recorded]] = {}
+        self.noted: list[tuple[Place, Recipe, Kept]] = []
+        self._names: dict[str, Recorded] = {}
+        self._modules: dict[str, list[Recorded]] = {}
         self._steps: dict[str, list[Step]] = {}
-        self._counts: dict[str, int] = {}
         self._left_out: set[str] = set()
+
+    @property
+    def _by_name(self) -> dict[str, Recorded]:
+        for place, recipe, kept in self.noted[len(self._names) :]:
+            path = path_of(place)
+            steps = self._steps.setdefault(path, [])
+            name = f"{path}#{len(steps)}" if steps else path
+            steps.append((name, recipe, kept))
+            self._names[name] = Recorded(name, path, recipe, kept, steps)
+            self._modules.setdefault(path, []).append(self._names[name])
+        return self._names
+
+    @property
+    def _by_path(self) -> dict[str, list[Recorded]]:
+        return self._modules if self._by_name else {}
+
+    @property
+    def calls(self) -> list[Recorded]:
+        """All calls in their order."""
+        return list(self._by_name.values())
 
     def __getitem__(self, name: str) -> Recorded:
         if name in self._by_name:
-            return self._by_name[name]
+            return self._names[name]
         path, _, number = name.partition("#")
         return self._find(path, int(number) if number.isdecimal() else 0, name)
 
@@ -102,7 +125,7 @@ class Trace(Mapping[str, Recorded]):
         return iter(self._by_name)
 
     def __len__(self) -> int:
-        return len(self.calls)
+        return len(self.noted)
 
     def __contains__(self, name: object) -> bool:
         """Whether `trace[name]` finds a call."""
@@ -166,21 +189,6 @@ class Trace(Mapping[str, Recorded]):
             self, path, queries=queries, keys=keys, row=row, rows=rows, keep=keep, title=title, measures=measures
         )
 
-    def next_name(self, path: str) -> str:
-        """The name of the next call of a module."""
-        count = self._counts.get(path, 0)
-        self._counts[path] = count + 1
-        return f"{path}#{count}" if count else path
-
-    def add(self, path: str, name: str, recipe: Recipe, kept: Kept) -> None:
-        """Appends a call."""
-        steps = self._steps.setdefault(path, [])
-        steps.append((recipe, kept))
-        call = Recorded(name, path, recipe, kept, steps)
-        self._by_path.setdefault(path, []).append(call)
-        self.calls.append(call)
-        self._by_name[name] = call
-
     def leave_out(self, path: str) -> None:
         """Remembers a module whose calls were not to be kept, to name it in errors."""
         self._left_out.add(path)
@@ -204,7 +212,7 @@ class Trace(Mapping[str, Recorded]):
         raise KeyError(_nothing_found(asked, found, self._by_path) if self._by_path else self.why_empty())
 
     def __repr__(self) -> str:
-        return f"Trace({len(self.calls)} calls of {len(self._by_path)} modules: {', '.join(self._by_path)})"
+        return f"Trace({len(self)} calls of {len(self._by_path)} modules: {', '.join(self._by_path)})"
 
 
 def matches(path: str, pattern: str) -> bool:

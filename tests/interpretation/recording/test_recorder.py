@@ -290,6 +290,68 @@ def test_kernels_by_other_names(x):
     assert written["soft"] is torch.softmax
 
 
+def test_modules_that_come_and_go_between_recordings(x):
+    model = Stack()
+    inner = nn.Sequential(Layer(), Named())
+    expected = {
+        "as it was": ["first", "first#1", "second"],
+        "replaced": ["first.0", "first.1", "first.0#1", "first.1#1", "second"],
+        "moved": ["first", "first#1", "second.0", "second.1"],
+        "changed inside": ["first", "first#1", "second.0.0", "second.1"],
+        "given a function": ["first", "first#1", "second.0.0", "second.1", "Stack"],
+    }
+    found = {}
+
+    def record(change):
+        with saccade.record(model) as trace:
+            model(x)
+        found[change] = list(trace)
+
+    record("as it was")
+    first, model.first = model.first, inner
+    record("replaced")
+    model.first, model.second = first, inner
+    record("moved")
+    inner[0] = nn.Sequential(Layer())
+    record("changed inside")
+    output, model.kernel = model.output, F.scaled_dot_product_attention
+    model.output.register_forward_pre_hook(lambda _, args: (model.kernel(*args * 3),))
+    record("given a function")
+    assert found == expected
+    assert model.output is output
+    assert model.kernel is F.scaled_dot_product_attention
+
+
+def test_models_are_freed(x):
+    class Knowing(Stack):
+        def __init__(self):
+            super().__init__()
+            self.first.above = [self]  # a list, so that it is no module of its own
+
+    traces, models_, children = [], [], []
+    for kind in (Stack, Knowing):
+        model = kind()
+        for _ in range(2):
+            with torch.no_grad(), saccade.record(model) as trace:
+                model(x)
+        traces.append(trace)
+        models_.append(weakref.ref(model))
+        children += map(weakref.ref, [*model.modules(), *model.parameters()])
+        del model
+    assert models_[0]() is None  # at once, the other one when cycles are looked for
+    gc.collect()
+    assert not [reference for reference in models_ + children if reference() is not None]
+    assert all(list(trace) == ["first", "first#1", "second"] for trace in traces)
+
+
+def test_parameters_may_get_other_values_by_data(x):
+    layer = nn.MultiheadAttention(12, 3, batch_first=True).requires_grad_(False)
+    with saccade.record(layer) as trace:
+        expected = layer(x, x, x, average_attn_weights=False)[1]
+    layer.double()
+    torch.testing.assert_close(trace["MultiheadAttention"].weights, expected, rtol=0, atol=1e-6)
+
+
 def test_positional_masks_of_the_functional_form(x):
     class Functional(nn.Module):
         def __init__(self):
