@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import chain, islice
 from typing import Any
 
 from torch import nn
@@ -14,28 +14,26 @@ Change = tuple[Namespace, str, Any, Any]
 """Where, under which name, what stands there, and what shall."""
 Wrap = Callable[[Any], Any]
 
-OF_EVERY_MODULE = frozenset(vars(nn.Module()))
-"""Names in the namespace of each module; the objects that they stand for are many, and no functions."""
+OF_EVERY_MODULE = tuple(vars(nn.Module()))
+"""Names in the namespace of each module, mostly its first ones; what they stand for is much, and no functions."""
 
 
 def held(
     namespaces: Iterable[Namespace], ids: Set[int], values: Callable[[Namespace], Iterable[Any]] = dict.values
 ) -> list[tuple[Namespace, str]]:
     """Where one of the objects with these ids has a name; `values` are those that are looked at."""
-    found = [each for each in namespaces if not ids.isdisjoint(map(id, values(each)))]  # mostly none, and soon seen
-    return [(each, name) for each in found for name, value in list(each.items()) if id(value) in ids]
+    namespaces = list(namespaces)
+    if ids.isdisjoint(map(id, chain.from_iterable(map(values, namespaces)))):  # as most are, and soon seen
+        return []
+    return [(each, name) for each in namespaces for name, value in list(each.items()) if id(value) in ids]
 
 
 def own_values(namespace: Namespace) -> Iterable[Any]:
-    """What a module has that not every module has."""
-    if len(namespace) == len(OF_EVERY_MODULE):
-        return ()
-    return map(namespace.get, _own_names(tuple(namespace)))
-
-
-@functools.lru_cache(maxsize=256)
-def _own_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in OF_EVERY_MODULE)
+    """What a module has that not every module has; all if it got something before it was made a module."""
+    others = len(namespace) - len(OF_EVERY_MODULE)
+    if next(islice(namespace, len(OF_EVERY_MODULE) - 1, None), None) != OF_EVERY_MODULE[-1]:
+        return namespace.values()
+    return islice(reversed(namespace.values()), others)
 
 
 class Places:

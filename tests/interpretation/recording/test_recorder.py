@@ -290,6 +290,19 @@ def test_kernels_by_other_names(x):
     assert written["soft"] is torch.softmax
 
 
+def test_kernels_from_before_a_module_is_one(x):
+    class Early(Named):
+        def __init__(self):
+            self.kernel = F.scaled_dot_product_attention
+            nn.Module.__init__(self)
+
+    model = Early()
+    assert next(iter(vars(model))) == "kernel"
+    with saccade.record(model) as trace:
+        model(x)
+    assert list(trace) == ["Early"]
+
+
 def test_modules_that_come_and_go_between_recordings(x):
     model = Stack()
     inner = nn.Sequential(Layer(), Named())
