@@ -77,6 +77,9 @@ class Run:
         self.model = model.eval()
         self.result = result
 
+    def __repr__(self) -> str:
+        return f"<Run of {type(self.model).__name__} in {self.folder}>"
+
     def predict(self, inputs: Sequence[Any], *, workers: int = 1, **options: Any) -> list[Prediction]:
         """One prediction for each input; options are the task's, such as `beam=5, nbest=3`.
 

@@ -288,7 +288,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
             ["validate", "translation/transformer", "--model.num_heads", "7"],
             ["dim=256 is not a multiple of num_heads=7"],
         ),
-        (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["needs validation data"]),
+        (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["no validation data"]),
         (["validate", "translation/rnnsearch", "--trainer.trackers", "[tensorbord]"], ["Did you mean 'tensorboard'"]),
         (["validate", "translation/rnnsearch", "--model.dropout", "2"], ["dropout must be"]),
         (

@@ -272,7 +272,7 @@ def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:
         saccade.train("translation/rnnsearch", resume=run.folder)
     with pytest.raises(FileExistsError, match="resume it"):
         train(run.folder)
-    with pytest.raises(ValueError, match="needs validation data"):
+    with pytest.raises(ValueError, match="no validation data"):
         train(tmp_path / "a", data={"train": PAIRS, "held_out": 0.0}, trainer={"patience": 3})
     with pytest.raises(FileNotFoundError, match="not a run"):
         saccade.load(tmp_path / "nowhere")

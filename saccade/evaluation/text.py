@@ -20,9 +20,17 @@ class Figure(NamedTuple):
 
 
 def bleu(predicted: Texts, wanted: Texts, *, tokenize: str = "13a") -> Figure:
-    """Corpus BLEU, from 0 to 100; `tokenize="none"` for text that is tokenised already."""
+    """Corpus BLEU, from 0 to 100; `tokenize="none"` for text that is tokenised already.
+
+    Of wanted texts that all have fewer than four tokens, the n-grams that there are count (`eff:yes` in the signature):
+    otherwise it would be 0 whatever is predicted.
+    """
     # `force` silences the warning that the text looks tokenised: who asks for "none" has said so.
-    return _sacrebleu("BLEU", predicted, wanted, tokenize=tokenize, force=tokenize == "none")
+    options = {"tokenize": tokenize, "force": tokenize == "none"}
+    found = _sacrebleu("BLEU", predicted, wanted, **options)
+    if found.value == 0.0 and _sacrebleu("BLEU", wanted, wanted, **options).value == 0.0:
+        return _sacrebleu("BLEU", predicted, wanted, effective_order=True, **options)
+    return found
 
 
 def chrf(predicted: Texts, wanted: Texts) -> Figure:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from saccade.training.trainer import Trainer
 
 
+SHORTEST_EPOCH = 100
+"""Epochs of fewer steps than this are validated together: what changes in a step or two says nothing."""
+
+
 class Loop:
     """One training in progress."""
 
@@ -220,7 +224,8 @@ class Loop:
     def _after_step(self) -> None:
         trainer, position = self.trainer, self.position
         every = trainer.validate_every
-        milestone = position.step % every == 0 if every else self.stream.at_epoch_end
+        long_enough = position.step - position.validated >= SHORTEST_EPOCH
+        milestone = position.step % every == 0 if every else self.stream.at_epoch_end and long_enough
         position.pending = milestone and self.validation is not None
         if self._interrupted:
             self._leave()
@@ -315,8 +320,7 @@ class Loop:
         if self.validation is not None and chosen.scores:
             say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
         if idle or reason == "patience":
-            epoch = math.ceil(len(self.stream) / trainer.accumulate)
-            for line in describe_going_on(reason, trainer, position, epoch=epoch, output=self.output):
+            for line in describe_going_on(reason, trainer, position, self.output):
                 say(line)
         self.processes.wait()
         return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)

@@ -75,10 +75,6 @@ class Position:
         return min(1.0, max(fractions))
 
 
-FEW_STEPS = 100
-"""An epoch of fewer is too short to be judged after each one."""
-
-
 def describe_end(reason: str, trainer: Trainer) -> str:
     """The setting that ended a training, as its user wrote it: `max_steps=300`."""
     limit = f"{reason}={getattr(trainer, reason)}"
@@ -87,20 +83,13 @@ def describe_end(reason: str, trainer: Trainer) -> str:
     return f"{limit}: no better {trainer.metric} in {trainer.patience} validation{'s' * (trainer.patience != 1)}"
 
 
-def describe_going_on(reason: str, trainer: Trainer, position: Position, *, epoch: int, output: Path) -> list[str]:
-    """The command that goes on beyond the limit that ended a training, and what else may have ended it too early.
-
-    Args:
-        epoch: how many steps it has.
-    """
+def describe_going_on(reason: str, trainer: Trainer, position: Position, output: Path) -> list[str]:
+    """The command that goes on beyond the limit that ended a training, and what else may have ended it too early."""
     enough = 2 * max(getattr(trainer, reason), position.step if reason == "max_steps" else 0)
     command = f"saccade train --resume {shlex.quote(str(output))} --trainer.{reason} {enough}"
     if reason != "patience":
         return [f"To go on beyond this limit: {command}"]
     lines = []
-    if trainer.validate_every is None and epoch < FEW_STEPS:
-        lines.append(f"Validations come after each epoch, and an epoch has but {epoch} step{'s' * (epoch != 1)} here.")
-        command += f" --trainer.validate_every {FEW_STEPS}"
     last, best = (scores or {} for scores in (position.scores, position.best_scores))
     if trainer.metric != "loss" and last.get("loss", 0.0) < best.get("loss", 0.0):
         lines.append(f"The validation loss was still falling: {best['loss']:.4g}, now {last['loss']:.4g}.")

@@ -175,7 +175,7 @@ class Plateau(Schedule):
         warmup: in how many steps the rate rises from zero.
     """
 
-    def __init__(self, *, decay: float = 0.5, patience: int = 0, floor: float = 0.0, warmup: int = 0) -> None:
+    def __init__(self, *, decay: float = 0.5, patience: int = 0, floor: float = 1e-3, warmup: int = 0) -> None:
         if not 0.0 < decay < 1.0:
             raise ValueError(f"decay must be between 0 and 1, got {decay}.")
         if patience < 0:

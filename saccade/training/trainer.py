@@ -37,7 +37,7 @@ class Trainer:
         clip_norm: the greatest norm of the gradient; None does not clip.
         weight_decay: of matrices; vectors (biases, gains) never decay.
         precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
-        validate_every: after how many steps; None: after each epoch.
+        validate_every: after how many steps; None: after each epoch, of short ones after the one that makes 100 steps.
         validate_examples: how many validation examples are predicted for the figures; None: all, 0: the loss alone.
         validate_options: options of the task's `evaluate` in these validations, such as the beam size.
         metric: the validation figure that decides which weights are best, and when to stop; between equals the loss
@@ -176,7 +176,10 @@ class Trainer:
                 if used
             ]
             if watching:
-                raise ValueError(f"{', '.join(watching)} needs validation data, and there is none.")
+                raise ValueError(
+                    f"There is no validation data for {' and '.join(watching)} to watch: give some (data.valid, or "
+                    "data.held_out above 0), or leave that out."
+                )
         if self.metric != "loss":
             if self.metric not in task.metrics:
                 raise ValueError(

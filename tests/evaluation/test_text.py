@@ -103,3 +103,12 @@ def test_length_bins_hold_every_example_once() -> None:
     assert [b.figures["exact_match"].value for b in bins] == [50.0, 0.0, 0.0, 0.0]
     with pytest.raises(ValueError, match="width"):
         by_length(lengths, lambda numbers: {}, width=0)
+
+
+def test_bleu_of_short_texts_counts_the_n_grams_that_there_are() -> None:
+    short = ["a b", "c", "d e"]
+    assert bleu(short, short).value == pytest.approx(100.0)
+    assert "eff:yes" in bleu(short, short).signature
+    assert 0.0 < bleu(["a b", "d", "d e"], short).value < 100.0
+    long = ["a b c d", "c"]
+    assert "eff:no" in bleu(["x", "y"], long).signature

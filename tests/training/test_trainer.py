@@ -2,6 +2,7 @@ import errno
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
@@ -71,7 +72,8 @@ def test_every_step_is_logged_once_with_its_learning_rate(tmp_path):
     assert [r["step"] for r in records if r["split"] == "valid"] == [5, 10, 15, 17]
 
 
-def test_an_epoch_sees_every_item_once_and_is_followed_by_a_validation(tmp_path):
+def test_an_epoch_sees_every_item_once_and_is_followed_by_a_validation(tmp_path, monkeypatch):
+    monkeypatch.setattr("saccade.training.loop.SHORTEST_EPOCH", 1)
     _, result = train(tmp_path, max_epochs=3)
     records = read_metrics(tmp_path / "metrics.jsonl")
     items = sum(len(e["source"]) for e in examples(61, seed=1))
@@ -143,6 +145,19 @@ def test_patience_ends_it_and_the_best_weights_are_kept(tmp_path):
             assert torch.equal(tensor, weights[name])
     assert not torch.equal(checkpoints.load(10).weights["embedding.weight"], model.embedding.weight)
     assert not model.training
+
+
+def test_short_epochs_are_validated_together(tmp_path, monkeypatch):
+    monkeypatch.setattr("saccade.training.loop.SHORTEST_EPOCH", 5)
+    fit(Scripted([0.0] * 9), tmp_path, max_steps=13)
+    log = read_metrics(tmp_path / "metrics.jsonl")
+    ends = [a["step"] for a, b in pairwise([r for r in log if r["split"] == "train"]) if b["epoch"] > a["epoch"]]
+    assert len(ends) > 2, "epochs are short here"
+    wanted, last = [], 0
+    for end in ends:
+        if end - last >= 5:
+            wanted.append(last := end)
+    assert [r["step"] for r in log if r["split"] == "valid"] == [*wanted, 13]
 
 
 def test_the_loss_decides_between_equals(tmp_path):
@@ -373,9 +388,9 @@ def test_impossible_trainers_are_refused(options, complaint):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"validate": False, "patience": 3}, "patience needs validation data"),
-        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "needs validation data"),
-        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "plateau schedule needs validation data"),
+        ({"validate": False, "patience": 3}, "no validation data for patience"),
+        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "no validation data"),
+        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "no validation data for the plateau schedule"),
         ({"max_steps": 1, "metric": "acuracy"}, "Did you mean 'accuracy'"),
         ({"max_steps": 1, "metric": "accuracy", "validate_examples": 0}, "needs predictions"),
         ({"max_steps": 1, "trackers": ["tensorbord"]}, "Did you mean 'tensorboard'"),

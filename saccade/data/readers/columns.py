@@ -125,4 +125,6 @@ def is_escaped(text: str) -> bool:
 
 def empty(role: str, file: str, line: int) -> BadRow:
     """The error for a role without text."""
-    return BadRow(file, line, f"the {role} is empty", "Fill it in, or leave such rows out: --data.bad_rows skip.")
+    return BadRow(
+        file, line, f"the {role} is empty", "Fill it in, or leave it out (of training data: --data.bad_rows skip)."
+    )

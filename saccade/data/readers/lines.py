@@ -19,7 +19,10 @@ def suffix(path: str | Path) -> str:
 
 def open_binary(path: Path) -> BinaryIO:
     """The file, unpacked if it is gzipped."""
-    return cast(BinaryIO, gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb"))
+    try:
+        return cast(BinaryIO, gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {path}.") from None
 
 
 def read_lines(path: Path) -> Iterator[str]:
