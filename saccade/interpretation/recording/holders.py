@@ -65,7 +65,10 @@ class Places:
         loaded = len(sys.modules) != len(self._looked_through)
         if loaded or any(namespace.get(name) is not original for namespace, name, original, _ in self._homes):
             self._find()
-        return self._changes
+        # What a notebook imports comes to a module that was looked through long ago.
+        names = held([getattr(sys.modules.get("__main__"), "__dict__", {})], self.ids)
+        written = [(space, name, space[name], self.wrappers[id(space[name])]) for space, name in names]
+        return [*self._changes, *written]
 
     def _find(self) -> None:
         self._homes = []
@@ -78,6 +81,8 @@ class Places:
             self._looked_through, self._places = set(), []
         self.wrappers, self.ids = wrappers, frozenset(wrappers)
         for module_name in list(sys.modules.keys() - self._looked_through):
+            if module_name.startswith("torch._C"):  # where PyTorch itself asks which function it was called for
+                continue
             namespace = getattr(sys.modules.get(module_name), "__dict__", None)
             if isinstance(namespace, dict):
                 self._places += held([namespace], self.ids)

@@ -23,6 +23,7 @@ from saccade.interpretation.recording.recipes import Attended
 from saccade.interpretation.recording.watching import Watch
 from saccade.reading import Reading
 
+BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 
 
@@ -77,10 +78,12 @@ def hear(listener: Listener, modules: Iterable[Namespace], code: Iterable[Namesp
 def forget(listener: Listener) -> None:
     """The listener hears nothing any more; without listeners everything is as it was."""
     global _users
-    _local.listeners.remove(listener)
-    with _lock:
-        _users -= 1
-        _uninstall()
+    try:
+        _local.listeners.remove(listener)
+    finally:
+        with _lock:
+            _users -= 1
+            _uninstall()
 
 
 class unheard:  # noqa: N801 (it is used as a function)
@@ -106,8 +109,6 @@ def _uninstall() -> None:
     """Changes everything back when nobody records any more."""
     if _users:
         return
-    while _stances:
-        _stances.pop().__exit__(None, None, None)
     while _changes:
         namespace, name, original, replacement = _changes.pop()
         if namespace.get(name) is replacement:  # nobody has changed it since
@@ -118,6 +119,8 @@ def _uninstall() -> None:
             delattr(owner, name)
         else:
             setattr(owner, name, own)
+    while _stances:
+        _stances.pop().__exit__(None, None, None)
 
 
 def _replace(namespace: Namespace, name: str, original: Any, replacement: Any) -> None:
@@ -138,6 +141,9 @@ def _heard(tell: Tell) -> Wrap:
     def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original, updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
+            biases = [value for value in (*args, *kwargs.values()) if type(value).__module__ == BIASES]
+            if biases:  # which look whether they are called by the function that has this name now
+                return torch.overrides.handle_torch_function(function, biases, *args, **kwargs)
             listeners = _local.listeners
             if not listeners or _local.inside:
                 return original(*args, **kwargs)

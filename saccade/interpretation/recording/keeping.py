@@ -144,10 +144,12 @@ class Keeper:
         self._count += 1
         for part, tensor in kept.tensors.items():
             place = (tensor.data_ptr(), tensor.shape, tensor.stride(), _version(tensor))
-            if part == "mask" and place in self._masks:  # layers share it
+            # Layers share it; without a version nobody knows whether it is still the same.
+            shared = part == "mask" and not tensor.is_inference()
+            if shared and place in self._masks:
                 files[part] = self._masks[place][1]
                 continue
-            if part == "mask":
+            if shared:
                 self._masks = {place: (tensor, path)}  # the tensor lives on, so that its place stays its own
             fresh[part] = tensor.contiguous().clone()
             files[part] = path

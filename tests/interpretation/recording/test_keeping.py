@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 import saccade
 from tests.interpretation.recording.models import Eager, Layer, Stack
@@ -74,6 +75,22 @@ def test_spill(name, x, reduce, tmp_path):
     assert torch.equal(spilled.weights, whole.weights)
     with pytest.raises(ValueError, match=r"holds \.safetensors files already"):
         saccade.record(model, spill=tmp_path / "there")
+
+
+def test_a_mask_that_changes_in_inference_mode_is_written_each_time(tmp_path):
+    class Growing(nn.Module):
+        def forward(self, x):
+            mask = torch.zeros(x.shape[1], x.shape[1], dtype=torch.bool)
+            mask[:, 0] = True
+            first = F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+            mask[:, 1] = True
+            return first + F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    model = Growing()
+    with torch.inference_mode(), saccade.record(model, spill=tmp_path) as trace:
+        model(torch.randn(1, 3, 5))
+    seen = [(call.weights > 0).sum().item() for call in trace.values()]
+    assert seen == [3, 6]
 
 
 def test_spilled_layers_share_their_mask(tmp_path):

@@ -1,6 +1,7 @@
 """What is recorded, when, and under which name."""
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
@@ -30,6 +32,50 @@ def test_names_are_paths_and_call_numbers(x):
     assert list(trace) == ["first", "first#1", "second", "first#2", "first#3", "second#1"]
     torch.testing.assert_close(trace["first"].weights, model.first.weights(x).float(), rtol=0, atol=1e-6)
     torch.testing.assert_close(trace["first#1"].weights, model.first.weights(model.first(x)).float(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("make_bias", [causal_lower_right, causal_upper_left])
+@pytest.mark.parametrize("queries", [3, 5])
+def test_biases_that_ask_which_function_they_are_called_for(make_bias, queries):
+    class Biased(nn.Module):
+        def forward(self, query, key):
+            return F.scaled_dot_product_attention(query, key, key, attn_mask=make_bias(queries, 5))
+
+    model, query, key = Biased(), torch.randn(2, 3, queries, 7), torch.randn(2, 3, 5, 7)
+    alone = model(query, key)
+    with saccade.record(model) as trace:
+        assert torch.equal(model(query, key), alone)
+    torch.testing.assert_close(trace["Biased"].weights @ key, alone, rtol=0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_jagged_tensors_are_attended_as_they_are_without_a_recording():
+    class Plain(nn.Module):
+        def forward(self, rows):
+            return F.scaled_dot_product_attention(rows, rows, rows)
+
+    rows = [torch.randn(length, 2, 7) for length in (3, 5)]
+    jagged = torch.nested.nested_tensor(rows, layout=torch.jagged).transpose(1, 2)
+    model = Plain()
+    alone = model(jagged)
+    with saccade.record(model):
+        found = model(jagged)
+    assert all(torch.equal(a, b) for a, b in zip(found.unbind(), alone.unbind(), strict=True))
+
+
+def test_what_a_notebook_imports_after_a_recording_is_seen(monkeypatch, x):
+    with saccade.record(Stack()):
+        pass
+    monkeypatch.setattr("__main__.softly_attend", F.scaled_dot_product_attention, raising=False)
+
+    class Notebook(nn.Module):
+        def forward(self, x):
+            return sys.modules["__main__"].softly_attend(x, x, x)
+
+    model = Notebook()
+    with saccade.record(model) as trace:
+        model(x)
+    assert list(trace) == ["Notebook"]
 
 
 def _replaced():
