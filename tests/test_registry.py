@@ -46,7 +46,7 @@ def test_a_class_without_constructor_takes_nothing():
 
 
 def test_describe_shows_defaults():
-    assert describe(AdditiveScore) == "AdditiveScore(query_dim, key_dim, hidden_dim, bias=False)"
+    assert describe(AdditiveScore) == "AdditiveScore(query_dim, key_dim, hidden_dim, bias=False, activation=None)"
 
 
 def test_one_name_one_member():

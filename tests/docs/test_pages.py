@@ -14,7 +14,7 @@ pytest.importorskip("mkdocs")
 import docstrings
 import equations
 import pages
-from saccade.scores import AdditiveScore
+from saccade.scores import AdditiveScore, BilinearScore
 from saccade.selections import Sparsemax
 from tests.docs.code_blocks import ROOT
 
@@ -53,7 +53,8 @@ def test_no_page_shows_raw_latex() -> None:
 
 def test_signature_of_a_constructor_without_arguments() -> None:
     assert pages.signature(Sparsemax) == "Sparsemax()"
-    assert pages.signature(AdditiveScore).startswith("AdditiveScore(query_dim: int, key_dim: int")
+    assert pages.signature(BilinearScore).startswith("BilinearScore(query_dim: int, key_dim: int")
+    assert pages.signature(AdditiveScore).startswith("AdditiveScore(\n    query_dim: int,\n    key_dim: int,\n")
 
 
 def test_unknown_latex_is_refused() -> None:
