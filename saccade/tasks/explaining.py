@@ -136,7 +136,7 @@ def _check(
     if targets is None:
         task.check_options(options)
         for number, left in task.unread(model, inputs).items():
-            raise ValueError(f"Input {number + 1}: {left} Split it into sentences.")
+            raise ValueError(f"Input {number + 1} has {left}. Split it into sentences.")
 
 
 def _explain(

@@ -190,6 +190,6 @@ def test_what_cannot_be_explained_is_named() -> None:
 
 def test_what_is_not_read_to_its_end_is_not_explained() -> None:
     task, model = made(score="location", max_length=11, **SIZES)
-    with pytest.raises(ValueError, match=r"Input 1: 15 tokens, of which the model reads the first 10.* Split it"):
+    with pytest.raises(ValueError, match=r"Input 1 has 15 tokens, of which the model reads the first 10\. Split it"):
         explain_texts(task, model, SOURCES)
     assert len(task.predict(model, SOURCES, max_length=3)) == 2
