@@ -32,10 +32,10 @@ def beam(
 ) -> list[list[Hypothesis]]:
     """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
 
-    A hypothesis that ends among the best `size` continuations is finished. A sentence is done when `size` hypotheses
-    are finished, or no unfinished one can become better than the `nbest` finished ones; sentences that are done leave
-    the batch. They do not influence each other. Scores are those of the model: what a constraint forbids is left out,
-    and the rest is not rescaled.
+    A hypothesis that ends among the best `size` continuations is finished. A sentence is done when no unfinished one
+    can become better than the `nbest` finished ones, or, once `size` are finished, when none is better as it stands;
+    sentences that are done leave the batch. They do not influence each other. Scores are those of the model: what a
+    constraint forbids is left out, and the rest is not rescaled.
 
     Args:
         model: what is searched in; in evaluation mode, if it has dropout.
@@ -110,8 +110,11 @@ def beam(
         grown, order = values.masked_fill(written == eos, IMPOSSIBLE).topk(min(size, values.shape[1]))
         # Log-probabilities only fall, and are divided by at most the norm of the longest: nothing ends better than so.
         attainable = penalties.normalise(grown[:, 0], limit + 1)
+        # Once enough are finished, only one that would be better if it ended next is waited for; by greedy search, none.
+        in_sight = penalties.normalise(grown[:, 0], step + 2) if size > 1 else totals.new_tensor(IMPOSSIBLE)
+        attainable = torch.where(finished >= size, in_sight, attainable)
         stopped = limit <= step
-        done = stopped | (finished >= size) | (best[:, -1] >= attainable) | (grown[:, 0] == IMPOSSIBLE)
+        done = stopped | (best[:, -1] >= attainable) | (grown[:, 0] == IMPOSSIBLE)
 
         cut = (stopped & (finished < nbest))[:, None] & (totals > IMPOSSIBLE)
         row = cut.view(-1).nonzero().squeeze(1)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from saccade.search import beam, greedy
-from tests.search.toys import Encoded, Recurrent, Table, rescore, score, sequences
+from tests.search.toys import Encoded, Recurrent, Step, Table, rescore, score, sequences
 
 
 def close(one, two):
@@ -53,6 +53,35 @@ def test_beam_of_one_is_greedy(make, seed):
         ones = [h for (h,) in beam(model, model.encoded, size=1, **options)]
         for one, other in zip(ones, greedy(model, model.encoded, **options), strict=True):
             close(one, other)
+
+
+class Sure:
+    """Writes 3, 4, 5, 6 and ends, nearly surely; ending at once is the next best all along."""
+
+    def __init__(self):
+        self.encoded = Encoded(torch.zeros(1, 1, 1), torch.ones(1, 1, dtype=torch.bool))
+
+    def begin(self, encoded):
+        return 0
+
+    def step(self, tokens, state):
+        probs = torch.full((7,), 1e-6)
+        probs[2] = 1e-3
+        probs[min(3 + state, 6) if state < 4 else 2] = 1.0
+        return Step(probs.log().expand(len(tokens), -1), state + 1, None)
+
+    def select(self, state, rows):
+        return state
+
+    reorder = select
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_ends_that_are_improbable_do_not_end_the_search(size):
+    model = Sure()
+    ((hypothesis,),) = beam(model, model.encoded, size=size, max_length=9, weights=False)
+    assert hypothesis.tokens == [3, 4, 5, 6]
+    assert hypothesis.log_prob > -0.01
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 13])
