@@ -14,6 +14,7 @@ from saccade.decoders.sources import Sources, with_a_source
 from saccade.decoders.transitions import Transitions
 from saccade.distributions.alignment import Alignment
 from saccade.encoders import Encoded
+from saccade.encoders.base import top_of
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers import cell as cells
 from saccade.structures import FORBIDDEN
@@ -46,8 +47,9 @@ class AlignedDecoder(Decoder):
     The state h_t knows the words before, but not where they came from. `alignment` is the distribution over alignments
     of a whole target: its log-likelihood is what to train, its marginals are the posterior alignment.
 
-    With `online`, evaluation goes to the likeliest next position, which needs no source after it, and writes what
-    comes from there.
+    Every step is told the encoder's summary, so that what concerns the whole (the tags of an inflection) need not be
+    found where the word comes from. With `online` there is none: evaluation goes to the likeliest next position, which
+    needs no source after it, and writes what comes from there.
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, sources, readout_dim + 1),
@@ -59,7 +61,8 @@ class AlignedDecoder(Decoder):
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
         transitions: p(a_t | a_{t-1}).
-        bridge: from the encoder's summary to the first states; `LearnedStart` to decode online.
+        bridge: to the first states; `LearnedStart` to decode online.
+        input_dim, context_dim: features of what the stack reads, and of the encoder's states and its summary.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class AlignedDecoder(Decoder):
         transitions: Transitions,
         bridge: nn.Module,
         vocab_size: int,
+        input_dim: int,
         context_dim: int,
         readout_dim: int,
         online: bool = False,
@@ -85,6 +89,7 @@ class AlignedDecoder(Decoder):
         self.stack = stack
         self.transitions = transitions
         self.bridge = bridge
+        self.summary_proj = None if online else nn.Linear(context_dim, input_dim, bias=False)
         self.query_proj = nn.Linear(stack.hidden_dim, readout_dim)
         self.key_proj = nn.Linear(context_dim, readout_dim, bias=False)
         self.output_proj = nn.Linear(readout_dim, vocab_size)
@@ -98,7 +103,8 @@ class AlignedDecoder(Decoder):
     def step(self, tokens: Tensor, state: AlignedState) -> Step:
         sources = state.memory
         arrived = self._arrived(tokens, state)
-        hidden, states = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state.hidden)
+        told = _told(self.embedding(tokens), sources.summary)
+        hidden, states = self.stack.step(self.stack.first.input_proj(told), state.hidden)
         query = hidden.unsqueeze(1)
         scores = self.transitions.scores(query, sources).squeeze(1)
         expected, position = self._expect(arrived, state.position, scores, sources.mask)
@@ -137,12 +143,15 @@ class AlignedDecoder(Decoder):
 
     def _sources(self, encoded: Encoded) -> Sources:
         states, mask = with_a_source(encoded)
-        return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask)
+        summary = None if self.summary_proj is None else self.summary_proj(top_of(encoded.summary))
+        return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask, summary)
 
     def _states(self, encoded: Encoded, tokens: Tensor) -> tuple[AlignedState, Tensor]:
         """The state before the first step, and the recurrent network's (batch, steps, hidden_dim) at all of them."""
         state = self.begin(encoded)
-        query = self.stack(self.embedding(tokens), state.hidden)
+        summary = state.memory.summary
+        told = _told(self.embedding(tokens), None if summary is None else summary.unsqueeze(1))
+        query = self.stack(told, state.hidden)
         return state, F.dropout(query, self.dropout, self.training)
 
     def _readout(self, query: Tensor, sources: Sources) -> Tensor:
@@ -187,6 +196,10 @@ class AlignedDecoder(Decoder):
         wanted = raw.gather(-1, targets[:, :, None, None].expand(*raw.shape[:-1], 1)).squeeze(-1)
         log_probs: Tensor = wanted - raw.logsumexp(-1)
         return log_probs
+
+
+def _told(embedded: Tensor, summary: Tensor | None) -> Tensor:
+    return embedded if summary is None else embedded + summary
 
 
 def _mixture(raw: Tensor, weights: Tensor) -> Tensor:

@@ -19,12 +19,14 @@ class Sources(NamedTuple):
         prepared: what the transitions see of them.
         mask: bool (batch, sources), at least one of each row.
         real: bool (batch, length), those that there are.
+        summary: (batch, input_dim), what every step is told of the whole source; None for nothing.
     """
 
     keys: Tensor
     prepared: Any
     mask: Tensor
     real: Tensor
+    summary: Tensor | None
 
 
 def with_a_source(encoded: Encoded) -> tuple[Tensor, Tensor]:

@@ -68,7 +68,20 @@ class FreeTransitions(Transitions):
 
 
 class MonotonicTransitions(Transitions):
-    """The softmax of the scores over the sources that are not before the last one."""
+    """The softmax of the scores over the sources that are not before the last one.
+
+    Scores fall by a learned slope from each source to the next. Among those that are left, that makes the ones ahead
+    less likely the farther they are; without it an untrained model is at the last source after a few words, and learns
+    from there.
+    """
+
+    def __init__(self, *, score: Score) -> None:
+        super().__init__(score=score)
+        self.slope = nn.Parameter(torch.ones(()))
+
+    def scores(self, query: Tensor, sources: Sources) -> Tensor:
+        scores = super().scores(query, sources)
+        return scores - self.slope * torch.arange(scores.shape[-1], device=scores.device)
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
         return Alignment.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)

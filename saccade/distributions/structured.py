@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from saccade.distributions.base import Distribution
 from saccade.kernels.modes import visible
-from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible
+from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible, wide
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,7 @@ class Structured(Distribution):
 
     Args:
         structure: the set of structures.
-        potentials: float64, `FORBIDDEN` for parts that may not be used (-inf is taken as that).
+        potentials: float32 or float64, `FORBIDDEN` for parts that may not be used (-inf is taken as that).
         dtype: of what is given back.
         training: whether `draw` samples.
         joint: whether one structure spans all queries.
@@ -36,16 +37,25 @@ class Structured(Distribution):
     joint: bool = False
 
     def __post_init__(self) -> None:
-        wide = (t.to(torch.promote_types(t.dtype, torch.float32)) for t in self.potentials)
-        object.__setattr__(self, "potentials", tuple(_bounded(t).to(torch.float64) for t in wide))
+        common = functools.reduce(torch.promote_types, (t.dtype for t in self.potentials), torch.float32)
+        object.__setattr__(self, "potentials", tuple(_bounded(t.to(common)) for t in self.potentials))
 
     @property
     def inference(self) -> tuple[Tensor, Potentials]:
         """Log-partition and marginals of all parts, computed once; a look without gradients is kept by itself."""
+        return self._inferred("inference", self.potentials)
+
+    @property
+    def _exact_inference(self) -> tuple[Tensor, Potentials]:
+        """With marginals in float64, where rounded ones, times potentials, would lose digits."""
+        exact = self.potentials[0].dtype == torch.float64
+        return self.inference if exact else self._inferred("exact_inference", wide(self.potentials))
+
+    def _inferred(self, name: str, potentials: Potentials) -> tuple[Tensor, Potentials]:
         kept = self.__dict__
-        name = "_inference" if torch.is_grad_enabled() else "_inference_without_gradient"
+        name = f"_{name}_kept" if torch.is_grad_enabled() else f"_{name}_kept_without_gradient"
         if name not in kept:
-            kept[name] = self.structure.inference(self.potentials)
+            kept[name] = self.structure.inference(potentials)
         result: tuple[Tensor, Potentials] = kept[name]
         return result
 
@@ -58,7 +68,7 @@ class Structured(Distribution):
     @property
     def _log_partition(self) -> Tensor:
         """Without the marginals, where these would be more work."""
-        return self.inference[0] if self.structure.has_kernel else self.structure.log_partition(self.potentials)
+        return self.inference[0] if self.structure.has_kernel else self.structure.log_partition(wide(self.potentials))
 
     @property
     def marginals(self) -> Tensor:
@@ -66,11 +76,11 @@ class Structured(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        return self.indicator(self.structure.best(self.potentials))
+        return self.indicator(self.structure.best(wide(self.potentials)))
 
     def sample(self, n: int | None = None) -> Tensor:
         with torch.no_grad():
-            z = self.indicator(self.structure.sample(self.potentials, 1 if n is None else n))
+            z = self.indicator(self.structure.sample(wide(self.potentials), 1 if n is None else n))
         return z if n is not None else z.squeeze(0)
 
     def indicator(self, parts: Potentials) -> Tensor:
@@ -85,7 +95,7 @@ class Structured(Distribution):
         total = self._log_partition
         well_formed = ((z == 0) | (z == 1)).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
         parts = self.parts(torch.where(z == 1, z, 0.0))
-        weight = self.structure.weight(self.potentials, parts)
+        weight = self.structure.weight(wide(self.potentials), parts)
         is_structure = self.structure.contains(parts) & (weight > FORBIDDEN / 10)
         nothing = ~possible(total) & (z == 0).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
         log_prob = torch.where(possible(total), weight - total, 0.0)
@@ -93,16 +103,16 @@ class Structured(Distribution):
         return torch.where(valid, log_prob, -torch.inf).to(self.dtype)
 
     def entropy(self) -> Tensor:
-        total, marginals = self.inference
-        expected = self.structure.weight(self.potentials, marginals)
+        total, marginals = self._exact_inference
+        expected = self.structure.weight(wide(self.potentials), marginals)
         return torch.where(possible(total), total - expected, 0.0).clamp(min=0.0).to(self.dtype)
 
     def kl(self, other: Self) -> Tensor:
         """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
-        ours, marginals = self.inference
+        ours, marginals = self._exact_inference
         theirs, _ = other.inference
-        expected = self.structure.weight(self.potentials, marginals)
-        expected_theirs = self.structure.weight(other.potentials, marginals)
+        expected = self.structure.weight(wide(self.potentials), marginals)
+        expected_theirs = self.structure.weight(wide(other.potentials), marginals)
         divergence = expected - expected_theirs - ours + theirs
         impossible = (expected_theirs < FORBIDDEN / 1e10) | ~possible(theirs)  # even at a marginal of 1e-10
         divergence = torch.where(impossible, torch.inf, divergence.clamp(min=0.0))

@@ -1,7 +1,8 @@
 """Marginals of structures and their derivatives, by C kernels.
 
 Each function gives None where the kernels cannot do it: no compiler, another device, or potentials so far apart that
-they need logarithms throughout. All tensors are float64; leading axes are batch axes.
+they need logarithms throughout. They compute in float64, and results have the type of the potentials, float32 or
+float64, but for log-partitions and what is called exact: these are float64. Leading axes are batch axes.
 """
 
 import math
@@ -21,7 +22,7 @@ def chain_marginals(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> 
     if not native.usable(unary, transitions):
         return None
     call = _chain(unary, transitions, mask)
-    log_partition, states, edges = unary.new_empty(unary.shape[:-2]), _like(unary), _like(transitions)
+    log_partition, states, edges = _empty(unary.shape[:-2]), _like(unary), _like(transitions)
     done = call("chain_marginals", [], [log_partition, states, edges])
     return (log_partition, states, edges) if done else None
 
@@ -55,60 +56,70 @@ def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
         return _run(
             name,
             [unary.contiguous(), given, _bytes(mask, unary.shape[:-1]), *directions, *results],
-            [length, states, row_stride, 0 if shared else states * states],
+            [_is_float(unary), length, states, row_stride, 0 if shared else states * states],
             rows,
-            rows * length * (states + 4) * (states + 4),
+            rows * length * (states + 4) * (states + 4) / 2,
         )
 
     return call
 
 
-def tree_marginals(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> Marginals | None:
+def projective_marginals(arcs: Tensor, present: Tensor | None, single_root: bool) -> Marginals | None:
     """Log-partition (*batch,) and marginals of arcs (*batch, n, n)."""
     if not native.usable(arcs):
         return None
-    log_partition, marginals = arcs.new_empty(arcs.shape[:-2]), _like(arcs)
-    done = _tree("marginals", arcs, present, projective, single_root, [], [log_partition, marginals])
+    log_partition, marginals = _empty(arcs.shape[:-2]), _like(arcs)
+    done = _tree("projective_marginals", arcs, present, single_root, [log_partition, marginals])
     return (log_partition, marginals) if done else None
 
 
-def tree_derivative(
-    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, marginals: Tensor, direction: Tensor
+def projective_derivative(
+    arcs: Tensor, present: Tensor | None, single_root: bool, direction: Tensor
 ) -> Tensor | None:
     """What the marginals change by when the arcs change by `direction`."""
     if not native.usable(arcs):
         return None
     change = _like(arcs)
-    given = [direction.contiguous()] if projective else [marginals.contiguous(), direction.contiguous()]
-    done = _tree("derivative", arcs, present, projective, single_root, given, [change])
+    done = _tree("projective_derivative", arcs, present, single_root, [direction.contiguous(), change])
     return change if done else None
 
 
-def _tree(
-    what: str,
-    arcs: Tensor,
-    present: Tensor | None,
-    projective: bool,
-    single_root: bool,
-    directions: Sequence[Tensor],
-    results: Sequence[Tensor],
-) -> bool:
+def non_projective_marginals(
+    arcs: Tensor, present: Tensor | None, single_root: bool
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Log-partition (*batch,), marginals of arcs (*batch, n, n), and these exactly."""
+    if not native.usable(arcs):
+        return None
+    log_partition, marginals = _empty(arcs.shape[:-2]), _like(arcs)
+    exact = _empty(arcs.shape) if _is_float(arcs) else marginals
+    done = _tree("non_projective_marginals", arcs, present, single_root, [log_partition, marginals, exact])
+    return (log_partition, marginals, exact) if done else None
+
+
+def non_projective_derivative(
+    arcs: Tensor, present: Tensor | None, single_root: bool, exact: Tensor, direction: Tensor
+) -> Tensor | None:
+    """What the marginals, given exactly, change by when the arcs change by `direction`."""
+    if not native.usable(arcs):
+        return None
+    change = _like(arcs)
+    tensors = [exact.contiguous(), direction.contiguous(), change]
+    return change if _tree("non_projective_derivative", arcs, present, single_root, tensors) else None
+
+
+def _tree(name: str, arcs: Tensor, present: Tensor | None, single_root: bool, tensors: Sequence[Tensor]) -> bool:
     size, rows = arcs.shape[-1], math.prod(arcs.shape[:-2])
-    return _run(
-        f"projective_{what}" if projective else f"non_projective_{what}",
-        [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *directions, *results],
-        [size, int(single_root)],
-        rows,
-        rows * size**3,
-    )
+    given = [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *tensors]
+    each = size**3 if name.startswith("projective") else size**3 / 20  # products alone, instead of exponentials
+    return _run(name, given, [_is_float(arcs), size, int(single_root)], rows, rows * each)
 
 
 def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None) -> Marginals | None:
-    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back."""
-    if not native.usable(unary):
+    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back, in float64 alone."""
+    if not native.usable(unary) or _is_float(unary):
         return None
     rows = math.prod(unary.shape[:-2])
-    log_partition, marginals = unary.new_empty(unary.shape[:-2]), _like(unary)
+    log_partition, marginals = _empty(unary.shape[:-2]), _like(unary)
     ends = None if last is None else last.to(torch.int64).expand(unary.shape[:-2]).contiguous()
     tensors = [unary.contiguous(), _bytes(steps, unary.shape[:-1]), ends, log_partition, marginals]
     done = _run("monotonic_marginals", tensors, list(unary.shape[-2:]), rows, 20 * unary.numel())
@@ -117,7 +128,15 @@ def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None
 
 def _like(tensor: Tensor) -> Tensor:
     """An empty tensor of that shape, whatever the strides."""
-    return torch.empty(tensor.shape, dtype=torch.float64, device="cpu")
+    return _empty(tensor.shape, tensor.dtype)
+
+
+def _empty(shape: Sequence[int], dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.empty(shape, dtype=dtype, device="cpu")
+
+
+def _is_float(tensor: Tensor) -> int:
+    return int(tensor.dtype == torch.float32)
 
 
 def _bytes(mask: Tensor | None, shape: Sequence[int]) -> Tensor | None:

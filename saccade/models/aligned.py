@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from saccade.decoders import AlignedDecoder, LearnedStart, ProjectSummary, Transitions
+from saccade.decoders import AlignedDecoder, LearnedStart, Transitions
 from saccade.distributions.alignment import Alignment
 from saccade.encoders import RecurrentEncoder
 from saccade.layers import RecurrentStack, TokenEmbedding
@@ -17,8 +17,8 @@ class Aligned(EncoderDecoder):
 
     Args:
         transitions: for keys of `context_dim(hidden_dim, online)`.
-        online: the encoder reads forwards alone, the decoder starts from nothing, and evaluation goes to one position
-            at a time.
+        online: the encoder reads forwards alone, the decoder is told nothing of the whole source, and evaluation goes
+            to one position at a time.
     """
 
     decoder: AlignedDecoder
@@ -49,13 +49,13 @@ class Aligned(EncoderDecoder):
         stack = RecurrentStack(
             input_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=decoder_layers, cell=cell, dropout=dropout
         )
-        layers = {"hidden_dim": hidden_dim, "num_layers": decoder_layers, "num_states": stack.num_states}
         decoder = AlignedDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             stack=stack,
             transitions=transitions,
-            bridge=LearnedStart(**layers) if online else ProjectSummary(summary_dim=encoder.summary_dim, **layers),
+            bridge=LearnedStart(hidden_dim=hidden_dim, num_layers=decoder_layers, num_states=stack.num_states),
             vocab_size=target_vocab,
+            input_dim=embedding_dim,
             context_dim=encoder.output_dim,
             readout_dim=hidden_dim,
             online=online,

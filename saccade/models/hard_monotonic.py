@@ -30,8 +30,8 @@ class HardMonotonic(Aligned):
         order: 1, 0, or None.
         width: of order 1: a step moves on by less than this.
         score: of order 0 and None: of the decoder's state and a source position, by short name or as an instance.
-        online: of order 1: reads and writes from left to right. The encoder reads forwards alone, the decoder starts
-            from nothing, and evaluation goes to one position at a time.
+        online: of order 1: reads and writes from left to right. The encoder reads forwards alone, the decoder is told
+            no summary, and evaluation goes to one position at a time.
         dropout: of embeddings, between layers, and of the decoder's states.
     """
 

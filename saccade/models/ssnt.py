@@ -23,7 +23,7 @@ class SegmentToSegment(Aligned):
 
     Args:
         score: of the decoder's state and a source position, above 0 where a word is rather written than not.
-        online: reads and writes at once. The encoder reads forwards alone, the decoder starts from nothing, and
+        online: reads and writes at once. The encoder reads forwards alone, the decoder is told no summary, and
             evaluation writes at the first position that the score is above 0 at; otherwise the encoder reads both ways
             and a search sums over all positions.
         dropout: of embeddings, between layers, and of the decoder's states.

@@ -28,7 +28,7 @@ class Structure:
 
     A new structure writes `log_partition` alone, as a differentiable programme over `plus`: marginals, mode, samples
     and entropy follow. Potentials are float64, those of forbidden parts `FORBIDDEN`; where every structure is
-    forbidden, nothing is picked: all parts are zero.
+    forbidden, nothing is picked: all parts are zero. `inference` takes float32, too.
     """
 
     event_dims: int = 1
@@ -45,7 +45,8 @@ class Structure:
     def inference(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
         """The log-partition, and P(part is used) for every part; both can be differentiated, twice and more.
 
-        The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero.
+        The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero. It is
+        float64, and so is all that is computed; the marginals have the type of the potentials.
         """
         if exporting() and not self.has_operator:
             raise NotImplementedError(
@@ -53,11 +54,11 @@ class Structure:
             )
         if self.has_kernel and (potentials[0].device.type == "cpu" or exporting()):
             if self.has_operator and torch.compiler.is_compiling():
-                return self.operator(potentials)
+                return _typed(potentials, *self.operator(wide(potentials)))
             total, *marginals = _Inference.apply(self, *potentials)  # type: ignore[no-untyped-call]
             return total, tuple(marginals)
         differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in potentials)
-        return self._gradient(potentials, log_plus, keep=differentiable)
+        return _typed(potentials, *self._gradient(wide(potentials), log_plus, keep=differentiable))
 
     has_kernel: bool = False
     """Whether there is a faster way; then `kernel` is written."""
@@ -65,13 +66,14 @@ class Structure:
     has_operator: bool = False
     """Whether `operator` is written, for code that is compiled or exported."""
 
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
+        """Log-partition and marginals without a graph, or None if the kernel cannot take these.
+
+        Besides, what `kernel_derivative` is to be told: marginals in float64, if it wants them.
+        """
         raise NotImplementedError
 
-    def kernel_derivative(
-        self, potentials: Potentials, marginals: Potentials, direction: Direction
-    ) -> Potentials | None:
+    def kernel_derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials | None:
         """What the marginals change by when the potentials change along `direction`; None as above."""
         return None
 
@@ -79,15 +81,16 @@ class Structure:
         """`inference` as an operator that compiled and exported code can call."""
         raise NotImplementedError
 
-    def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """`inference` without a graph."""
+    def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials]:
+        """`inference` without a graph, and what `derivative` is to be told."""
         with torch.no_grad():
-            return self.kernel(potentials) or self._gradient(potentials, log_plus)
+            fast = self.kernel(potentials)
+            return fast or (*_typed(potentials, *self._gradient(wide(potentials), log_plus)), ())
 
-    def derivative(self, potentials: Potentials, marginals: Potentials, direction: Direction) -> Potentials:
+    def derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials:
         """The Hessian of the log-partition times `direction`, without a graph."""
         with torch.no_grad():
-            fast = self.kernel_derivative(potentials, marginals, direction)
+            fast = self.kernel_derivative(potentials, exact, direction)
         return fast or self.differentiable_derivative(potentials, None, direction)
 
     def differentiable_derivative(
@@ -96,7 +99,7 @@ class Structure:
         """The gradient through log-partition and marginals, with a graph where gradients are enabled."""
         keep = torch.is_grad_enabled()
         with torch.inference_mode(False), torch.enable_grad():
-            given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in potentials)
+            given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in wide(potentials))
             total, marginals = self._gradient(given, log_plus, keep=True)
             moved = [(m * d).sum() for m, d in zip(marginals, direction, strict=True) if d is not None]
             outcome = torch.stack([total.new_zeros(()), *moved]).sum()
@@ -144,6 +147,16 @@ class Structure:
         return (total, gradient) if keep else (total.detach(), tuple(t.detach() for t in gradient))
 
 
+def wide(potentials: Potentials) -> Potentials:
+    """In float64."""
+    return tuple(t.to(torch.float64) for t in potentials)
+
+
+def _typed(potentials: Potentials, total: Tensor, marginals: Potentials) -> tuple[Tensor, Potentials]:
+    """The marginals in the potentials' types."""
+    return total, tuple(m.to(t.dtype) for m, t in zip(marginals, potentials, strict=True))
+
+
 def possible(log_partition: Tensor) -> Tensor:
     """Whether there is any structure."""
     return log_partition > FORBIDDEN / 10
@@ -154,28 +167,33 @@ class _Inference(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, *potentials: Tensor) -> tuple[Tensor, ...]:
-        total, marginals = structure.evaluate(potentials)
+        total, marginals, exact = structure.evaluate(potentials)
         ctx.structure = structure
+        ctx.parts = len(potentials)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*potentials, *marginals)
+        ctx.save_for_backward(*potentials, *marginals, *exact)
         return total, *marginals
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        saved = ctx.saved_tensors
-        potentials, marginals = saved[: len(saved) // 2], saved[len(saved) // 2 :]
+        saved, parts = ctx.saved_tensors, ctx.parts
+        potentials, marginals, exact = saved[:parts], saved[parts : 2 * parts], saved[2 * parts :]
         if torch.is_grad_enabled():
             return None, *ctx.structure.differentiable_derivative(potentials, grads[0], grads[1:])
-        return None, *chain_rule(ctx.structure, potentials, marginals, grads)
+        return None, *chain_rule(ctx.structure, potentials, marginals, exact, grads)
 
 
 def chain_rule(
-    structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor | None, ...]
+    structure: Structure,
+    potentials: Potentials,
+    marginals: Potentials,
+    exact: Potentials,
+    grads: tuple[Tensor | None, ...],
 ) -> Potentials:
     """The gradient of the potentials, given those of log-partition and marginals, None for zero."""
     through: Potentials | None = None
     if any(g is not None for g in grads[1:]):
-        through = structure.derivative(potentials, marginals, grads[1:])
+        through = structure.derivative(potentials, exact, grads[1:])
     total = grads[0]
     if total is None:
         return through or tuple(torch.zeros_like(m) for m in marginals)

@@ -1,4 +1,4 @@
-"""What dependency trees share: words that may be missing, roots, and kernels."""
+"""What dependency trees share: words that may be missing, and roots."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.kernels.structured import tree_derivative, tree_marginals
-from saccade.structures.base import Direction, Potentials, Structure, chain_rule
+from saccade.structures.base import Potentials, Structure, chain_rule
 
 
 class Trees(Structure):
@@ -30,18 +29,6 @@ class Trees(Structure):
         self.present = present
         self.single_root = single_root
 
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        done = tree_marginals(potentials[0], self.present, self.projective, self.single_root)
-        return None if done is None else (done[0], done[1:])
-
-    def kernel_derivative(
-        self, potentials: Potentials, marginals: Potentials, direction: Direction
-    ) -> Potentials | None:
-        assert direction[0] is not None  # there is but one
-        own = (self.present, self.projective, self.single_root)
-        done = tree_derivative(potentials[0], *own, marginals[0], direction[0])
-        return None if done is None else (done,)
-
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
         total, marginals = tree_inference(potentials[0], self.present, self.projective, self.single_root)
         return total, (marginals,)
@@ -57,7 +44,7 @@ def _trees(present: Tensor | None, projective: bool, single_root: bool) -> Trees
 @torch.library.custom_op("saccade::tree_inference", mutates_args=())
 def tree_inference(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """`Trees.inference`, for compiled code."""
-    total, (marginals,) = _trees(present, projective, single_root).evaluate((arcs,))
+    total, (marginals,), _ = _trees(present, projective, single_root).evaluate((arcs,))
     return total, marginals
 
 
@@ -73,7 +60,7 @@ def tree_inference_backward(
 ) -> Tensor:
     """Its gradient."""
     trees = _trees(present, projective, single_root)
-    return chain_rule(trees, (arcs,), (marginals,), (grad_total, grad_marginals))[0]
+    return chain_rule(trees, (arcs,), (marginals,), (marginals,), (grad_total, grad_marginals))[0]
 
 
 @tree_inference.register_fake

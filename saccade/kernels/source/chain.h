@@ -7,8 +7,8 @@
 #define CHAIN_RANGE 300.0
 
 typedef struct {
-    long length, states, *places;
-    double *emission, *forward, *scale, *move, *moved; /* move: exp of transitions; moved: its transpose */
+    long length, states, floats, *places;
+    double *emission, *forward, *scale, *own, *move, *moved; /* move: exp of transitions; moved: its transpose */
 } chain;
 
 static long chain_places(const uint8_t *mask, long length, long *places) {
@@ -24,17 +24,36 @@ static void chain_transpose(const double *from, double *to, long states) {
 }
 
 /* exp of the transitions into the position `place`, unless they are shared and there already. */
-static double chain_move(chain *it, const double *transitions, long stride, long place, int first) {
+static double chain_move(chain *it, const void *transitions, long start, long stride, long place, int first) {
     long square = it->states * it->states;
-    const double *own = transitions + (stride ? (place - 1) * stride : 0);
-    double top = 0;
     if (stride || first) {
-        top = maximum(own, square);
-        exponentials(it->move, own, top, square);
+        read_table(it->own, transitions, start + (stride ? (place - 1) * stride : 0), square, it->floats);
+        double top = maximum(it->own, square);
+        exponentials(it->move, it->own, top, square);
         chain_transpose(it->move, it->moved, it->states);
         it->scale[it->length] = top;
     }
     return it->scale[it->length];
+}
+
+/* Turned: move times its direction. */
+static void chain_turn(chain *it, const void *turn, long start, long stride, long place, double *turned) {
+    long square = it->states * it->states;
+    read_table(turned, turn, start + (stride ? (place - 1) * square : 0), square, it->floats);
+    for (long k = 0; k < square; k++) turned[k] *= it->move[k];
+}
+
+/* Whether transitions are further apart than CHAIN_RANGE. */
+static int chain_steep(chain *it, const void *transitions, long start, long positions) {
+    long square = it->states * it->states;
+    double high = FORBIDDEN, low = -FORBIDDEN;
+    for (long i = 0; i < positions; i++) {
+        read_table(it->own, transitions, start + i * square, square, it->floats);
+        double top = maximum(it->own, square), bottom = minimum(it->own, square);
+        high = top > high ? top : high;
+        low = bottom < low ? bottom : low;
+    }
+    return high - low > CHAIN_RANGE;
 }
 
 /* to += factor * from */
@@ -60,40 +79,40 @@ INLINE void combine(double *restrict to, double *restrict dto, const double *tab
    unary and transitions (not NULL; `turn` may be, for transitions that stay), the marginals' derivatives along them
    take their place.
    Returns 0; 1 if transitions are too far apart; -1 if there is no memory. */
-static int chain_run(const double *unary, const double *transitions, const uint8_t *mask, const double *direction,
-                     const double *turn, double *log_partition, double *marginals, double *edges, long length,
+static int chain_run(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
+                     const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
                      long states, long row_stride, long stride, long first, long last) {
-    long square = states * states, positions = !stride ? 1 : length ? length - 1 : 0;
-    long memory = 4 * length * states + 4 * length + 2 + 7 * square + 10 * states;
-    double *work = malloc(memory * sizeof(double) + (length + 1) * sizeof(long));
+    long square = states * states, positions = !stride ? 1 : length ? length - 1 : 0, tables = length * states;
+    long memory = 6 * PADDED(tables, LINE) + 3 * PADDED(length + 1, LINE) + 7 * PADDED(square, LINE);
+    double *work = workspace(memory + 4 * PADDED(states, LINE));
     if (!work) return -1;
-    chain it = {.length = length, .states = states, .places = (long *)(work + memory)};
-    double *free_space = work;
-#define TAKE(size) (free_space += (size), free_space - (size))
-    it.emission = TAKE(length * states);
-    it.forward = TAKE(length * states);
-    double *dforward = TAKE(length * states);
-    it.scale = TAKE(length + 1);
-    double *dscale = TAKE(length + 1);
-    it.move = TAKE(square);
-    it.moved = TAKE(square);
-    double *turned = TAKE(square), *turned_back = TAKE(square); /* move times its direction, and the transpose */
-    double *pairs = TAKE(square), *dpairs = TAKE(square);
-    double *beta = TAKE(states), *dbeta = TAKE(states), *ahead = TAKE(states), *dahead = TAKE(states);
-#undef TAKE
+    double *space = work;
+    chain it = {.length = length, .states = states, .floats = floats, .places = (long *)take(&space, length + 1)};
+    double *u = take(&space, tables), *du = take(&space, tables), *out = u; /* u is not looked at any more by then */
+    it.emission = take(&space, tables);
+    it.forward = take(&space, tables);
+    double *dforward = take(&space, tables);
+    it.scale = take(&space, length + 1);
+    double *dscale = take(&space, length + 1);
+    it.own = take(&space, square);
+    it.move = take(&space, square);
+    it.moved = take(&space, square);
+    double *turned = take(&space, square), *turned_back = take(&space, square); /* see chain_turn; the transpose */
+    double *pairs = take(&space, square), *dpairs = take(&space, square);
+    double *beta = take(&space, states), *dbeta = take(&space, states);
+    double *ahead = take(&space, states), *dahead = take(&space, states);
     int problem = 0, dual = direction != NULL;
     for (long row = first; row < last && !problem; row++) {
-        const double *u = unary + row * length * states, *t = transitions + row * row_stride;
-        const double *du = dual ? direction + row * length * states : NULL;
-        const double *dt = turn ? turn + row * positions * square : NULL;
-        double *out = marginals + row * length * states, *out_edges = edges + row * positions * square;
-        memset(out, 0, length * states * sizeof(double));
-        memset(out_edges, 0, positions * square * sizeof(double));
+        long t = row * row_stride, dt = row * positions * square;
+        clear_table(marginals, row * tables, tables, floats);
+        clear_table(edges, dt, positions * square, floats);
         long count = chain_places(mask ? mask + row * length : NULL, length, it.places);
-        if (positions > 0 && length > 1 && maximum(t, positions * square) - minimum(t, positions * square) > CHAIN_RANGE) {
+        if (length > 1 && (row == first || row_stride) && chain_steep(&it, transitions, t, positions)) {
             problem = 1;
             break;
         }
+        read_table(u, unary, row * tables, tables, floats);
+        if (dual) read_table(du, direction, row * tables, tables, floats);
         double log_total = 0;
         int none = 0;
         for (long i = 0; i < count; i++) {
@@ -113,12 +132,10 @@ static int chain_run(const double *unary, const double *transitions, const uint8
                     dhere[c] = 0;
                 }
             } else {
-                log_total += chain_move(&it, t, stride, place, i == 1);
-                if (dt && (stride || i == 1)) {
-                    const double *turns = dt + (stride ? (place - 1) * square : 0);
-                    for (long k = 0; k < square; k++) turned[k] = it.move[k] * turns[k];
-                }
-                combine(here, dual ? dhere : NULL, it.move, dt ? turned : NULL, here - states, dhere - states, states);
+                log_total += chain_move(&it, transitions, t, stride, place, i == 1);
+                if (turn && (stride || i == 1)) chain_turn(&it, turn, dt, stride, place, turned);
+                combine(here, dual ? dhere : NULL, it.move, turn ? turned : NULL, here - states, dhere - states,
+                        states);
             }
             double sum = 0, dsum = 0;
             for (long c = 0; c < states; c++) {
@@ -139,6 +156,7 @@ static int chain_run(const double *unary, const double *transitions, const uint8
         }
         if (log_partition) log_partition[row] = none ? FORBIDDEN : log_total;
         if (none) continue;
+        if (count < length) memset(out, 0, tables * sizeof(double));
         memset(pairs, 0, square * sizeof(double));
         memset(dpairs, 0, square * sizeof(double));
         for (long c = 0; c < states; c++) {
@@ -159,10 +177,9 @@ static int chain_run(const double *unary, const double *transitions, const uint8
                 ahead[c] = e[c] * beta[c] * scale;
                 if (dual) dahead[c] = e[c] * scale * (dbeta[c] + beta[c] * (du[place * states + c] - change));
             }
-            chain_move(&it, t, stride, place, 0);
-            if (dt && stride)
-                for (long k = 0; k < square; k++) turned[k] = it.move[k] * dt[(place - 1) * square + k];
-            if (dt && (stride || i == count - 1)) chain_transpose(turned, turned_back, states);
+            chain_move(&it, transitions, t, stride, place, 0);
+            if (turn && stride) chain_turn(&it, turn, dt, stride, place, turned);
+            if (turn && (stride || i == count - 1)) chain_transpose(turned, turned_back, states);
             for (long y = 0; y < states; y++) {
                 double from = before[y], dfrom = dbefore[y];
                 double *to_pairs = pairs + y * states, *to_dpairs = dpairs + y * states;
@@ -170,30 +187,31 @@ static int chain_run(const double *unary, const double *transitions, const uint8
                 if (dual)
                     for (long c = 0; c < states; c++) to_dpairs[c] += dfrom * ahead[c] + from * dahead[c];
             }
-            combine(beta, dual ? dbeta : NULL, it.moved, dt ? turned_back : NULL, ahead, dahead, states);
+            combine(beta, dual ? dbeta : NULL, it.moved, turn ? turned_back : NULL, ahead, dahead, states);
             if (stride || i == 1) {
-                double *pair = out_edges + (stride ? (place - 1) * square : 0);
                 for (long k = 0; k < square; k++)
-                    pair[k] = it.move[k] * (dual ? dpairs[k] : pairs[k]) + (dt ? turned[k] * pairs[k] : 0);
+                    it.own[k] = it.move[k] * (dual ? dpairs[k] : pairs[k]) + (turn ? turned[k] * pairs[k] : 0);
+                write_table(edges, dt + (stride ? (place - 1) * square : 0), it.own, square, floats);
                 memset(pairs, 0, square * sizeof(double));
                 memset(dpairs, 0, square * sizeof(double));
             }
         }
+        write_table(marginals, row * tables, out, tables, floats);
     }
     free(work);
     return problem;
 }
 
-int NAME(chain_marginals)(const double *unary, const double *transitions, const uint8_t *mask, double *log_partition,
-                          double *marginals, double *edges, long length, long states, long row_stride, long stride,
-                          long first, long last) {
-    return chain_run(unary, transitions, mask, NULL, NULL, log_partition, marginals, edges, length, states, row_stride,
-                     stride, first, last);
+int NAME(chain_marginals)(const void *unary, const void *transitions, const uint8_t *mask, double *log_partition,
+                          void *marginals, void *edges, long floats, long length, long states, long row_stride,
+                          long stride, long first, long last) {
+    return chain_run(unary, transitions, mask, NULL, NULL, log_partition, marginals, edges, floats, length, states,
+                     row_stride, stride, first, last);
 }
 
-int NAME(chain_derivative)(const double *unary, const double *transitions, const uint8_t *mask,
-                           const double *direction, const double *turn, double *marginals, double *edges, long length,
-                           long states, long row_stride, long stride, long first, long last) {
-    return chain_run(unary, transitions, mask, direction, turn, NULL, marginals, edges, length, states, row_stride,
-                     stride, first, last);
+int NAME(chain_derivative)(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
+                           const void *turn, void *marginals, void *edges, long floats, long length, long states,
+                           long row_stride, long stride, long first, long last) {
+    return chain_run(unary, transitions, mask, direction, turn, NULL, marginals, edges, floats, length, states,
+                     row_stride, stride, first, last);
 }

@@ -7,28 +7,22 @@ typedef struct {
     double *right, *right_end, *left, *left_end, *split, *open_right, *open_left_end, *before, *opened;
 } eisner_tables;
 
-static double *eisner_take(double **space, long size) {
-    double *taken = *space;
-    *space += size;
-    return taken;
-}
-
 static eisner_tables eisner_new(double **space, long size) {
     long square = size * size;
     eisner_tables it;
-    it.right = eisner_take(space, square);
-    it.right_end = eisner_take(space, square);
-    it.left = eisner_take(space, square);
-    it.left_end = eisner_take(space, square);
-    it.split = eisner_take(space, square);
-    it.open_right = eisner_take(space, square);
-    it.open_left_end = eisner_take(space, square);
-    it.before = eisner_take(space, size + 1); /* the words before t, all below roots */
-    it.opened = eisner_take(space, size + 1); /* those up to t, t a root whose words after it are to come */
+    it.right = take(space, square);
+    it.right_end = take(space, square);
+    it.left = take(space, square);
+    it.left_end = take(space, square);
+    it.split = take(space, square);
+    it.open_right = take(space, square);
+    it.open_left_end = take(space, square);
+    it.before = take(space, size + 1); /* the words before t, all below roots */
+    it.opened = take(space, size + 1); /* those up to t, t a root whose words after it are to come */
     return it;
 }
 
-#define EISNER_SPACE(size) (7 * (size) * (size) + 2 * ((size) + 1))
+#define EISNER_SPACE(size) (7 * PADDED((size) * (size), LINE) + 2 * PADDED((size) + 1, LINE))
 
 /* arcs (n, n), rows = dependents. With darcs, dv is filled with the changes. Returns the log-partition. */
 static double eisner_inside(const double *arcs, const double *darcs, long n, int single, eisner_tables v,
@@ -129,50 +123,53 @@ static void eisner_outside(const double *arcs, const double *darcs, long n, int 
 #undef RESULT
 }
 
-/* The rows and columns of the words that there are; returns how many. */
-static long compress(const double *table, const uint8_t *present, double *to, long *places, long n) {
+/* Of a table (n, n) at `start`, the rows and columns of the words that are present; `places` says which they are.
+   Returns their number. */
+static long compress(const void *table, long start, const uint8_t *present, double *to, long *places, long n,
+                     long floats) {
     long count = 0;
     for (long i = 0; i < n; i++)
         if (!present || present[i]) places[count++] = i;
     if (count == n)
-        memcpy(to, table, n * n * sizeof(double));
+        read_table(to, table, start, n * n, floats);
     else
         for (long d = 0; d < count; d++)
-            for (long h = 0; h < count; h++) to[d * count + h] = table[places[d] * n + places[h]];
+            for (long h = 0; h < count; h++)
+                read_table(to + d * count + h, table, start + places[d] * n + places[h], 1, floats);
     return count;
 }
 
 /* The way back, into a table of zeros. */
-static void expand(const double *from, double *table, const long *places, long count, long n) {
+static void expand(const double *from, void *table, long start, const long *places, long count, long n, long floats) {
     if (count == n) {
-        memcpy(table, from, n * n * sizeof(double));
+        write_table(table, start, from, n * n, floats);
         return;
     }
     for (long d = 0; d < count; d++)
-        for (long h = 0; h < count; h++) table[places[d] * n + places[h]] = from[d * count + h];
+        for (long h = 0; h < count; h++)
+            write_table(table, start + places[d] * n + places[h], from + d * count + h, 1, floats);
 }
 
 /* Rows first..last-1 of arcs (rows, n, n), present (rows, n) or NULL and direction (rows, n, n) or NULL, as in
    chain_run. The caller gives no row without words. */
-static int eisner_run(const double *arcs, const uint8_t *present, const double *direction, double *log_partition,
-                      double *marginals, long n, long single, long first, long last) {
+static int eisner_run(const void *arcs, const uint8_t *present, const void *direction, double *log_partition,
+                      void *marginals, long floats, long n, long single, long first, long last) {
     long square = n * n, tables = EISNER_SPACE(n), kinds = direction ? 4 : 2;
-    long memory = 3 * square + kinds * tables + n + 1;
-    double *work = malloc(memory * sizeof(double));
+    double *work = workspace(3 * PADDED(square, LINE) + kinds * tables + PADDED(n + 1, LINE));
     if (!work) return -1;
     for (long row = first; row < last; row++) {
         double *space = work, dsum = 0;
-        double *own = eisner_take(&space, square), *change = eisner_take(&space, square);
-        double *result = eisner_take(&space, square);
-        long *places = (long *)eisner_take(&space, n + 1);
+        double *own = take(&space, square), *change = take(&space, square);
+        double *result = take(&space, square);
+        long *places = (long *)take(&space, n + 1);
         const uint8_t *here = present ? present + row * n : NULL;
-        long count = compress(arcs + row * square, here, own, places, n);
-        memset(marginals + row * square, 0, square * sizeof(double));
+        long count = compress(arcs, row * square, here, own, places, n, floats);
+        clear_table(marginals, row * square, square, floats);
         if (count == 0) {
             if (log_partition) log_partition[row] = 0;
             continue;
         }
-        if (direction) compress(direction + row * square, here, change, places, n);
+        if (direction) compress(direction, row * square, here, change, places, n, floats);
         const double *darcs = direction ? change : NULL;
         eisner_tables v = eisner_new(&space, n), g = eisner_new(&space, n), dv = v, dg = g;
         if (direction) dv = eisner_new(&space, n), dg = eisner_new(&space, n);
@@ -182,18 +179,18 @@ static int eisner_run(const double *arcs, const uint8_t *present, const double *
         memset(g.right, 0, tables * sizeof(double));
         if (direction) memset(dg.right, 0, tables * sizeof(double));
         eisner_outside(own, darcs, count, single, v, dv, sum, dsum, g, dg, result);
-        expand(result, marginals + row * square, places, count, n);
+        expand(result, marginals, row * square, places, count, n, floats);
     }
     free(work);
     return 0;
 }
 
-int NAME(projective_marginals)(const double *arcs, const uint8_t *present, double *log_partition, double *marginals,
-                               long n, long single, long first, long last) {
-    return eisner_run(arcs, present, NULL, log_partition, marginals, n, single, first, last);
+int NAME(projective_marginals)(const void *arcs, const uint8_t *present, double *log_partition, void *marginals,
+                               long floats, long n, long single, long first, long last) {
+    return eisner_run(arcs, present, NULL, log_partition, marginals, floats, n, single, first, last);
 }
 
-int NAME(projective_derivative)(const double *arcs, const uint8_t *present, const double *direction, double *marginals,
-                                long n, long single, long first, long last) {
-    return eisner_run(arcs, present, direction, NULL, marginals, n, single, first, last);
+int NAME(projective_derivative)(const void *arcs, const uint8_t *present, const void *direction, void *marginals,
+                                long floats, long n, long single, long first, long last) {
+    return eisner_run(arcs, present, direction, NULL, marginals, floats, n, single, first, last);
 }

@@ -214,8 +214,8 @@ static void tree_gradient_dual(rooted m, rooted dm, const double *d, const doubl
 
 static rooted rooted_new(double **space, long n) {
     rooted it;
-    it.a = eisner_take(space, n * n);
-    it.root = eisner_take(space, n);
+    it.a = take(space, n * n);
+    it.root = take(space, n);
     return it;
 }
 
@@ -241,7 +241,6 @@ static void multiply(const double *a, const double *b, double *c, long n, long i
         }
 }
 
-#define PADDED(size, to) (((size) + (to) - 1) / (to) * (to))
 #define TREE_STEEP 300.0
 
 /* What the marginals change by when weights (n, n), 1 at most, change by a share of `direction`, straight from the
@@ -254,9 +253,9 @@ static void multiply(const double *a, const double *b, double *c, long n, long i
 static int tree_direct(const double *weights, const double *marginals, double *direction, long n, long single,
                        double *space) {
     long stride = PADDED(n, 3 * LANES), rows = PADDED(n, 4), size = rows * stride;
-    double *g = eisner_take(&space, size), *transposed = eisner_take(&space, size);
-    double *v = eisner_take(&space, size), *root = eisner_take(&space, n), *droot = eisner_take(&space, n);
-    double *sums = eisner_take(&space, n);
+    double *g = take(&space, size), *transposed = take(&space, size);
+    double *v = take(&space, size), *root = take(&space, n), *droot = take(&space, n);
+    double *sums = take(&space, n);
     memset(g, 0, size * sizeof(double));
     memset(transposed, 0, size * sizeof(double));
     double lowest = 1, steepest = 0;
@@ -295,27 +294,28 @@ static int tree_direct(const double *weights, const double *marginals, double *d
     return 0;
 }
 
-#define TREE_DIRECT_SPACE(n) (3 * PADDED(n, 4) * PADDED(n, 3 * LANES) + 3 * (n))
+#define TREE_DIRECT_SPACE(n) (3 * PADDED(PADDED(n, 4) * PADDED(n, 3 * LANES), LINE) + 3 * PADDED(n, LINE))
 
-/* As eisner_run; `known` are the marginals if there is a direction. Returns 1 if potentials are too far apart. */
-static int tree_run(const double *arcs, const uint8_t *present, const double *known, const double *direction,
-                    double *log_partition, double *marginals, long n, long single, long first, long last) {
-    long square = n * n, memory = 7 * square + 9 * n + 1 + TREE_DIRECT_SPACE(n);
-    double *work = malloc(memory * sizeof(double));
+/* As eisner_run; `exact` are the marginals in double, which are written, or read if there is a direction. Returns 1 if
+   potentials are too far apart. */
+static int tree_run(const void *arcs, const uint8_t *present, double *exact, const void *direction,
+                    double *log_partition, void *marginals, long floats, long n, long single, long first, long last) {
+    long square = n * n;
+    double *work = workspace(7 * PADDED(square, LINE) + 9 * PADDED(n + 1, LINE) + TREE_DIRECT_SPACE(n));
     if (!work) return -1;
     int problem = 0, dual = direction != NULL;
     for (long row = first; row < last && !problem; row++) {
         double *space = work;
-        double *own = eisner_take(&space, square), *change = eisner_take(&space, square);
-        double *slopes = eisner_take(&space, square);
+        double *own = take(&space, square), *change = take(&space, square);
+        double *slopes = take(&space, square);
         rooted m = rooted_new(&space, n), dm = rooted_new(&space, n);
         rooted g = rooted_new(&space, n), dg = rooted_new(&space, n);
-        double *d = eisner_take(&space, n), *dd = eisner_take(&space, n);
-        double *b = eisner_take(&space, n), *db = eisner_take(&space, n);
-        long *places = (long *)eisner_take(&space, n + 1);
+        double *d = take(&space, n), *dd = take(&space, n);
+        double *b = take(&space, n), *db = take(&space, n);
+        long *places = (long *)take(&space, n + 1);
         const uint8_t *here = present ? present + row * n : NULL;
-        long count = compress(arcs + row * square, here, own, places, n), size = count * count;
-        memset(marginals + row * square, 0, square * sizeof(double));
+        long start = row * square, count = compress(arcs, start, here, own, places, n, floats), size = count * count;
+        clear_table(marginals, start, square, floats);
         double sum = 0;
         for (long i = 0; i < count; i++) {
             double *line = own + i * count, top = maximum(line, count), low = minimum(line, count);
@@ -325,13 +325,13 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *kn
         }
         if (problem) break;
         if (dual && count) {
-            compress(known + row * square, here, slopes, places, n);
-            compress(direction + row * square, here, change, places, n);
+            compress(exact, start, here, slopes, places, n, 0);
+            compress(direction, start, here, change, places, n, floats);
             if (!tree_direct(own, slopes, change, count, single, space)) {
-                expand(change, marginals + row * square, places, count, n);
+                expand(change, marginals, start, places, count, n, floats);
                 continue;
             }
-            compress(direction + row * square, here, change, places, n);
+            compress(direction, start, here, change, places, n, floats);
             memcpy(m.a, own, size * sizeof(double));
             for (long i = 0; i < count; i++) m.root[i] = own[i * count + i];
             for (long i = 0; i < size; i++) dm.a[i] = change[i] *= own[i];
@@ -344,7 +344,7 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *kn
                 dg.a[i * count + i] = dg.root[i];
             }
             for (long i = 0; i < size; i++) g.a[i] = change[i] * g.a[i] + own[i] * dg.a[i];
-            expand(g.a, marginals + row * square, places, count, n);
+            expand(g.a, marginals, start, places, count, n, floats);
         } else if (count) {
             memcpy(m.a, own, size * sizeof(double));
             for (long i = 0; i < count; i++) m.root[i] = own[i * count + i];
@@ -354,7 +354,11 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *kn
             tree_gradient(m, d, g, b, count, single);
             for (long i = 0; i < count; i++) g.a[i * count + i] = g.root[i];
             for (long i = 0; i < size; i++) g.a[i] = own[i] * g.a[i] > 0 ? own[i] * g.a[i] : 0;
-            expand(g.a, marginals + row * square, places, count, n);
+            expand(g.a, marginals, start, places, count, n, floats);
+            if (floats) {
+                clear_table(exact, start, square, 0);
+                expand(g.a, exact, start, places, count, n, 0);
+            }
         }
         if (log_partition) log_partition[row] = sum;
     }
@@ -362,13 +366,12 @@ static int tree_run(const double *arcs, const uint8_t *present, const double *kn
     return problem;
 }
 
-int NAME(non_projective_marginals)(const double *arcs, const uint8_t *present, double *log_partition,
-                                   double *marginals, long n, long single, long first, long last) {
-    return tree_run(arcs, present, NULL, NULL, log_partition, marginals, n, single, first, last);
+int NAME(non_projective_marginals)(const void *arcs, const uint8_t *present, double *log_partition, void *marginals,
+                                   double *exact, long floats, long n, long single, long first, long last) {
+    return tree_run(arcs, present, exact, NULL, log_partition, marginals, floats, n, single, first, last);
 }
 
-int NAME(non_projective_derivative)(const double *arcs, const uint8_t *present, const double *known,
-                                    const double *direction, double *marginals, long n, long single, long first,
-                                    long last) {
-    return tree_run(arcs, present, known, direction, NULL, marginals, n, single, first, last);
+int NAME(non_projective_derivative)(const void *arcs, const uint8_t *present, double *exact, const void *direction,
+                                    void *marginals, long floats, long n, long single, long first, long last) {
+    return tree_run(arcs, present, exact, direction, NULL, marginals, floats, n, single, first, last);
 }

@@ -5,6 +5,38 @@
 #define FORBIDDEN (-1e30)
 #define NEGLIGIBLE (-700.0) /* exp of less is taken as 0 */
 
+#define PADDED(size, to) (((size) + (to) - 1) / (to) * (to))
+#define LINE 8 /* doubles: vectors that lie across two lines of the cache take twice as long to load */
+
+/* Space to work in, to be freed, of which `take` gives parts that begin with a line: their sizes are PADDED to it. */
+static double *workspace(long size) { return aligned_alloc(LINE * sizeof(double), PADDED(size, LINE) * sizeof(double)); }
+
+INLINE double *take(double **space, long size) {
+    double *taken = *space;
+    *space += PADDED(size, LINE);
+    return taken;
+}
+
+/* Tables that come from outside and go there are of float or of double. */
+INLINE void read_table(double *restrict to, const void *table, long start, long size, long floats) {
+    if (floats)
+        for (long i = 0; i < size; i++) to[i] = ((const float *)table)[start + i];
+    else
+        memcpy(to, (const double *)table + start, size * sizeof(double));
+}
+
+INLINE void write_table(void *table, long start, const double *restrict from, long size, long floats) {
+    if (floats)
+        for (long i = 0; i < size; i++) ((float *)table)[start + i] = (float)from[i];
+    else
+        memcpy((double *)table + start, from, size * sizeof(double));
+}
+
+INLINE void clear_table(void *table, long start, long size, long floats) {
+    long bytes = floats ? sizeof(float) : sizeof(double);
+    memset((char *)table + start * bytes, 0, size * bytes);
+}
+
 /* exp(x) of any x up to about 700, exactly 0 below NEGLIGIBLE. */
 INLINE vec power_of_e(vec x) {
     mask_vec counts = x > NEGLIGIBLE;
