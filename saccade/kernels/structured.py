@@ -73,9 +73,7 @@ def projective_marginals(arcs: Tensor, present: Tensor | None, single_root: bool
     return (log_partition, marginals) if done else None
 
 
-def projective_derivative(
-    arcs: Tensor, present: Tensor | None, single_root: bool, direction: Tensor
-) -> Tensor | None:
+def projective_derivative(arcs: Tensor, present: Tensor | None, single_root: bool, direction: Tensor) -> Tensor | None:
     """What the marginals change by when the arcs change by `direction`."""
     if not native.usable(arcs):
         return None

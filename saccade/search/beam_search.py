@@ -110,7 +110,7 @@ def beam(
         grown, order = values.masked_fill(written == eos, IMPOSSIBLE).topk(min(size, values.shape[1]))
         # Log-probabilities only fall, and are divided by at most the norm of the longest: nothing ends better than so.
         attainable = penalties.normalise(grown[:, 0], limit + 1)
-        # Once enough are finished, only one that would be better if it ended next is waited for; by greedy search, none.
+        # Once enough are finished, only one that would be better if it ended next is waited for; in greedy search none.
         in_sight = penalties.normalise(grown[:, 0], step + 2) if size > 1 else totals.new_tensor(IMPOSSIBLE)
         attainable = torch.where(finished >= size, in_sight, attainable)
         stopped = limit <= step

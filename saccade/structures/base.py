@@ -99,7 +99,8 @@ class Structure:
         """The gradient through log-partition and marginals, with a graph where gradients are enabled."""
         keep = torch.is_grad_enabled()
         with torch.inference_mode(False), torch.enable_grad():
-            given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in wide(potentials))
+            # Seen by another name: the direction may depend on the potentials, too, and is not moved along with them.
+            given = tuple(t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in wide(potentials))
             total, marginals = self._gradient(given, log_plus, keep=True)
             moved = [(m * d).sum() for m, d in zip(marginals, direction, strict=True) if d is not None]
             outcome = torch.stack([total.new_zeros(()), *moved]).sum()

@@ -55,11 +55,41 @@ def test_gradcheck_and_gradgradcheck(name, path):
     assert torch.autograd.gradgradcheck(everything, inputs, fast_mode=True)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_gradient_that_can_be_differentiated_is_the_same(name, path):
+    make, inputs = CASES[name]
+    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
+    for look in (lambda d: d.marginals.square(), lambda d: d.log_partition, lambda d: d.entropy()):
+        once, again = (torch.autograd.grad(look(make(*inputs)).sum(), inputs, create_graph=g) for g in (False, True))
+        torch.testing.assert_close(again, once)
+
+
 @pytest.mark.parametrize("name", ["chain", "chain, own transitions"])
 def test_edges_have_gradients(name, path):
     make, inputs = CASES[name]
     inputs = [tensor.clone().requires_grad_() for tensor in inputs]
     assert torch.autograd.gradcheck(lambda *given: make(*given).edges, inputs)
+
+
+@pytest.mark.parametrize("spread", [1, 30])
+@pytest.mark.parametrize("name", CASES)
+def test_float32_is_float64_rounded(name, spread, path):
+    make, inputs = CASES[name]
+    results = {}
+    for dtype in (torch.float32, torch.float64):
+        given = [(spread * tensor).float().to(dtype).requires_grad_() for tensor in inputs]
+        found = make(*given)
+        looked = [found.marginals, found.log_partition, found.entropy()]
+        if hasattr(found, "edges"):
+            looked.append(found.edges)
+        assert all(each.dtype == dtype for each in looked)
+        directions = [random(1, *each.shape, seed=i)[0].to(dtype) for i, each in enumerate(looked)]
+        outcome = torch.stack([(each * way).sum() for each, way in zip(looked, directions, strict=True)]).sum()
+        slopes = torch.autograd.grad(outcome, given, create_graph=True)
+        bends = torch.autograd.grad(torch.stack([slope.square().sum() for slope in slopes]).sum(), given)
+        assert all(each.dtype == dtype for each in (*slopes, *bends))
+        results[dtype] = [each.double() for each in (*looked, *slopes, *bends)]
+    torch.testing.assert_close(results[torch.float32], results[torch.float64], rtol=1e-5, atol=1e-5 * spread)
 
 
 @pytest.mark.parametrize("name", CASES)
