@@ -79,9 +79,9 @@ INLINE void combine(double *restrict to, double *restrict dto, const double *tab
    unary and transitions (not NULL; `turn` may be, for transitions that stay), the marginals' derivatives along them
    take their place.
    Returns 0; 1 if transitions are too far apart; -1 if there is no memory. */
-static int chain_run(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
-                     const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
-                     long states, long row_stride, long stride, long first, long last) {
+INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
+                      const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
+                      long states, long row_stride, long stride, long first, long last) {
     long square = states * states, positions = !stride ? 1 : length ? length - 1 : 0, tables = length * states;
     long memory = 6 * PADDED(tables, LINE) + 3 * PADDED(length + 1, LINE) + 7 * PADDED(square, LINE);
     double *work = workspace(memory + 4 * PADDED(states, LINE));
@@ -113,7 +113,7 @@ static int chain_run(const void *unary, const void *transitions, const uint8_t *
         }
         read_table(u, unary, row * tables, tables, floats);
         if (dual) read_table(du, direction, row * tables, tables, floats);
-        double log_total = 0;
+        double log_total = 0, product = 1; /* of the sums whose logarithm is still to be taken */
         int none = 0;
         for (long i = 0; i < count; i++) {
             const double *here = u + it.places[i] * states;
@@ -146,14 +146,19 @@ static int chain_run(const void *unary, const void *transitions, const uint8_t *
                 here[c] *= e[c];
                 sum += here[c];
             }
-            it.scale[i] = sum;
-            dscale[i] = dsum / sum;
-            log_total += log(sum);
+            double scale = it.scale[i] = 1 / sum;
+            dscale[i] = dsum * scale;
+            if (sum < 1e-100 || product < 1e-100) {
+                log_total += log(product);
+                product = 1;
+            }
+            product *= sum;
             for (long c = 0; c < states; c++) {
-                here[c] /= sum;
-                if (dual) dhere[c] = dhere[c] / sum - here[c] * dscale[i];
+                here[c] *= scale;
+                if (dual) dhere[c] = dhere[c] * scale - here[c] * dscale[i];
             }
         }
+        log_total += log(product);
         if (log_partition) log_partition[row] = none ? FORBIDDEN : log_total;
         if (none) continue;
         if (count < length) memset(out, 0, tables * sizeof(double));
@@ -172,7 +177,7 @@ static int chain_run(const void *unary, const void *transitions, const uint8_t *
             if (i == 0) break;
             const double *e = it.emission + i * states;
             const double *before = it.forward + (i - 1) * states, *dbefore = dforward + (i - 1) * states;
-            double scale = 1 / it.scale[i], change = dscale[i];
+            double scale = it.scale[i], change = dscale[i];
             for (long c = 0; c < states; c++) {
                 ahead[c] = e[c] * beta[c] * scale;
                 if (dual) dahead[c] = e[c] * scale * (dbeta[c] + beta[c] * (du[place * states + c] - change));
@@ -200,6 +205,17 @@ static int chain_run(const void *unary, const void *transitions, const uint8_t *
     }
     free(work);
     return problem;
+}
+
+/* Two states are most common, and their loops are so short that the compiler should know it. */
+static int chain_run(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
+                     const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
+                     long states, long row_stride, long stride, long first, long last) {
+#define CHAIN_ROWS(states)                                                                                          \
+    chain_rows(unary, transitions, mask, direction, turn, log_partition, marginals, edges, floats, length, states, \
+               row_stride, stride, first, last)
+    return states == 2 ? CHAIN_ROWS(2) : CHAIN_ROWS(states);
+#undef CHAIN_ROWS
 }
 
 int NAME(chain_marginals)(const void *unary, const void *transitions, const uint8_t *mask, double *log_partition,

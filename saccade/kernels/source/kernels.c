@@ -16,6 +16,13 @@
 #define VECTOR_BYTES 16
 #endif
 
+/* Has a vector that is used several times loaded once: compilers rather load it anew for each use. */
+#if defined(__AVX__)
+#define IN_REGISTER(x) __asm__("" : "+x"(x))
+#else
+#define IN_REGISTER(x) ((void)0)
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 /* packing[bits] lists the positions of the ones among 8 bits, lowest first. */

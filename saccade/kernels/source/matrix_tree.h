@@ -229,6 +229,9 @@ static void multiply(const double *a, const double *b, double *c, long n, long i
             for (long k = 0; k < inner; k++) {
                 const double *row = b + k * stride + j;
                 vec one = load(row), two = load(row + LANES), three = load(row + 2 * LANES);
+                IN_REGISTER(one);
+                IN_REGISTER(two);
+                IN_REGISTER(three);
                 for (int r = 0; r < 4; r++) {
                     double x = a[(i + r) * stride + k];
                     sums[r][0] += x * one;

@@ -1,0 +1,32 @@
+"""Decoders each word of which comes from one source position."""
+
+import torch
+
+from saccade.models import HardMonotonic
+
+SIZES = {"source_vocab": 9, "target_vocab": 7, "embedding_dim": 4, "hidden_dim": 5, "encoder_layers": 1}
+
+
+def untrained(**options):
+    torch.manual_seed(0)
+    return HardMonotonic(**SIZES, **options).eval()
+
+
+def test_untrained_models_of_order_zero_are_not_at_the_end_after_a_few_words():
+    model = untrained(order=0)
+    encoded = model.encode(torch.randint(3, 9, (2, 30)), torch.ones(2, 30, dtype=torch.bool))
+    weights = model.decoder(encoded, torch.full((2, 8), 3)).weights
+    reached = (weights * torch.arange(30)).sum(-1)
+    assert (reached.diff(dim=1) > 0).all()
+    assert (reached[:, -1] < 15).all()  # halving what is left, as without a slope, would be at 29
+
+
+def test_every_step_is_told_the_summary_unless_it_is_not_there_yet():
+    source, mask = torch.randint(3, 9, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    tokens = torch.full((2, 4), 3)
+    for online in (False, True):
+        model = untrained(order=1, online=online)
+        encoded = model.encode(source, mask)
+        other = encoded._replace(summary=model.encode(source.flip(1), mask).summary)
+        logits, changed = (model.decoder.output(model.decoder(e, tokens).features) for e in (encoded, other))
+        assert torch.equal(logits, changed) == online
