@@ -19,6 +19,7 @@ from typing import Any
 
 import saccade
 from reproductions.report import markdown_table, publish
+from saccade.configuration import read_config
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
@@ -107,24 +108,27 @@ def measured(job: Job) -> dict[str, float]:
     train, valid, test = (read(job.data, name) for name in job.files())
     folder = job.runs / job.size / job.language / job.name
     steps, data = job.steps or STEPS[job.size], {"train": train, "valid": valid}
+    trainer = {
+        "seed": job.seed,
+        "max_steps": steps,
+        "max_epochs": None,
+        "learning_rate": 5e-3,
+        "schedule": "cosine",
+        "validate_every": max(1, steps // 4),
+        "metric": "character_error_rate",
+        "patience": None,
+    }
+    if (folder / "config.yaml").is_file():
+        found = read_config(folder / "config.yaml")
+        wanted = [("model", *each) for each in SIZE.items()] + [("trainer", *each) for each in trainer.items()]
+        for part, name, value in wanted:
+            if (there := found[part][name]) != value:
+                raise SystemExit(f"{folder}: {part}.{name} is {there}, not {value}. Remove it, or give another --runs.")
     if (folder / "model.safetensors").is_file():
         run = saccade.load(folder)
-        same = (run.plan.trainer.seed, run.plan.trainer.max_steps) == (job.seed, steps)
-        if not same:
-            raise SystemExit(f"{folder} has another seed or other steps: remove it, or give another --runs.")
     elif (folder / "config.yaml").is_file():
         run = saccade.train(resume=folder, data=data)
     else:
-        trainer = {
-            "seed": job.seed,
-            "max_steps": steps,
-            "max_epochs": None,
-            "learning_rate": 5e-3,
-            "schedule": "cosine",
-            "validate_every": max(1, steps // 4),
-            "metric": "character_error_rate",
-            "patience": None,
-        }
         run = saccade.train(f"inflection/{job.name}", data=data, model=SIZE, trainer=trainer, output=folder)
     *_, last = read_metrics(run.folder / "metrics.jsonl")
     figures = run.evaluate(test[: job.tests]).figures

@@ -141,6 +141,7 @@ class Structured(Distribution):
 
 def _bounded(potentials: Tensor) -> Tensor:
     """The potentials with `FORBIDDEN` for less; those that are none are left alone, which costs a look at most."""
-    if visible(potentials) and potentials.numel() and float(potentials.detach().amin()) >= FORBIDDEN:
+    lowest = float(torch.tensor(FORBIDDEN, dtype=potentials.dtype))  # rounded
+    if visible(potentials) and potentials.numel() and float(potentials.detach().amin()) >= lowest:
         return potentials
     return potentials.clamp(min=FORBIDDEN)

@@ -2,7 +2,7 @@
 
 Each function gives None where the kernels cannot do it: no compiler, another device, or potentials so far apart that
 they need logarithms throughout. They compute in float64, and results have the type of the potentials, float32 or
-float64, but for log-partitions and what is called exact: these are float64. Leading axes are batch axes.
+float64, but for log-partitions: these are float64. Leading axes are batch axes.
 """
 
 import math
@@ -19,7 +19,7 @@ Marginals = tuple[Tensor, Tensor]
 
 def chain_marginals(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor] | None:
     """Log-partition (*batch,), marginals of states and of transitions, in the shapes of the potentials."""
-    if not native.usable(unary, transitions):
+    if not _can_chain(unary, transitions):
         return None
     call = _chain(unary, transitions, mask)
     log_partition, states, edges = _empty(unary.shape[:-2]), _like(unary), _like(transitions)
@@ -31,7 +31,7 @@ def chain_derivative(
     unary: Tensor, transitions: Tensor, mask: Tensor | None, direction: Tensor | None, turn: Tensor | None
 ) -> Marginals | None:
     """What the marginals change by when unary and transitions change by `direction` and `turn`, None for nothing."""
-    if not native.usable(unary, transitions):
+    if not _can_chain(unary, transitions):
         return None
     call = _chain(unary, transitions, mask)
     states, edges = _like(unary), _like(transitions)
@@ -39,6 +39,10 @@ def chain_derivative(
     directions = [direction.contiguous(), None if turn is None else turn.contiguous()]
     done = call("chain_derivative", directions, [states, edges])
     return (states, edges) if done else None
+
+
+def _can_chain(unary: Tensor, transitions: Tensor) -> bool:
+    return native.usable(unary, transitions) and unary.dtype == transitions.dtype and unary.shape[-1] > 0
 
 
 def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
@@ -64,64 +68,50 @@ def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
     return call
 
 
-def projective_marginals(arcs: Tensor, present: Tensor | None, single_root: bool) -> Marginals | None:
+def tree_marginals(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> Marginals | None:
     """Log-partition (*batch,) and marginals of arcs (*batch, n, n)."""
     if not native.usable(arcs):
         return None
     log_partition, marginals = _empty(arcs.shape[:-2]), _like(arcs)
-    done = _tree("projective_marginals", arcs, present, single_root, [log_partition, marginals])
+    done = _tree("marginals", arcs, present, projective, single_root, [log_partition, marginals])
     return (log_partition, marginals) if done else None
 
 
-def projective_derivative(arcs: Tensor, present: Tensor | None, single_root: bool, direction: Tensor) -> Tensor | None:
+def tree_derivative(
+    arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, marginals: Tensor, direction: Tensor
+) -> Tensor | None:
     """What the marginals change by when the arcs change by `direction`."""
     if not native.usable(arcs):
         return None
     change = _like(arcs)
-    done = _tree("projective_derivative", arcs, present, single_root, [direction.contiguous(), change])
+    known = [] if projective else [marginals.contiguous()]
+    done = _tree("derivative", arcs, present, projective, single_root, [*known, direction.contiguous(), change])
     return change if done else None
 
 
-def non_projective_marginals(
-    arcs: Tensor, present: Tensor | None, single_root: bool
-) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Log-partition (*batch,), marginals of arcs (*batch, n, n), and these exactly."""
-    if not native.usable(arcs):
-        return None
-    log_partition, marginals = _empty(arcs.shape[:-2]), _like(arcs)
-    exact = _empty(arcs.shape) if _is_float(arcs) else marginals
-    done = _tree("non_projective_marginals", arcs, present, single_root, [log_partition, marginals, exact])
-    return (log_partition, marginals, exact) if done else None
-
-
-def non_projective_derivative(
-    arcs: Tensor, present: Tensor | None, single_root: bool, exact: Tensor, direction: Tensor
-) -> Tensor | None:
-    """What the marginals, given exactly, change by when the arcs change by `direction`."""
-    if not native.usable(arcs):
-        return None
-    change = _like(arcs)
-    tensors = [exact.contiguous(), direction.contiguous(), change]
-    return change if _tree("non_projective_derivative", arcs, present, single_root, tensors) else None
-
-
-def _tree(name: str, arcs: Tensor, present: Tensor | None, single_root: bool, tensors: Sequence[Tensor]) -> bool:
+def _tree(
+    what: str, arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, tensors: Sequence[Tensor]
+) -> bool:
     size, rows = arcs.shape[-1], math.prod(arcs.shape[:-2])
-    given = [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *tensors]
-    each = size**3 if name.startswith("projective") else size**3 / 20  # products alone, instead of exponentials
-    return _run(name, given, [_is_float(arcs), size, int(single_root)], rows, rows * each)
+    return _run(
+        f"projective_{what}" if projective else f"non_projective_{what}",
+        [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *tensors],
+        [_is_float(arcs), size, int(single_root)],
+        rows,
+        rows * size**3 / (1 if projective else 20),  # products alone, instead of exponentials
+    )
 
 
 def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None) -> Marginals | None:
-    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back, in float64 alone."""
-    if not native.usable(unary) or _is_float(unary):
+    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back."""
+    if not native.usable(unary):
         return None
     rows = math.prod(unary.shape[:-2])
-    log_partition, marginals = _empty(unary.shape[:-2]), _like(unary)
+    log_partition, marginals = _empty(unary.shape[:-2]), _empty(unary.shape)
     ends = None if last is None else last.to(torch.int64).expand(unary.shape[:-2]).contiguous()
-    tensors = [unary.contiguous(), _bytes(steps, unary.shape[:-1]), ends, log_partition, marginals]
+    tensors = [unary.double().contiguous(), _bytes(steps, unary.shape[:-1]), ends, log_partition, marginals]
     done = _run("monotonic_marginals", tensors, list(unary.shape[-2:]), rows, 20 * unary.numel())
-    return (log_partition, marginals) if done else None
+    return (log_partition, marginals.to(unary.dtype)) if done else None
 
 
 def _like(tensor: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ def beam(
     """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
 
     A hypothesis that ends among the best `size` continuations is finished. A sentence is done when no unfinished one
-    can become better than the `nbest` finished ones, or, once `size` are finished, when none is better as it stands;
+    can become better than the `nbest` finished ones, or, once `size` are finished, when none would be if it ended next;
     sentences that are done leave the batch. They do not influence each other. Scores are those of the model: what a
     constraint forbids is left out, and the rest is not rescaled.
 

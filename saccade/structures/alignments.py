@@ -59,10 +59,10 @@ class MonotonicAlignments(Alignments):
 
     has_kernel = True
 
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         unary = potentials[0]
         done = monotonic_marginals(unary, self.steps, self.last) if unary.shape[-1] else None
-        return None if done is None else (done[0], done[1:], ())
+        return None if done is None else (done[0], done[1:])
 
     def _step(self, state: Tensor, potentials: Potentials, t: int, plus: Plus) -> Tensor:
         return potentials[0][..., t, :] + cumulative(state, plus)

@@ -66,14 +66,13 @@ class Structure:
     has_operator: bool = False
     """Whether `operator` is written, for code that is compiled or exported."""
 
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
-        """Log-partition and marginals without a graph, or None if the kernel cannot take these.
-
-        Besides, what `kernel_derivative` is to be told: marginals in float64, if it wants them.
-        """
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
+        """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
         raise NotImplementedError
 
-    def kernel_derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials | None:
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
         """What the marginals change by when the potentials change along `direction`; None as above."""
         return None
 
@@ -81,16 +80,16 @@ class Structure:
         """`inference` as an operator that compiled and exported code can call."""
         raise NotImplementedError
 
-    def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials]:
-        """`inference` without a graph, and what `derivative` is to be told."""
+    def evaluate(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """`inference` without a graph."""
         with torch.no_grad():
             fast = self.kernel(potentials)
-            return fast or (*_typed(potentials, *self._gradient(wide(potentials), log_plus)), ())
+            return fast or _typed(potentials, *self._gradient(wide(potentials), log_plus))
 
-    def derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials:
+    def derivative(self, potentials: Potentials, marginals: Potentials, direction: Direction) -> Potentials:
         """The Hessian of the log-partition times `direction`, without a graph."""
         with torch.no_grad():
-            fast = self.kernel_derivative(potentials, exact, direction)
+            fast = self.kernel_derivative(potentials, marginals, direction)
         return fast or self.differentiable_derivative(potentials, None, direction)
 
     def differentiable_derivative(
@@ -168,35 +167,30 @@ class _Inference(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, *potentials: Tensor) -> tuple[Tensor, ...]:
-        total, marginals, exact = structure.evaluate(potentials)
+        total, marginals = structure.evaluate(potentials)
         ctx.structure = structure
-        ctx.parts = len(potentials)
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*potentials, *marginals, *exact)
+        ctx.save_for_backward(*potentials, *marginals)
         return total, *marginals
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        saved, parts = ctx.saved_tensors, ctx.parts
-        potentials, marginals, exact = saved[:parts], saved[parts : 2 * parts], saved[2 * parts :]
+        saved = ctx.saved_tensors
+        potentials, marginals = saved[: len(saved) // 2], saved[len(saved) // 2 :]
         if torch.is_grad_enabled():
             return None, *ctx.structure.differentiable_derivative(potentials, grads[0], grads[1:])
-        return None, *chain_rule(ctx.structure, potentials, marginals, exact, grads)
+        return None, *chain_rule(ctx.structure, potentials, marginals, grads)
 
 
 def chain_rule(
-    structure: Structure,
-    potentials: Potentials,
-    marginals: Potentials,
-    exact: Potentials,
-    grads: tuple[Tensor | None, ...],
+    structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor | None, ...]
 ) -> Potentials:
     """The gradient of the potentials, given those of log-partition and marginals, None for zero."""
     through: Potentials | None = None
     if any(g is not None for g in grads[1:]):
-        through = structure.derivative(potentials, exact, grads[1:])
+        through = structure.derivative(potentials, marginals, grads[1:])
     total = grads[0]
     if total is None:
         return through or tuple(torch.zeros_like(m) for m in marginals)
-    own = tuple(total.reshape(*total.shape, *(1,) * (m.dim() - total.dim())) * m for m in marginals)
+    own = tuple((total.reshape(*total.shape, *(1,) * (m.dim() - total.dim())) * m).to(m.dtype) for m in marginals)
     return own if through is None else tuple(a + b for a, b in zip(own, through, strict=True))

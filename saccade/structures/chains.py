@@ -54,12 +54,14 @@ class Chains(Structure):
             state = here + plus(state.unsqueeze(-1) + into, -2)
         return plus(state, -1)
 
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         unary, transitions = potentials
         done = chain_marginals(unary, transitions, self.mask)
-        return None if done is None else (done[0], done[1:], ())
+        return None if done is None else (done[0], done[1:])
 
-    def kernel_derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials | None:
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
         unary, transitions = potentials
         along, turn = direction
         return chain_derivative(unary, transitions, self.mask, along, turn)
@@ -85,7 +87,7 @@ class Chains(Structure):
 @torch.library.custom_op("saccade::chain_inference", mutates_args=())
 def chain_inference(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """`Chains.inference`, for compiled code."""
-    total, marginals, _ = Chains(mask).evaluate((unary, transitions))
+    total, marginals = Chains(mask).evaluate((unary, transitions))
     return total, *marginals  # type: ignore[return-value]
 
 
@@ -102,12 +104,13 @@ def chain_inference_backward(
 ) -> tuple[Tensor, Tensor]:
     """Its gradient."""
     grads = (grad_total, grad_states, grad_edges)
-    return chain_rule(Chains(mask), (unary, transitions), (states, edges), (), grads)  # type: ignore[return-value]
+    return chain_rule(Chains(mask), (unary, transitions), (states, edges), grads)  # type: ignore[return-value]
 
 
 @chain_inference.register_fake
 def _(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    return unary.new_empty(unary.shape[:-2]), unary.new_empty(unary.shape), unary.new_empty(transitions.shape)
+    total = unary.new_empty(unary.shape[:-2], dtype=torch.float64)
+    return total, unary.new_empty(unary.shape), transitions.new_empty(transitions.shape)
 
 
 @chain_inference_backward.register_fake

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.kernels.structured import non_projective_derivative, non_projective_marginals
-from saccade.structures.base import FORBIDDEN, Direction, Potentials
+from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.semiring import Plus, log_plus
 from saccade.structures.spanning_tree import best_tree
 from saccade.structures.trees import Trees
@@ -52,17 +51,6 @@ class NonProjectiveTrees(Trees):
             # Not logaddexp: its second derivative is NaN for weights that are far apart.
             arcs = torch.logsumexp(torch.stack([arcs[..., :k, :k], through]), 0)
         return total + rare
-
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
-        done = non_projective_marginals(potentials[0], self.present, self.single_root)
-        return None if done is None else (done[0], done[1:2], done[2:])
-
-    def kernel_derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials | None:
-        assert direction[0] is not None  # there is but one
-        if not exact:  # the kernel could not take them
-            return None
-        done = non_projective_derivative(potentials[0], self.present, self.single_root, exact[0], direction[0])
-        return None if done is None else (done,)
 
     def _complete(self, arcs: Tensor) -> tuple[Tensor, Tensor]:
         """Arcs with every missing word a root that costs nothing, and what roots were made rarer by."""

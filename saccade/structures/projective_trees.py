@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.kernels.structured import projective_derivative, projective_marginals
-from saccade.structures.base import FORBIDDEN, Direction, Potentials
+from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.semiring import Plus, log_plus
 from saccade.structures.tokens import gather_tokens, pack
 from saccade.structures.trees import Trees
@@ -31,15 +30,6 @@ class ProjectiveTrees(Trees):
     """
 
     projective = True
-
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials, Potentials] | None:
-        done = projective_marginals(potentials[0], self.present, self.single_root)
-        return None if done is None else (done[0], done[1:], ())
-
-    def kernel_derivative(self, potentials: Potentials, exact: Potentials, direction: Direction) -> Potentials | None:
-        assert direction[0] is not None  # there is but one
-        done = projective_derivative(potentials[0], self.present, self.single_root, direction[0])
-        return None if done is None else (done,)
 
     def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
         (arcs,) = potentials

@@ -1,4 +1,4 @@
-"""What dependency trees share: words that may be missing, and roots."""
+"""What dependency trees share: words that may be missing, roots, and kernels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.structures.base import Potentials, Structure, chain_rule
+from saccade.kernels.structured import tree_derivative, tree_marginals
+from saccade.structures.base import Direction, Potentials, Structure, chain_rule
 
 
 class Trees(Structure):
@@ -29,6 +30,18 @@ class Trees(Structure):
         self.present = present
         self.single_root = single_root
 
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
+        done = tree_marginals(potentials[0], self.present, self.projective, self.single_root)
+        return None if done is None else (done[0], done[1:])
+
+    def kernel_derivative(
+        self, potentials: Potentials, marginals: Potentials, direction: Direction
+    ) -> Potentials | None:
+        assert direction[0] is not None  # there is but one
+        own = (self.present, self.projective, self.single_root)
+        done = tree_derivative(potentials[0], *own, marginals[0], direction[0])
+        return None if done is None else (done,)
+
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
         total, marginals = tree_inference(potentials[0], self.present, self.projective, self.single_root)
         return total, (marginals,)
@@ -44,7 +57,7 @@ def _trees(present: Tensor | None, projective: bool, single_root: bool) -> Trees
 @torch.library.custom_op("saccade::tree_inference", mutates_args=())
 def tree_inference(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """`Trees.inference`, for compiled code."""
-    total, (marginals,), _ = _trees(present, projective, single_root).evaluate((arcs,))
+    total, (marginals,) = _trees(present, projective, single_root).evaluate((arcs,))
     return total, marginals
 
 
@@ -60,12 +73,12 @@ def tree_inference_backward(
 ) -> Tensor:
     """Its gradient."""
     trees = _trees(present, projective, single_root)
-    return chain_rule(trees, (arcs,), (marginals,), (marginals,), (grad_total, grad_marginals))[0]
+    return chain_rule(trees, (arcs,), (marginals,), (grad_total, grad_marginals))[0]
 
 
 @tree_inference.register_fake
 def _(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
-    return arcs.new_empty(arcs.shape[:-2]), arcs.new_empty(arcs.shape)
+    return arcs.new_empty(arcs.shape[:-2], dtype=torch.float64), arcs.new_empty(arcs.shape)
 
 
 @tree_inference_backward.register_fake

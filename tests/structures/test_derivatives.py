@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
+from saccade.structures import FORBIDDEN, Chains, NonProjectiveTrees, ProjectiveTrees
 
 MASK = torch.tensor([[True, True, False, True], [True, True, True, True]])
 
@@ -196,3 +197,53 @@ def test_kl_is_that_of_the_enumeration():
     never[2, 1] = -torch.inf
     assert one.kl(Chain.of(never, transitions)) == torch.inf
     assert Chain.of(never, transitions).kl(one) < torch.inf
+
+
+def test_float32_keeps_the_digits_that_large_potentials_would_cost():
+    """Marginals are rounded to float32; what is made of them and of potentials of 10,000 is not."""
+    chain = Chain.of(random(2, 6, 3).float() + 1e4, random(3, 3).float())
+    exact = Chain.of(*(potentials.double() for potentials in chain.potentials))
+    torch.testing.assert_close(chain.entropy().double(), exact.entropy(), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(chain.kl(exact), torch.zeros(2), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("spread", [1.0, 3.0, 5.0, 15.0])
+def test_float32_gradients_of_crossing_trees(spread):
+    """Found from marginals that are rounded, where that costs nothing."""
+    scores, weights = random(8, 30, 30, spread=spread).float(), random(8, 30, 30, seed=1).float()
+    slopes = []
+    for dtype in (torch.float32, torch.float64):
+        given = scores.to(dtype).requires_grad_()
+        tree = Tree.of(given, projective=False)
+        slopes.append(torch.autograd.grad((tree.marginals * weights).sum(), given)[0].double())
+    torch.testing.assert_close(*slopes, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(("length", "states"), [(3000, 2), (400, 60)])
+def test_long_flat_chains(length, states):
+    chain = Chain.of(torch.zeros(1, length, states), torch.zeros(states, states))
+    torch.testing.assert_close(chain.log_partition, torch.tensor([length * torch.tensor(states).log()]))
+    torch.testing.assert_close(chain.marginals, torch.full((1, length, states), 1 / states))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_forbidden_throughout_is_impossible(dtype, path):
+    arcs = torch.zeros(2, 3, 3, dtype=dtype)
+    arcs[0, 0] = FORBIDDEN
+    for structure in (NonProjectiveTrees(), ProjectiveTrees()):
+        total, (marginals,) = structure.inference((arcs,))
+        assert total[0] < FORBIDDEN / 10 < total[1]
+        assert not marginals[0].any()
+        assert marginals[1].sum() == pytest.approx(3)
+    unary, forbidden = torch.zeros(1, 3, 1, dtype=dtype), torch.full((1, 1, 1, 1), FORBIDDEN, dtype=dtype)
+    total, (marginals, _) = Chains().inference((unary, forbidden))
+    assert total < FORBIDDEN / 10
+    assert not marginals.any()
+
+
+def test_potentials_of_two_types_and_of_no_states(path):
+    transitions = torch.tensor([[1.0, 2.0], [1.0, 1.0]], dtype=torch.float64).expand(1, 1, 2, 2)
+    total, (states, edges) = Chains().inference((torch.zeros(1, 3, 2), transitions))
+    assert total.item() == pytest.approx(Chains().log_partition((torch.zeros(1, 3, 2).double(), transitions)).item())
+    assert (states.dtype, edges.dtype) == (torch.float32, torch.float64)
+    assert Chains().inference((torch.zeros(1, 5, 0), torch.zeros(1, 1, 0, 0)))[0].item() == 0

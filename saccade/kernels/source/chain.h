@@ -148,7 +148,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
             }
             double scale = it.scale[i] = 1 / sum;
             dscale[i] = dsum * scale;
-            if (sum < 1e-100 || product < 1e-100) {
+            if (sum < 1e-100 || product < 1e-100 || product > 1e100) {
                 log_total += log(product);
                 product = 1;
             }
@@ -159,6 +159,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
             }
         }
         log_total += log(product);
+        none |= log_total < FORBIDDEN / 10;
         if (log_partition) log_partition[row] = none ? FORBIDDEN : log_total;
         if (none) continue;
         if (count < length) memset(out, 0, tables * sizeof(double));

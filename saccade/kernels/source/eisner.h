@@ -151,7 +151,7 @@ static void expand(const double *from, void *table, long start, const long *plac
 }
 
 /* Rows first..last-1 of arcs (rows, n, n), present (rows, n) or NULL and direction (rows, n, n) or NULL, as in
-   chain_run. The caller gives no row without words. */
+   chain_rows. */
 static int eisner_run(const void *arcs, const uint8_t *present, const void *direction, double *log_partition,
                       void *marginals, long floats, long n, long single, long first, long last) {
     long square = n * n, tables = EISNER_SPACE(n), kinds = direction ? 4 : 2;

@@ -245,16 +245,17 @@ static void multiply(const double *a, const double *b, double *c, long n, long i
 }
 
 #define TREE_STEEP 300.0
+#define TREE_STEEP_FLOAT 100.0 /* rounded marginals then cost digits from 1e-6 on */
 
 /* What the marginals change by when weights (n, n), 1 at most, change by a share of `direction`, straight from the
    marginals: with G = marginals / weights, the derivative of the log-partition by the weights,
 
        dG[i][j] = sum over k, l of dweights[k][l] (G[k][j] - G[k][i]) (G[i][k] - G[i][l]),
 
-   two products of matrices. Where G is so large that these differences would lose digits, and where a weight is 0, it
+   two products of matrices. Where G is so `steep` that these differences would lose digits, and where a weight is 0, it
    returns 1 and the derivative must be found the long way. `direction` becomes the result. */
 static int tree_direct(const double *weights, const double *marginals, double *direction, long n, long single,
-                       double *space) {
+                       double steep, double *space) {
     long stride = PADDED(n, 3 * LANES), rows = PADDED(n, 4), size = rows * stride;
     double *g = take(&space, size), *transposed = take(&space, size);
     double *v = take(&space, size), *root = take(&space, n), *droot = take(&space, n);
@@ -280,7 +281,7 @@ static int tree_direct(const double *weights, const double *marginals, double *d
         sums[i] = single ? sum - change[i] : sum;
         slope[i] = transposed[i * stride + i] = 0;
     }
-    if (!(lowest > 0) || !(steepest < TREE_STEEP)) return 1;
+    if (!(lowest > 0) || !(steepest < steep)) return 1;
     /* v[i][k] = sum over l of dweights[k][l] (G[i][l] - G[i][k]), l a word or the root. */
     multiply(g, transposed, v, rows, n, stride);
     for (long i = 0; i < n; i++)
@@ -299,9 +300,9 @@ static int tree_direct(const double *weights, const double *marginals, double *d
 
 #define TREE_DIRECT_SPACE(n) (3 * PADDED(PADDED(n, 4) * PADDED(n, 3 * LANES), LINE) + 3 * PADDED(n, LINE))
 
-/* As eisner_run; `exact` are the marginals in double, which are written, or read if there is a direction. Returns 1 if
-   potentials are too far apart. */
-static int tree_run(const void *arcs, const uint8_t *present, double *exact, const void *direction,
+/* As eisner_run; `known` are the marginals if there is a direction. Returns 1 if potentials are too far apart, or a word
+   has no possible head. */
+static int tree_run(const void *arcs, const uint8_t *present, const void *known, const void *direction,
                     double *log_partition, void *marginals, long floats, long n, long single, long first, long last) {
     long square = n * n;
     double *work = workspace(7 * PADDED(square, LINE) + 9 * PADDED(n + 1, LINE) + TREE_DIRECT_SPACE(n));
@@ -322,15 +323,15 @@ static int tree_run(const void *arcs, const uint8_t *present, double *exact, con
         double sum = 0;
         for (long i = 0; i < count; i++) {
             double *line = own + i * count, top = maximum(line, count), low = minimum(line, count);
-            if (top - low > TREE_RANGE) problem = 1;
+            if (top - low > TREE_RANGE || top < FORBIDDEN / 10) problem = 1;
             exponentials(line, line, top, count);
             sum += top;
         }
         if (problem) break;
         if (dual && count) {
-            compress(exact, start, here, slopes, places, n, 0);
+            compress(known, start, here, slopes, places, n, floats);
             compress(direction, start, here, change, places, n, floats);
-            if (!tree_direct(own, slopes, change, count, single, space)) {
+            if (!tree_direct(own, slopes, change, count, single, floats ? TREE_STEEP_FLOAT : TREE_STEEP, space)) {
                 expand(change, marginals, start, places, count, n, floats);
                 continue;
             }
@@ -358,10 +359,6 @@ static int tree_run(const void *arcs, const uint8_t *present, double *exact, con
             for (long i = 0; i < count; i++) g.a[i * count + i] = g.root[i];
             for (long i = 0; i < size; i++) g.a[i] = own[i] * g.a[i] > 0 ? own[i] * g.a[i] : 0;
             expand(g.a, marginals, start, places, count, n, floats);
-            if (floats) {
-                clear_table(exact, start, square, 0);
-                expand(g.a, exact, start, places, count, n, 0);
-            }
         }
         if (log_partition) log_partition[row] = sum;
     }
@@ -370,11 +367,11 @@ static int tree_run(const void *arcs, const uint8_t *present, double *exact, con
 }
 
 int NAME(non_projective_marginals)(const void *arcs, const uint8_t *present, double *log_partition, void *marginals,
-                                   double *exact, long floats, long n, long single, long first, long last) {
-    return tree_run(arcs, present, exact, NULL, log_partition, marginals, floats, n, single, first, last);
+                                   long floats, long n, long single, long first, long last) {
+    return tree_run(arcs, present, NULL, NULL, log_partition, marginals, floats, n, single, first, last);
 }
 
-int NAME(non_projective_derivative)(const void *arcs, const uint8_t *present, double *exact, const void *direction,
-                                    void *marginals, long floats, long n, long single, long first, long last) {
-    return tree_run(arcs, present, exact, direction, NULL, marginals, floats, n, single, first, last);
+int NAME(non_projective_derivative)(const void *arcs, const uint8_t *present, const void *known,
+                                    const void *direction, void *marginals, long floats, long n, long single, long first, long last) {
+    return tree_run(arcs, present, known, direction, NULL, marginals, floats, n, single, first, last);
 }

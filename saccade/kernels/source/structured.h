@@ -9,7 +9,9 @@
 #define LINE 8 /* doubles: vectors that lie across two lines of the cache take twice as long to load */
 
 /* Space to work in, to be freed, of which `take` gives parts that begin with a line: their sizes are PADDED to it. */
-static double *workspace(long size) { return aligned_alloc(LINE * sizeof(double), PADDED(size, LINE) * sizeof(double)); }
+static double *workspace(long size) {
+    return aligned_alloc(LINE * sizeof(double), PADDED(size, LINE) * sizeof(double));
+}
 
 INLINE double *take(double **space, long size) {
     double *taken = *space;
