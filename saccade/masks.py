@@ -282,6 +282,18 @@ def check_mask(mask: Tensor) -> Tensor:
     return mask
 
 
+def fitted(mask: Tensor, shape: Sequence[int], what: str) -> Tensor:
+    """The mask in this shape, which is that of `what`."""
+    if isinstance(mask, Mask):
+        raise TypeError(
+            f"this mask must be a bool tensor for {what} {tuple(shape)}; mask.tensor(queries, keys) is one."
+        )
+    try:
+        return check_mask(mask).expand(shape)
+    except RuntimeError:
+        raise ValueError(f"mask of shape {tuple(mask.shape)} does not broadcast to {what} {tuple(shape)}.") from None
+
+
 def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> Tensor | None:
     """The mask as a tensor of two dimensions or more, checked to broadcast to (*batch, queries, keys)."""
     if mask is None:

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from saccade.aggregations.base import Aggregation, aggregations
 from saccade.distributions import Bernoulli, Categorical, Distribution, Segmentation
+from saccade.scores.base import check_features
 
 
 @aggregations.register("pairwise")
@@ -24,12 +25,13 @@ class Pairwise(Aggregation):
         Kim et al. (2017), arXiv:1702.00887, equation 1: f_C(x, z_C) of cliques C = (j, j + 1).
 
     Args:
-        value_dim: the size of the values.
+        value_dim: the size of the values; in `MultiHead`, that of one head.
         output_dim: the size of the context; default: `value_dim`.
     """
 
     def __init__(self, *, value_dim: int, output_dim: int | None = None) -> None:
         super().__init__()
+        self.value_dim = value_dim
         self.context_dim = value_dim if output_dim is None else output_dim
         self.pair_proj = nn.Linear(2 * value_dim, 3 * self.context_dim, bias=False)
 
@@ -58,6 +60,7 @@ class Pairwise(Aggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
+        check_features(values, self.value_dim, "values", self, "value_dim")
         if mask is not None:
             keys = mask.expand(*mask.shape[:-1], values.shape[-2])
             weights = torch.where((keys[..., :-1] & keys[..., 1:])[..., None, None], weights, 0.0)

@@ -107,6 +107,8 @@ class AlignedDecoder(Decoder):
         hidden, states = self.stack.step(self.stack.first.input_proj(told), state.hidden)
         query = hidden.unsqueeze(1)
         scores = self.transitions.scores(query, sources).squeeze(1)
+        if state.expected is None:
+            scores = self.transitions.first(scores)
         expected, position = self._expect(arrived, state.position, scores, sources.mask)
         raw = self.output_proj(self._readout(query, sources).squeeze(1))
         total = raw.logsumexp(-1)
@@ -117,7 +119,7 @@ class AlignedDecoder(Decoder):
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
         state, query = self._states(encoded, tokens)
         sources = state.memory
-        scores = self.transitions.scores(query, sources)
+        scores = self._scores(query, sources)
         words = self._words(query[:, :-1], sources, tokens[:, 1:])
         arrived, position = self._start(sources.mask), state.position
         steps: list[Tensor] = []
@@ -138,7 +140,7 @@ class AlignedDecoder(Decoder):
         """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
-        scores = self.transitions.scores(query, state.memory)
+        scores = self._scores(query, state.memory)
         return self.transitions.alignment(words.float(), scores.float(), state.memory.mask, target_mask)
 
     def _sources(self, encoded: Encoded) -> Sources:
@@ -153,6 +155,11 @@ class AlignedDecoder(Decoder):
         told = _told(self.embedding(tokens), None if summary is None else summary.unsqueeze(1))
         query = self.stack(told, state.hidden)
         return state, F.dropout(query, self.dropout, self.training)
+
+    def _scores(self, query: Tensor, sources: Sources) -> Tensor:
+        """The scores of all steps."""
+        scores = self.transitions.scores(query, sources)
+        return torch.cat([self.transitions.first(scores[:, :1]), scores[:, 1:]], dim=1)
 
     def _readout(self, query: Tensor, sources: Sources) -> Tensor:
         return torch.tanh(self.query_proj(query).unsqueeze(2) + sources.keys.unsqueeze(1))

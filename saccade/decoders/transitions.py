@@ -44,6 +44,10 @@ class Transitions(nn.Module):
         assert self.score is not None
         return self.score.compare(query, sources.prepared)
 
+    def first(self, scores: Tensor) -> Tensor:
+        """The scores (batch, sources, ...) of the first step, which has none before it."""
+        return scores
+
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
         """The distribution over alignments of targets to sources, given log p(y_t | a_t) (batch, steps, sources)."""
         raise NotImplementedError
@@ -98,7 +102,8 @@ class MoveTransitions(Transitions):
 
     .. math:: p(a_t = k + m \mid a_{t-1} = k) = \operatorname{softmax}(U h_t + V \bar h_k)_m
 
-    Moves past the last source are left out.
+    Moves past the last source are left out. The first step moves on from before the first source, so that a copy
+    moves on by one at every step.
     """
 
     online = True
@@ -116,6 +121,9 @@ class MoveTransitions(Transitions):
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
         moves: Tensor = self.query_proj(query).unsqueeze(2) + sources.prepared.unsqueeze(1)
         return moves
+
+    def first(self, scores: Tensor) -> Tensor:
+        return F.pad(scores[..., 1:], (0, 1), value=FORBIDDEN)
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
         return Alignment.stepwise_monotonic(words, scores, source_mask=mask, target_mask=target_mask)

@@ -9,6 +9,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.distributions.structured import Structured
+from saccade.kernels.modes import visible
+from saccade.masks import fitted
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
 from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.semiring import log_cumulative
@@ -71,6 +73,7 @@ class Alignment(Structured):
             )
         dtype = words.dtype
         words, _, sources, targets = _prepare(words, words, source_mask, target_mask)
+        _check_order(sources, "sources")
         steps = log_moves(moves.to(torch.float64), sources)
         unary = torch.where(sources, words, FORBIDDEN)
         return cls(SteppedAlignments(targets), (unary, steps), dtype=dtype)
@@ -131,12 +134,20 @@ def _prepare(
     batch, targets, sources = words.shape[:-2], words.shape[-2], words.shape[-1]
     allowed = torch.ones(words.shape, dtype=torch.bool, device=words.device)
     if source_mask is not None:
-        allowed = source_mask.expand(*batch, sources).unsqueeze(-2).expand(words.shape)
-    steps = None if target_mask is None else target_mask.expand(*batch, targets)
+        allowed = fitted(source_mask, (*batch, sources), "the sources'").unsqueeze(-2).expand(words.shape)
+    steps = None
+    if target_mask is not None:
+        steps = fitted(target_mask, (*batch, targets), "the targets'")
+        _check_order(steps, "targets")
     scores = scores.to(torch.float64)
     if mask_scores:
         scores = torch.where(allowed, scores, FORBIDDEN)
     return torch.where(allowed, words, 0.0).to(torch.float64).clamp(min=FORBIDDEN), scores, allowed, steps
+
+
+def _check_order(mask: Tensor, what: str) -> None:
+    if visible(mask) and bool((mask[..., 1:] & ~mask[..., :-1]).any()):
+        raise ValueError(f"the {what} that are masked must be the last ones: pad at the end.")
 
 
 def _unary(words: Tensor, prior: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions.structured import Structured
+from saccade.masks import fitted
 from saccade.structures.base import Potentials
 from saccade.structures.chains import Chains
 
@@ -41,9 +42,19 @@ class Chain(Structured):
             )
         if transitions.dim() == 2:
             transitions = transitions.unsqueeze(0)
-        transitions = transitions.expand(*unary.shape[:-2], *transitions.shape[-3:])
+        batch, between = unary.shape[:-2], max(unary.shape[-2] - 1, 0)
+        try:
+            transitions = transitions.expand(*batch, *transitions.shape[-3:])
+            if transitions.shape[-3] not in (1, between):
+                raise RuntimeError
+        except RuntimeError:
+            raise ValueError(
+                f"transitions of shape {tuple(transitions.shape)} are not (states, states), nor do they broadcast to "
+                f"(*batch, positions - 1, states, states) = {(*batch, between, *transitions.shape[-2:])}. One table "
+                "for each example is transitions.unsqueeze(-3)."
+            ) from None
         if mask is not None:
-            mask = mask.expand(unary.shape[:-1])
+            mask = fitted(mask, unary.shape[:-1], "the positions'")
         return cls(Chains(mask), (unary, transitions), dtype=unary.dtype, training=training)
 
     @property
@@ -89,6 +100,7 @@ class Segmentation(Structured):
         With `start_and_stop` there are transitions into the first key and out of the last, each the mean of those that
         lead into or out of its state.
         """
+        mask = fitted(mask, scores.shape, "the scores'")
         picked = torch.where(mask, scores, 0.0).to(torch.float64)
         unary = torch.stack([torch.zeros_like(picked), picked], dim=-1)
         edge = transitions.to(torch.float64)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions.structured import Structured
+from saccade.masks import fitted
 from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.segments import Segments
 
@@ -31,6 +32,7 @@ class SegmentSet(Structured):
     @classmethod
     def of(cls, scores: Tensor, durations: Tensor, mask: Tensor, *, training: bool = False) -> SegmentSet:
         """A segment of l keys weighs the sum of their scores (*batch, queries, keys), and durations[l - 1]."""
+        mask = fitted(mask, scores.shape, "the scores'")
         order = torch.argsort(~mask, dim=-1, stable=True)
         keys, longest = scores.shape[-1], durations.shape[-1]
         own = torch.where(mask, scores, 0.0).to(torch.float64).gather(-1, order)

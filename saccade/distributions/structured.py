@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -37,6 +38,8 @@ class Structured(Distribution):
     joint: bool = False
 
     def __post_init__(self) -> None:
+        if not self.dtype.is_floating_point:
+            raise TypeError(f"potentials must be floating-point numbers, got {self.dtype}: use .float().")
         common = functools.reduce(torch.promote_types, (t.dtype for t in self.potentials), torch.float32)
         object.__setattr__(self, "potentials", tuple(_bounded(t.to(common)) for t in self.potentials))
 
@@ -92,6 +95,12 @@ class Structured(Distribution):
         return (z.to(torch.float64),)
 
     def log_prob(self, z: Tensor) -> Tensor:
+        wanted = tuple(self.potentials[0].shape[-2:])
+        if self.joint and tuple(z.shape[-2:]) != wanted:
+            raise ValueError(
+                f"z must be an indicator (..., {wanted[0]}, {wanted[1]}), got shape {tuple(z.shape)}: indices become "
+                f"torch.nn.functional.one_hot(indices, {wanted[1]}), with rows of zeros for what is masked."
+            )
         total = self._log_partition
         well_formed = ((z == 0) | (z == 1)).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
         parts = self.parts(torch.where(z == 1, z, 0.0))
@@ -109,6 +118,9 @@ class Structured(Distribution):
 
     def kl(self, other: Self) -> Tensor:
         """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
+        if type(self.structure) is not type(other.structure):
+            ours, theirs = (type(each.structure).__name__ for each in (self, other))
+            raise ValueError(f"kl compares distributions over the same structures, got {ours} and {theirs}.")
         ours, marginals = self._exact_inference
         theirs, _ = other.inference
         expected = self.structure.weight(wide(self.potentials), marginals)
@@ -141,7 +153,15 @@ class Structured(Distribution):
 
 def _bounded(potentials: Tensor) -> Tensor:
     """The potentials with `FORBIDDEN` for less; those that are none are left alone, which costs a look at most."""
-    lowest = float(torch.tensor(FORBIDDEN, dtype=potentials.dtype))  # rounded
-    if visible(potentials) and potentials.numel() and float(potentials.detach().amin()) >= lowest:
-        return potentials
+    if visible(potentials) and potentials.numel():
+        low, high = (float(bound) for bound in torch.aminmax(potentials.detach()))
+        if math.isnan(low) or high == math.inf:
+            wrong = potentials.detach().isnan() | (potentials.detach() == math.inf)
+            place = tuple(int(i) for i in wrong.nonzero()[0])
+            raise ValueError(
+                f"scores of parts must be finite, or -inf for those that may not be used, got "
+                f"{potentials[place].item()} at index {place}; NaN comes from layers before."
+            )
+        if low >= float(torch.tensor(FORBIDDEN, dtype=potentials.dtype)):  # rounded
+            return potentials
     return potentials.clamp(min=FORBIDDEN)

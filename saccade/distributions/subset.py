@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions.structured import Structured
+from saccade.masks import fitted
 from saccade.structures.base import FORBIDDEN
 from saccade.structures.subsets import Subsets
 
@@ -21,6 +22,7 @@ class Subset(Structured):
     @classmethod
     def of(cls, scores: Tensor, k: int, mask: Tensor, *, training: bool = False) -> Subset:
         """The subsets of k of the keys that `mask` (*batch, queries, keys) allows, by scores of the same shape."""
+        mask = fitted(mask, scores.shape, "the scores'")
         theta = torch.where(mask, scores, FORBIDDEN).to(torch.float64)
         largest = min(k, scores.shape[-1])
         structure = Subsets(mask.sum(-1).clamp(max=k), largest)

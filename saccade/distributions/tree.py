@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions.structured import Structured
+from saccade.masks import fitted
 from saccade.structures.base import FORBIDDEN
 from saccade.structures.non_projective_trees import NonProjectiveTrees
 from saccade.structures.projective_trees import ProjectiveTrees
@@ -49,7 +50,7 @@ class Tree(Structured):
             )
         present, arcs = None, scores
         if mask is not None:
-            mask = mask.expand(scores.shape)
+            mask = fitted(mask, scores.shape, "the scores'")
             present = mask.any(-2) & mask.any(-1)
             arcs = torch.where(mask & present.unsqueeze(-1) & present.unsqueeze(-2), arcs, FORBIDDEN)
         structure = (ProjectiveTrees if projective else NonProjectiveTrees)(present, single_root)

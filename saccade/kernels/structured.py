@@ -42,7 +42,8 @@ def chain_derivative(
 
 
 def _can_chain(unary: Tensor, transitions: Tensor) -> bool:
-    return native.usable(unary, transitions) and unary.dtype == transitions.dtype and unary.shape[-1] > 0
+    same = unary.dtype == transitions.dtype and transitions.shape[-3] in (1, max(unary.shape[-2] - 1, 0))
+    return same and unary.shape[-1] > 0 and native.usable(unary, transitions)
 
 
 def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from saccade.distributions import Distribution
 from saccade.kernels.modes import visible
-from saccade.masks import check_mask
+from saccade.masks import fitted
 from saccade.registry import Registry
 
 if TYPE_CHECKING:
@@ -70,12 +70,7 @@ def full_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
     """The mask in the shape of the scores; no mask allows everything."""
     if mask is None:
         return torch.ones((), dtype=torch.bool, device=scores.device).expand(scores.shape)
-    try:
-        return check_mask(mask).expand(scores.shape)
-    except RuntimeError:
-        raise ValueError(
-            f"mask of shape {tuple(mask.shape)} does not broadcast to the scores' {tuple(scores.shape)}."
-        ) from None
+    return fitted(mask, scores.shape, "the scores'")
 
 
 def check_finite(scores: Tensor, mask: Tensor) -> None:
