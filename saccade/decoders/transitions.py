@@ -84,8 +84,9 @@ class MonotonicTransitions(Transitions):
         self.slope = nn.Parameter(torch.ones(()))
 
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
-        scores = super().scores(query, sources).float()  # positions in bfloat16 would be rounded
-        return scores - self.slope.float() * torch.arange(scores.shape[-1], device=scores.device)
+        scores = super().scores(query, sources)
+        dtype = torch.promote_types(scores.dtype, torch.float32)  # in bfloat16, positions would be rounded
+        return scores.to(dtype) - self.slope.to(dtype) * torch.arange(scores.shape[-1], device=scores.device)
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
         return Alignment.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)

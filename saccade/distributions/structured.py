@@ -119,8 +119,8 @@ class Structured(Distribution):
     def kl(self, other: Self) -> Tensor:
         """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
         if type(self.structure) is not type(other.structure):
-            ours, theirs = (type(each.structure).__name__ for each in (self, other))
-            raise ValueError(f"kl compares distributions over the same structures, got {ours} and {theirs}.")
+            names = " and ".join(type(each.structure).__name__ for each in (self, other))
+            raise ValueError(f"kl compares distributions over the same structures, got {names}.")
         ours, marginals = self._exact_inference
         theirs, _ = other.inference
         expected = self.structure.weight(wide(self.potentials), marginals)

@@ -76,7 +76,8 @@ def test_the_likelihood_and_the_posterior_are_those_of_the_enumeration(name):
         if name == "order_0":
             return scores[t, k:].softmax(0)[s - k]
         if name == "order_1":
-            allowed = scores[t, k, : min(3, 5 - k)].softmax(0)
+            # The first word moves on by one or two from before the first source.
+            allowed = (scores[t, k, : min(3, 5 - k)] if t else scores[0, 0, 1:]).softmax(0)
             return allowed[s - k] if s - k < len(allowed) else torch.zeros((), dtype=torch.float64)
         emit = [scores[t, j].sigmoid() if j < 4 else torch.ones((), dtype=torch.float64) for j in range(5)]
         shifts = [1 - emit[j] for j in range(k, s)]

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
+from saccade.masks import from_lengths
 from saccade.structures import FORBIDDEN, Chains, NonProjectiveTrees, ProjectiveTrees
 
 MASK = torch.tensor([[True, True, False, True], [True, True, True, True]])
@@ -247,3 +248,39 @@ def test_potentials_of_two_types_and_of_no_states(path):
     assert total.item() == pytest.approx(Chains().log_partition((torch.zeros(1, 3, 2).double(), transitions)).item())
     assert (states.dtype, edges.dtype) == (torch.float32, torch.float64)
     assert Chains().inference((torch.zeros(1, 5, 0), torch.zeros(1, 1, 0, 0)))[0].item() == 0
+
+
+WRONG = {
+    "one table for each example": (lambda: Chain.of(random(2, 5, 3), random(2, 3, 3)), ValueError, "unsqueeze"),
+    "a table too many": (lambda: Chain.of(random(2, 5, 3), random(5, 3, 3)), ValueError, "positions - 1"),
+    "other batch": (lambda: Chain.of(random(2, 5, 3), random(3, 1, 3, 3)), ValueError, "broadcast"),
+    "float mask": (lambda: Chain.of(random(2, 5, 3), random(3, 3), mask=torch.ones(2, 5)), TypeError, "bool"),
+    "other mask": (lambda: Tree.of(random(3, 3), mask=MASK), ValueError, "does not broadcast"),
+    "lengths": (lambda: Chain.of(random(2, 5, 3), random(3, 3), mask=from_lengths([5, 2])), TypeError, "bool tensor"),
+    "whole numbers": (lambda: Tree.of(torch.zeros(3, 3, dtype=torch.long)), TypeError, "floating-point"),
+    "NaN": (lambda: Chain.of(random(2, 5, 3) * torch.nan, random(3, 3)), ValueError, r"nan at index \(0, 0, 0\)"),
+    "inf": (lambda: Tree.of(random(3, 3) + torch.inf), ValueError, "inf at index"),
+    "targets padded at the start": (
+        lambda: Alignment.hard(random(3, 4), random(3, 4), target_mask=torch.tensor([False, True, True])),
+        ValueError,
+        "targets that are masked must be the last",
+    ),
+    "sources padded at the start": (
+        lambda: Alignment.stepwise_monotonic(random(3, 4), random(3, 4, 2), source_mask=MASK[0]),
+        ValueError,
+        "sources that are masked must be the last",
+    ),
+    "states by number": (
+        lambda: Chain.of(random(2, 5, 3), random(3, 3)).log_prob(torch.zeros(2, 5)),
+        ValueError,
+        "one_hot",
+    ),
+    "other structures": (lambda: Tree.of(random(3, 3)).kl(Tree.of(random(3, 3), projective=False)), ValueError, "same"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_arguments_are_told(name):
+    make, kind, message = WRONG[name]
+    with pytest.raises(kind, match=message):
+        make()
