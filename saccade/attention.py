@@ -78,11 +78,12 @@ class Attention(nn.Module):
                 f"{type(score).__name__} and {type(self.aggregation).__name__} do not fit: a feature-wise score goes "
                 "with the FeatureWise aggregation, and only with it."
             )
-        if score.stateful and self.aggregation.joins_queries:
-            raise ValueError(
-                f"{type(self.aggregation).__name__} reads all queries together, but {type(score).__name__} takes them "
-                "one by one: choose a score without history, or another aggregation."
-            )
+        for part in (self.selection, self.aggregation):
+            if score.stateful and part.joins_queries:
+                raise ValueError(
+                    f"{type(part).__name__} takes all queries together, but {type(score).__name__} takes them one by "
+                    "one: choose a score without history, or put another in its place."
+                )
         if block_size is not None:
             check_blocks(self, block_size)
 

@@ -11,8 +11,9 @@ import saccade
 from saccade import Attention, Memory, Reading, State, masks
 from saccade.aggregations import Expectation, FeatureWise, Sample
 from saccade.distributions import Bernoulli, Categorical
+from saccade.models import RNNSearch
 from saccade.scores import AdditiveScore, DotProduct, DotScore, ScaledDotScore, Score, SumScore
-from saccade.selections import Selection, Softmax
+from saccade.selections import ProjectiveTree, Selection, Softmax
 
 BATCH, QUERIES, KEYS, QUERY, KEY, VALUE = 2, 3, 13, 5, 7, 11
 
@@ -452,3 +453,10 @@ def test_log_prob_from_logits_is_exact_where_probabilities_vanish():
     logits = torch.tensor([[0.0, -200.0]])
     distribution = Categorical(torch.tensor([[1.0, 1e-40]]), logits=logits)
     torch.testing.assert_close(distribution.log_prob(torch.tensor([[0.0, 1.0]])), torch.tensor([-200.0]))
+
+
+def test_trees_need_all_queries_at_once():
+    with pytest.raises(ValueError, match="ProjectiveTree takes all queries together, but Counting"):
+        Attention(score=Counting(), selection=ProjectiveTree())
+    with pytest.raises(ValueError, match="ProjectiveTree picks for all queries together, but a decoder"):
+        RNNSearch(source_vocab=9, target_vocab=9, selection="projective_tree")

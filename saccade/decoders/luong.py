@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
-from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.base import Decoded, Decoder, Step, check_one_by_one
 from saccade.encoders import Encoded
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers import cell as cells
@@ -64,6 +64,7 @@ class LuongDecoder(Decoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        check_one_by_one(attention)
         self.vocab_size = vocab_size
         self.embedding = embedding
         self.stack = stack

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from saccade.aggregations import Expectation
 from saccade.attention import Attention
-from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
+from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory, check_one_by_one
 from saccade.decoders.bridge import ProjectSummary
 from saccade.encoders import Encoded
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
@@ -77,6 +77,7 @@ class SearchDecoder(Decoder):
             raise ValueError(f"cell must be 'paper' or 'fast', got {cell!r}.")
         if readout_state not in ("previous", "current"):
             raise ValueError(f"readout_state must be 'previous' or 'current', got {readout_state!r}.")
+        check_one_by_one(attention)
         self.vocab_size = vocab_size
         self.embedding = embedding
         self.attention = attention

@@ -30,6 +30,9 @@ class Selection(nn.Module):
     stochastic: bool = False
     """Whether training draws at random, so that training and evaluation differ by design."""
 
+    joins_queries: bool = False
+    """Whether all queries pick together, one structure for all of them."""
+
     online: bool = False
     """Whether evaluation looks at no key after the last one that it reads."""
 

@@ -37,6 +37,8 @@ class StepChain(Selection):
         following: f, a score with keys as its queries and as its keys: one for all steps, or one for each but the last.
     """
 
+    joins_queries = True
+
     def __init__(self, *, following: Score | Sequence[Score]) -> None:
         super().__init__()
         from saccade.scores.base import Score

@@ -12,6 +12,7 @@ from saccade.selections.base import Selection
 class TreeSelection(Selection):
     """Every query picks its head so that all of them together are one tree."""
 
+    joins_queries = True
     projective: bool
 
     def __init__(self, *, single_root: bool = True) -> None:
