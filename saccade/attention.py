@@ -82,7 +82,7 @@ class Attention(nn.Module):
             if score.stateful and part.joins_queries:
                 raise ValueError(
                     f"{type(part).__name__} takes all queries together, but {type(score).__name__} takes them one by "
-                    "one: choose a score without history, or put another in its place."
+                    f"one: choose a score without history, or another for {type(part).__name__}."
                 )
         if block_size is not None:
             check_blocks(self, block_size)

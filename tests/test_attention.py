@@ -9,11 +9,11 @@ from hypothesis import given, settings
 
 import saccade
 from saccade import Attention, Memory, Reading, State, masks
-from saccade.aggregations import Expectation, FeatureWise, Sample
+from saccade.aggregations import Expectation, FeatureWise, Pairwise, Sample
 from saccade.distributions import Bernoulli, Categorical
 from saccade.models import RNNSearch
 from saccade.scores import AdditiveScore, DotProduct, DotScore, ScaledDotScore, Score, SumScore
-from saccade.selections import ProjectiveTree, Selection, Softmax
+from saccade.selections import LinearChain, ProjectiveTree, Selection, Softmax
 
 BATCH, QUERIES, KEYS, QUERY, KEY, VALUE = 2, 3, 13, 5, 7, 11
 
@@ -460,3 +460,10 @@ def test_trees_need_all_queries_at_once():
         Attention(score=Counting(), selection=ProjectiveTree())
     with pytest.raises(ValueError, match="ProjectiveTree picks for all queries together, but a decoder"):
         RNNSearch(source_vocab=9, target_vocab=9, selection="projective_tree")
+
+
+def test_pairs_are_of_the_values_of_one_head():
+    attention = Attention(score=ScaledDotScore(), selection=LinearChain(), aggregation=Pairwise(value_dim=8))
+    layer = saccade.MultiHead(attention=attention, num_heads=2, query_dim=8)
+    with pytest.raises(ValueError, match="4 features, but Pairwise was built with value_dim=8"):
+        layer(torch.randn(2, 5, 8), torch.randn(2, 5, 8))

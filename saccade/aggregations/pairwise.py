@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from saccade.aggregations.base import Aggregation, aggregations
 from saccade.distributions import Bernoulli, Categorical, Distribution, Segmentation
-from saccade.scores.base import check_features
 
 
 @aggregations.register("pairwise")
@@ -60,7 +59,11 @@ class Pairwise(Aggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        check_features(values, self.value_dim, "values", self, "value_dim")
+        if values.shape[-1] != self.value_dim:
+            raise ValueError(
+                f"values of shape {tuple(values.shape)} have {values.shape[-1]} features, but Pairwise was built with "
+                f"value_dim={self.value_dim}; in MultiHead, it is that of one head."
+            )
         if mask is not None:
             keys = mask.expand(*mask.shape[:-1], values.shape[-2])
             weights = torch.where((keys[..., :-1] & keys[..., 1:])[..., None, None], weights, 0.0)
