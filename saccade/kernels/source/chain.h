@@ -83,7 +83,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
                       const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
                       long states, long row_stride, long stride, long first, long last) {
     long square = states * states, positions = !stride ? 1 : length ? length - 1 : 0, tables = length * states;
-    long memory = 6 * PADDED(tables, LINE) + 3 * PADDED(length + 1, LINE) + 7 * PADDED(square, LINE);
+    long memory = 5 * PADDED(tables, LINE) + 3 * PADDED(length + 1, LINE) + 7 * PADDED(square, LINE);
     double *work = workspace(memory + 4 * PADDED(states, LINE));
     if (!work) return -1;
     double *space = work;

@@ -372,6 +372,7 @@ int NAME(non_projective_marginals)(const void *arcs, const uint8_t *present, dou
 }
 
 int NAME(non_projective_derivative)(const void *arcs, const uint8_t *present, const void *known,
-                                    const void *direction, void *marginals, long floats, long n, long single, long first, long last) {
+                                    const void *direction, void *marginals, long floats, long n, long single,
+                                    long first, long last) {
     return tree_run(arcs, present, known, direction, NULL, marginals, floats, n, single, first, last);
 }
