@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from saccade import masks
 from saccade.aggregations import Expectation
+from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
@@ -92,8 +93,7 @@ class _Plain(NamedTuple):
 
 def check_blocks(attention: Attention, block_size: int) -> None:
     """Refuses a block size that is not one, or an attention that cannot be computed in blocks."""
-    if block_size < 1:
-        raise ValueError(f"block_size must be 1 or more, got {block_size}.")
+    check_count("block_size", block_size)
     softmax_expectation = (
         isinstance(attention.selection, Softmax)
         and attention.selection.plain

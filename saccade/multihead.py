@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from saccade.attention import Attention
+from saccade.checks import check_count
 from saccade.masks import Mask, as_mask
 from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
@@ -59,8 +60,7 @@ class MultiHead(nn.Module):
         super().__init__()
         if not isinstance(attention, Attention):
             raise TypeError(f"attention must be an Attention, got {attention!r}: Attention(score=...) makes one.")
-        if num_heads < 1:
-            raise ValueError(f"num_heads must be 1 or more, got {num_heads}.")
+        check_count("num_heads", num_heads)
         if head_dim is None and query_dim % num_heads:
             raise ValueError(
                 f"query_dim={query_dim} is not a multiple of num_heads={num_heads}: give head_dim or change num_heads."

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "saccade"
 # From the ground up. A part may import the parts of the rows above its own, and itself; parts of one row do not know
 # of each other. A new file or folder of saccade/ needs a place here.
 LAYERS = (
-    {"registry", "masks", "kernels"},
+    {"checks", "registry", "masks", "kernels"},
     {"structures"},
     {"distributions"},
     {"history"},

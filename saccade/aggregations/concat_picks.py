@@ -4,6 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.aggregations.base import MarginalAggregation, aggregations
+from saccade.checks import check_count
 from saccade.kernels.top_k import largest
 
 
@@ -26,8 +27,7 @@ class ConcatPicks(MarginalAggregation):
 
     def __init__(self, *, k: int = 4, weighted: bool = True) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
+        check_count("k", k)
         self.k = k
         self.weighted = weighted
 

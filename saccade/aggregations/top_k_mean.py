@@ -5,6 +5,7 @@ from torch import Tensor
 
 from saccade.aggregations.base import MarginalAggregation, aggregations
 from saccade.aggregations.renormalized_mean import renormalize
+from saccade.checks import check_count
 from saccade.kernels.top_k import among_largest
 
 
@@ -27,8 +28,7 @@ class TopKMean(MarginalAggregation):
 
     def __init__(self, *, k: int = 8, weighted: bool = True) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
+        check_count("k", k)
         self.k = k
         self.weighted = weighted
 

@@ -81,6 +81,9 @@ class SegmentSet(Structured):
         whole = self.indicator(self.parts(z)) == z
         return torch.where(whole.all(-1), super().log_prob(z), -torch.inf)
 
+    def _choices(self) -> dict[str, object]:
+        return {"mask": self.mask}
+
     def joined(self, parts: Sequence[Self]) -> Self:
         theta = torch.cat([part.potentials[0] for part in parts], dim=-3)
         order = torch.cat([part.order for part in parts], dim=-2)

@@ -118,9 +118,7 @@ class Structured(Distribution):
 
     def kl(self, other: Self) -> Tensor:
         """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
-        if type(self.structure) is not type(other.structure):
-            names = " and ".join(type(each.structure).__name__ for each in (self, other))
-            raise ValueError(f"kl compares distributions over the same structures, got {names}.")
+        self._check_same_structures(other)
         ours, marginals = self._exact_inference
         theirs, _ = other.inference
         expected = self.structure.weight(wide(self.potentials), marginals)
@@ -129,6 +127,18 @@ class Structured(Distribution):
         impossible = (expected_theirs < FORBIDDEN / 1e10) | ~possible(theirs)  # even at a marginal of 1e-10
         divergence = torch.where(impossible, torch.inf, divergence.clamp(min=0.0))
         return torch.where(possible(ours), divergence, 0.0).to(self.dtype)
+
+    def _check_same_structures(self, other: Self) -> None:
+        if type(self.structure) is not type(other.structure):
+            names = " and ".join(type(each.structure).__name__ for each in (self, other))
+            raise ValueError(f"kl compares distributions over the same structures, got {names}.")
+        for name, ours in self._choices().items():
+            if not _same(ours, other._choices()[name]):
+                raise ValueError(f"kl compares distributions over the same structures, but their `{name}` differs.")
+
+    def _choices(self) -> dict[str, object]:
+        """What decides which structures there are."""
+        return vars(self.structure)
 
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
@@ -149,6 +159,18 @@ class Structured(Distribution):
         """The distributions of consecutive queries as one."""
         potentials = tuple(torch.cat(tensors, dim=-2) for tensors in zip(*(p.potentials for p in parts), strict=True))
         return replace(self, potentials=potentials)
+
+
+def _same(ours: object, theirs: object) -> bool:
+    """Whether these are equal, as far as may be seen; no mask is as good as one that is True throughout."""
+    tensors = [each for each in (ours, theirs) if isinstance(each, Tensor)]
+    if not all(visible(tensor) for tensor in tensors):
+        return True
+    if len(tensors) == 2:
+        return bool((tensors[0] == tensors[1]).all())
+    if len(tensors) == 1:
+        return tensors[0].dtype == torch.bool and bool(tensors[0].all())
+    return ours == theirs
 
 
 def _bounded(potentials: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
 from saccade.structures.base import FORBIDDEN
@@ -22,6 +23,7 @@ class Subset(Structured):
     @classmethod
     def of(cls, scores: Tensor, k: int, mask: Tensor, *, training: bool = False) -> Subset:
         """The subsets of k of the keys that `mask` (*batch, queries, keys) allows, by scores of the same shape."""
+        check_count("k", k, least=0)
         mask = fitted(mask, scores.shape, "the scores'")
         theta = torch.where(mask, scores, FORBIDDEN).to(torch.float64)
         largest = min(k, scores.shape[-1])

@@ -3,6 +3,7 @@
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.encoders.base import Encoded, Encoder
 from saccade.layers import RecurrentLayer
 from saccade.layers.recurrent import CellName, reverse
@@ -40,8 +41,7 @@ class RecurrentEncoder(Encoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be 1 or more, got {num_layers}.")
+        check_count("num_layers", num_layers)
         if bidirectional and reversed:
             raise ValueError("bidirectional=True reads both ways already: leave out reversed=True.")
         self.embedding = embedding

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.data.special import BOS, PAD
 from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
@@ -52,8 +53,7 @@ def faithfulness(
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, got {share}.")
-    if draws < 1:
-        raise ValueError(f"draws must be 1 or more, got {draws}.")
+    check_count("draws", draws)
     if not pairs:
         raise ValueError("There are no pairs to test.")
     if model.training:

@@ -51,9 +51,3 @@ def attendable(prepared: Tensor, mask: Tensor | None) -> Tensor:
 def summing_dtype(prepared: Tensor) -> torch.dtype:
     """Single precision at least: a sum over many steps in half precision comes to a halt."""
     return torch.promote_types(prepared.dtype, torch.float32)
-
-
-def check_size(name: str, value: int) -> None:
-    """Refuses sizes below 1."""
-    if value < 1:
-        raise ValueError(f"{name} must be 1 or more, got {value}.")

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
-from saccade.history.base import HistoryFeature, attendable, check_size, features
+from saccade.checks import check_count
+from saccade.history.base import HistoryFeature, attendable, features
 
 
 class PreviousWeights(NamedTuple):
@@ -31,7 +32,7 @@ class ConvolvedWeights(HistoryFeature):
 
     def __init__(self, *, num_filters: int = 10, width: int = 201) -> None:
         super().__init__()
-        check_size("num_filters", num_filters)
+        check_count("num_filters", num_filters)
         if width < 1 or width % 2 == 0:
             raise ValueError(f"width must be an odd number, got {width}: the filter is centred on the key.")
         self.feature_dim = num_filters

@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.history.base import HistoryFeature, attendable, check_size, features
+from saccade.checks import check_count
+from saccade.history.base import HistoryFeature, attendable, features
 from saccade.history.gated_update import GatedUpdate
 
 
@@ -56,7 +57,7 @@ class CoverageEmbedding(HistoryFeature):
         self, *, query_dim: int, key_dim: int, feature_dim: int = 10, update: Literal["subtraction", "gru"] = "gru"
     ) -> None:
         super().__init__()
-        check_size("feature_dim", feature_dim)
+        check_count("feature_dim", feature_dim)
         if update not in ("subtraction", "gru"):
             raise ValueError(f"update must be 'subtraction' or 'gru', got {update!r}.")
         self.query_dim = query_dim

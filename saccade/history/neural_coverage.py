@@ -2,7 +2,8 @@
 
 from torch import Tensor, nn
 
-from saccade.history.base import HistoryFeature, check_size, features
+from saccade.checks import check_count
+from saccade.history.base import HistoryFeature, features
 from saccade.history.coverage import CoverageState
 from saccade.history.gated_update import GatedUpdate
 
@@ -23,7 +24,7 @@ class NeuralCoverage(HistoryFeature):
 
     def __init__(self, *, query_dim: int, key_dim: int, feature_dim: int = 10) -> None:
         super().__init__()
-        check_size("feature_dim", feature_dim)
+        check_count("feature_dim", feature_dim)
         self.query_dim = query_dim
         self.key_dim = key_dim
         self.feature_dim = feature_dim

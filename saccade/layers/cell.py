@@ -7,6 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
+
 State = tuple[Tensor, ...]
 """A recurrent state: what is put out comes first, (h,) of a GRU and (h, c) of an LSTM."""
 
@@ -25,8 +27,7 @@ class Cell(nn.Module):
 
     def __init__(self, *, hidden_dim: int) -> None:
         super().__init__()
-        if hidden_dim < 1:
-            raise ValueError(f"hidden_dim must be 1 or more, got {hidden_dim}.")
+        check_count("hidden_dim", hidden_dim)
         self.hidden_dim = hidden_dim
 
     def reset_parameters(self) -> None:

@@ -5,6 +5,8 @@ import functools
 import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
+
 
 class Maxout(nn.Module):
     r"""The largest of several linear units.
@@ -22,8 +24,7 @@ class Maxout(nn.Module):
 
     def __init__(self, *, input_dim: int, output_dim: int, pieces: int = 2) -> None:
         super().__init__()
-        if pieces < 1:
-            raise ValueError(f"pieces must be 1 or more, got {pieces}.")
+        check_count("pieces", pieces)
         self.pieces = pieces
         self.proj = nn.Linear(input_dim, pieces * output_dim)
         nn.init.xavier_uniform_(self.proj.weight)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.layers.cell import Cell, State, glorot_by_gate
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
@@ -97,8 +98,7 @@ class RecurrentStack(nn.Module):
         self, *, input_dim: int, hidden_dim: int, num_layers: int, cell: CellName = "lstm", dropout: float = 0.0
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be 1 or more, got {num_layers}.")
+        check_count("num_layers", num_layers)
         self.layers = nn.ModuleList(
             RecurrentLayer(input_dim=hidden_dim if i else input_dim, hidden_dim=hidden_dim, cell=cell)
             for i in range(num_layers)

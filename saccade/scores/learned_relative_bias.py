@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
 from saccade.scores.base import scores
 from saccade.scores.position_bias import PositionBias
 
@@ -26,8 +27,7 @@ class LearnedRelativeBias(PositionBias):
 
     def __init__(self, *, max_distance: int = 16, num_heads: int = 1) -> None:
         super().__init__(num_heads=num_heads)
-        if max_distance < 0:
-            raise ValueError(f"max_distance must be 0 or more, got {max_distance}.")
+        check_count("max_distance", max_distance, least=0)
         self.max_distance = max_distance
         self.table = nn.Parameter(torch.zeros(num_heads, 2 * max_distance + 1))
 

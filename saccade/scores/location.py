@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.scores.base import Prepared, Score, check_features, scores
 
 
@@ -27,8 +28,7 @@ class LocationScore(Score):
 
     def __init__(self, *, query_dim: int, max_keys: int) -> None:
         super().__init__()
-        if max_keys < 1:
-            raise ValueError(f"max_keys must be 1 or more, got {max_keys}.")
+        check_count("max_keys", max_keys)
         self.query_dim = query_dim
         self.max_keys = max_keys
         self.query_proj = nn.Linear(query_dim, max_keys, bias=False)

@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.scores.base import Prepared, Score, check_features, scores
 
 
@@ -31,8 +32,7 @@ class MLPScore(Score):
         self, *, query_dim: int, key_dim: int, hidden_dim: int, num_layers: int = 2, activation: nn.Module | None = None
     ) -> None:
         super().__init__()
-        if num_layers < 1:
-            raise ValueError(f"num_layers must be 1 or more, got {num_layers}.")
+        check_count("num_layers", num_layers)
         self.query_dim = query_dim
         self.key_dim = key_dim
         self.proj = nn.Linear(query_dim + key_dim, hidden_dim)

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
 from saccade.scores.base import Prepared, Score, check_features, scores
 
 
@@ -26,8 +27,7 @@ class NeuralTensorScore(Score):
 
     def __init__(self, *, query_dim: int, key_dim: int, num_slices: int = 4) -> None:
         super().__init__()
-        if num_slices < 1:
-            raise ValueError(f"num_slices must be 1 or more, got {num_slices}.")
+        check_count("num_slices", num_slices)
         self.query_dim = query_dim
         self.key_dim = key_dim
         self.weight = nn.Parameter(torch.empty(num_slices, query_dim, key_dim))

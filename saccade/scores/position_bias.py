@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.scores.base import Prepared
 from saccade.scores.positional import PositionalScore
 
@@ -17,8 +18,7 @@ class PositionBias(PositionalScore):
 
     def __init__(self, *, num_heads: int = 1) -> None:
         super().__init__()
-        if num_heads < 1:
-            raise ValueError(f"num_heads must be 1 or more, got {num_heads}.")
+        check_count("num_heads", num_heads)
         self.num_heads = num_heads
 
     def at(self, distance: Tensor) -> Tensor:

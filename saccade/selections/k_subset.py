@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.distributions.subset import Subset
 from saccade.selections.base import Selection, selections
@@ -36,8 +37,7 @@ class KSubset(Selection):
 
     def __init__(self, *, k: int) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
+        check_count("k", k)
         self.k = k
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.selections.base import Selection
 from saccade.selections.softmax import softmax
@@ -25,8 +26,7 @@ class LocalSelection(Selection):
 
     def __init__(self, *, half_width: int) -> None:
         super().__init__()
-        if half_width < 0:
-            raise ValueError(f"half_width must be 0 or more, got {half_width}.")
+        check_count("half_width", half_width, least=0)
         self.half_width = half_width
 
     def centre(self, query: Tensor, lengths: Tensor, state: int) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.distributions import Chunked, Distribution
 from saccade.selections.base import check_finite, selections
 from saccade.selections.monotonic import Monotonic
@@ -57,8 +58,7 @@ class MoChA(Monotonic):
         )
         from saccade.scores.base import Score
 
-        if width < 1:
-            raise ValueError(f"width must be 1 or more, got {width}.")
+        check_count("width", width)
         if chunk_score is not None and not isinstance(chunk_score, Score):
             raise TypeError(f"chunk_score must be a Score or None, got {chunk_score!r}.")
         if chunk_score is not None and (chunk_score.stateful or chunk_score.feature_wise):

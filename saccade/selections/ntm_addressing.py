@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
 from saccade.selections.conditioned import query_of
@@ -39,8 +40,7 @@ class NTMAddressing(Selection):
 
     def __init__(self, *, query_dim: int, shift_range: int = 1) -> None:
         super().__init__()
-        if shift_range < 0:
-            raise ValueError(f"shift_range must be 0 or more, got {shift_range}.")
+        check_count("shift_range", shift_range, least=0)
         self.query_dim = query_dim
         self.shift_range = shift_range
         self.gate_proj = nn.Linear(query_dim, 1)

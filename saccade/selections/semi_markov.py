@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.distributions.segments import SegmentSet
 from saccade.selections.base import Selection, selections
@@ -37,8 +38,7 @@ class SemiMarkov(Selection):
 
     def __init__(self, *, longest: int, learn_durations: bool = True) -> None:
         super().__init__()
-        if longest < 1:
-            raise ValueError(f"longest must be 1 or more, got {longest}.")
+        check_count("longest", longest)
         self.longest = longest
         self.durations = nn.Parameter(torch.zeros(longest), requires_grad=learn_durations)
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.top_k import among_largest
 from saccade.selections.base import Selection, selections
@@ -29,8 +30,7 @@ class TopK(Selection):
 
     def __init__(self, *, k: int = 8) -> None:
         super().__init__()
-        if k < 1:
-            raise ValueError(f"k must be 1 or more, got {k}.")
+        check_count("k", k)
         self.k = k
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
 from saccade.selections.positions import Positions
@@ -34,8 +35,7 @@ class Windowed(Selection):
 
     def __init__(self, *, half_width: int = 10, inverse_temperature: float = 1.0) -> None:
         super().__init__()
-        if half_width < 0:
-            raise ValueError(f"half_width must be 0 or more, got {half_width}.")
+        check_count("half_width", half_width, least=0)
         if not inverse_temperature > 0:
             raise ValueError(f"inverse_temperature must be above 0, got {inverse_temperature}.")
         self.half_width = half_width

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from saccade.checks import check_count
 from saccade.data.special import BOS, EOS, PAD
 from saccade.evaluation import choose_head
 from saccade.interpretation.alignments import (
@@ -172,8 +173,7 @@ def word_maps(
     """
     if not hasattr(task, "source_tokeniser"):
         raise TypeError(f"Alignments are between two texts, and {type(task).__name__} has no target text.")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be 1 or more, got {batch_size}.")
+    check_count("batch_size", batch_size)
     ids = [(task.source_tokeniser.encode(source), task.target_tokeniser.encode(target)) for source, target in pairs]
     fitting = [number for number, pair in enumerate(ids) if _fits(model, *map(len, pair))]
     order = sorted(fitting, key=lambda number: -max(map(len, ids[number])))  # of like length together

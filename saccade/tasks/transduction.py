@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from saccade.checks import check_count
 from saccade.data.special import BOS, EOS, NAMES, PAD
 from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, LengthBin, by_length, score_texts
@@ -335,8 +336,7 @@ def _pad(sequences: Iterable[Sequence[int]]) -> Tensor:
 
 def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
     """Numbers of inputs of like length, the longest first: if memory is short, it shows at once. Empty ones are not."""
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be 1 or more, got {batch_size}.")
+    check_count("batch_size", batch_size)
     order = sorted((n for n, length in enumerate(lengths) if length), key=lambda number: -lengths[number])
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from saccade.checks import check_count
 from saccade.registry import Registry
 
 schedules: "Registry[Schedule]" = Registry("schedule")
@@ -178,8 +179,7 @@ class Plateau(Schedule):
     def __init__(self, *, decay: float = 0.5, patience: int = 0, floor: float = 1e-3, warmup: int = 0) -> None:
         if not 0.0 < decay < 1.0:
             raise ValueError(f"decay must be between 0 and 1, got {decay}.")
-        if patience < 0:
-            raise ValueError(f"patience must be 0 or more, got {patience}.")
+        check_count("patience", patience, least=0)
         self.decay = decay
         self.patience = patience
         self.floor = floor

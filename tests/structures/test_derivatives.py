@@ -198,6 +198,7 @@ def test_kl_is_that_of_the_enumeration():
     never[2, 1] = -torch.inf
     assert one.kl(Chain.of(never, transitions)) == torch.inf
     assert Chain.of(never, transitions).kl(one) < torch.inf
+    assert one.kl(Chain.of(unary, transitions, mask=torch.ones(5, dtype=torch.bool))).abs() < 1e-12
 
 
 def test_float32_keeps_the_digits_that_large_potentials_would_cost():
@@ -274,6 +275,17 @@ WRONG = {
         lambda: Chain.of(random(2, 5, 3), random(3, 3)).log_prob(torch.zeros(2, 5)),
         ValueError,
         "one_hot",
+    ),
+    "half a key": (lambda: Subset.of(random(2, 4), 1.5, MASK), TypeError, "whole number"),
+    "other roots": (
+        lambda: Tree.of(random(3, 3)).kl(Tree.of(random(3, 3), single_root=False)),
+        ValueError,
+        "`single_root` differs",
+    ),
+    "another mask": (
+        lambda: Chain.of(random(2, 4, 3), random(3, 3)).kl(Chain.of(random(2, 4, 3), random(3, 3), mask=MASK)),
+        ValueError,
+        "`mask` differs",
     ),
     "other structures": (lambda: Tree.of(random(3, 3)).kl(Tree.of(random(3, 3), projective=False)), ValueError, "same"),
 }
