@@ -18,6 +18,7 @@ from typing import IO, Any
 import torch
 from torch import nn
 
+from saccade.checks import check_count
 from saccade.tasks.base import Prediction, Task
 
 
@@ -33,8 +34,7 @@ class Workers:
     """
 
     def __init__(self, task: Task, model: nn.Module, count: int) -> None:
-        if count < 1:
-            raise ValueError(f"workers must be 1 or more, got {count}.")
+        check_count("workers", count)
         device = next((parameter.device.type for parameter in model.parameters()), "cpu")
         if device != "cpu":
             raise ValueError(f"workers={count} are for a CPU, and the model is on {device}.")

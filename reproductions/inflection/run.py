@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from statistics import fmean
+from threading import Thread
 from typing import Any
 
 import saccade
@@ -30,7 +31,7 @@ MODELS = {
     "hard-monotonic": "hard monotonic, order 1 (1-MONO)",
 }
 SIZE = {"embedding_dim": 64, "hidden_dim": 128, "encoder_layers": 1}
-STEPS = {"medium": 1200, "high": 2000}
+STEPS = {"medium": 1200, "high": 6000}
 PUBLISHED = {"soft": 93.4, "exact-hard": 94.5, "hard-monotonic-0": 94.4, "hard-monotonic": 94.8}
 """Wu and Cotterell (2019), 51 languages, high."""
 
@@ -81,8 +82,20 @@ def workers(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
         return
     os.environ["OMP_NUM_THREADS"] = "1"  # the processes begin after this
-    with ProcessPoolExecutor(number, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         yield pool.map
+
+
+def end_with_parent() -> None:
+    """Ends this process when the one that started it is gone: if that is killed, nobody would tell its workers."""
+
+    def wait() -> None:
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,8 @@ class AlignedDecoder(Decoder):
 
     def _sources(self, encoded: Encoded) -> Sources:
         states, mask = with_a_source(encoded)
-        summary = None if self.summary_proj is None else self.summary_proj(top_of(encoded.summary))
+        # Bounded: told at every step, it would otherwise drown the words until the state knows nothing of them.
+        summary = None if self.summary_proj is None else torch.tanh(self.summary_proj(top_of(encoded.summary)))
         return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask, summary)
 
     def _states(self, encoded: Encoded, tokens: Tensor) -> tuple[AlignedState, Tensor]:
