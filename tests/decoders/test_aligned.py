@@ -30,3 +30,14 @@ def test_every_step_is_told_the_summary_unless_it_is_not_there_yet():
         other = encoded._replace(summary=model.encode(source.flip(1), mask).summary)
         logits, changed = (model.decoder.output(model.decoder(e, tokens).features) for e in (encoded, other))
         assert torch.equal(logits, changed) == online
+
+
+def test_a_large_summary_does_not_drown_the_words():
+    """It reaches the recurrent network at every step, the same each time: unbounded, it fills up every gate."""
+    model = untrained(order=1)
+    encoded = model.encode(torch.randint(3, 9, (1, 6)), torch.ones(1, 6, dtype=torch.bool))
+    one, other = torch.tensor([[1, 3, 4]]), torch.tensor([[1, 5, 6]])
+    with torch.no_grad():
+        model.decoder.summary_proj.weight.mul_(1e4)
+        features, changed = (model.decoder(encoded, tokens).features for tokens in (one, other))
+    assert (features[:, 2] - changed[:, 2]).abs().max() > 0.01
