@@ -150,6 +150,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{run}", "{given}", "--format", "phraoh"], "Did you mean 'pharaoh'"),
         (["{run}", "{given}", "--gold-format", "nacl", "--gold", "x"], "Did you mean 'naacl'"),
         (["{run}", "{given}", "--extract", "min"], "Unknown extraction 'min'"),
+        (["{run}", "{given}", "--extract", "threshold", "--threshold", "2"], "threshold must be above 0 and at most 1"),
         (["{run}", "{given}", "--symmetrise", "union"], "--symmetrise needs the model of the other direction"),
         (["{run}", "{given}", "--reverse-model", "{run}", "--symmetrise", "onion"], "Did you mean 'union'"),
         (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
