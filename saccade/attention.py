@@ -223,3 +223,13 @@ def _over_keys(mask: Mask | None, keys: Tensor) -> Tensor | None:
     ours = (1,) * (len(batch) - over_keys.dim()) + tuple(over_keys.shape)
     fits = len(ours) == len(batch) and all(have in (1, want) for have, want in zip(ours, batch, strict=True))
     return over_keys if fits else None
+
+
+def check_one_by_one(attention: Attention) -> None:
+    """Refuses attention that takes all queries together, for decoders that write one token after another."""
+    for part in (attention.selection, attention.aggregation):
+        if part.joins_queries:
+            raise ValueError(
+                f"{type(part).__name__} takes all queries together, but a decoder has one at a time: it is for "
+                "self-attention, as in an encoder. In a decoder, LinearChain is the structured selection."
+            )

@@ -11,9 +11,9 @@ import saccade
 from saccade import Attention, Memory, Reading, State, masks
 from saccade.aggregations import Expectation, FeatureWise, Pairwise, Sample
 from saccade.distributions import Bernoulli, Categorical
-from saccade.models import RNNSearch
+from saccade.models import Luong, RNNSearch, Transformer
 from saccade.scores import AdditiveScore, DotProduct, DotScore, ScaledDotScore, Score, SumScore
-from saccade.selections import LinearChain, ProjectiveTree, Selection, Softmax
+from saccade.selections import LinearChain, ProjectiveTree, Selection, Softmax, StepChain
 
 BATCH, QUERIES, KEYS, QUERY, KEY, VALUE = 2, 3, 13, 5, 7, 11
 
@@ -458,8 +458,18 @@ def test_log_prob_from_logits_is_exact_where_probabilities_vanish():
 def test_trees_need_all_queries_at_once():
     with pytest.raises(ValueError, match="ProjectiveTree takes all queries together, but Counting"):
         Attention(score=Counting(), selection=ProjectiveTree())
-    with pytest.raises(ValueError, match="ProjectiveTree picks for all queries together, but a decoder"):
-        RNNSearch(source_vocab=9, target_vocab=9, selection="projective_tree")
+    vocab = {"source_vocab": 9, "target_vocab": 9}
+    of_steps = StepChain(following=ScaledDotScore())
+    for build in (
+        lambda: RNNSearch(**vocab, selection="projective_tree"),
+        lambda: Luong(**vocab, selection=of_steps),
+        lambda: Transformer(**vocab, selection="projective_tree"),
+        lambda: Transformer(**vocab, selection=of_steps),
+        lambda: Transformer(**vocab, cross_selection="non_projective_tree"),
+        lambda: Transformer(**vocab, cross_selection=of_steps),
+    ):
+        with pytest.raises(ValueError, match="takes all queries together, but a decoder"):
+            build()
 
 
 def test_pairs_are_of_the_values_of_one_head():

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.aggregations.base import Aggregation, aggregations
+from saccade.checks import check_count
 from saccade.distributions import Bernoulli, Categorical, Distribution, Segmentation
 
 
@@ -32,6 +33,8 @@ class Pairwise(Aggregation):
         super().__init__()
         self.value_dim = value_dim
         self.context_dim = value_dim if output_dim is None else output_dim
+        check_count("value_dim", self.value_dim)
+        check_count("output_dim", self.context_dim)
         self.pair_proj = nn.Linear(2 * value_dim, 3 * self.context_dim, bias=False)
 
     def weights(self, selection: Distribution) -> Tensor:

@@ -73,7 +73,7 @@ def predict(
         nbest: how many hypotheses are written for each line; with --sample, how many are drawn.
         scores: add the score, as explained above: the higher, the surer.
         alignments: add which source word each target word looked at most, as 0-0 1-2: words between spaces, from 0.
-        subwords: the pieces of the vocabulary instead of words in --alignments.
+        subwords: the pieces of the vocabulary instead of words in --alignments, the last of the source being its end.
         jsonl: write a JSON object a line, with pieces, words, scores, log-probabilities, alignments and weights.
         draw: draw what each prediction looked at: a line for each target piece, a column for each source piece.
         plot: write a picture of what the first predictions looked at, as .png, .svg or .pdf.
@@ -173,7 +173,10 @@ def _predictions(
 
 
 def alignment_of(prediction: Prediction, *, subwords: bool = False) -> list[tuple[int, int]]:
-    """Which source word each target word looked at most, or which piece each piece; the end is neither."""
+    """Which source word each target word looked at most, or which piece each piece.
+
+    The end of the target is neither; a piece may have looked at the end of the source, which is the last piece there.
+    """
     weights = prediction.weights
     if weights is None:
         return []

@@ -133,7 +133,7 @@ class AlignedDecoder(Decoder):
         return Decoded(features, lambda: _weights(expected, sources))
 
     def output(self, features: Tensor) -> Tensor:
-        raw = self.output_proj(features[..., :-1])
+        raw = self.output_proj(features[..., :-1].to(self.output_proj.weight.dtype))
         return _mixture(raw, features[..., -1] - raw.logsumexp(-1))
 
     def alignment(self, encoded: Encoded, tokens: Tensor, targets: Tensor, target_mask: Tensor) -> Alignment:
@@ -141,7 +141,8 @@ class AlignedDecoder(Decoder):
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
-        return self.transitions.alignment(words.float(), scores.float(), state.memory.mask, target_mask)
+        dtype = torch.promote_types(words.dtype, torch.float32)
+        return self.transitions.alignment(words.to(dtype), scores.to(dtype), state.memory.mask, target_mask)
 
     def _sources(self, encoded: Encoded) -> Sources:
         states, mask = with_a_source(encoded)

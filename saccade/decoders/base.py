@@ -164,15 +164,6 @@ def _rows(state: Any) -> int:
     return next((rows for part in parts if (rows := _rows(part))), 0)
 
 
-def check_one_by_one(attention: Attention) -> None:
-    """Refuses attention that needs all queries at once, for decoders that write one token after another."""
-    if attention.selection.joins_queries:
-        raise ValueError(
-            f"{type(attention.selection).__name__} picks for all queries together, but a decoder has one at a time: it "
-            "is for self-attention, as in an encoder. In a decoder, LinearChain is the structured selection."
-        )
-
-
 def apart(attention: Attention) -> bool:
     """Whether an attention reads each query as if it were alone, so that hypotheses can be queries of one memory."""
     selection = isinstance(attention.selection, Softmax | Sparsemax | Entmax | Entmax15 | Sigmoid)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention
-from saccade.decoders.base import Decoded, Decoder, Step, check_one_by_one
+from saccade.attention import Attention, check_one_by_one
+from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.encoders import Encoded
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers import cell as cells

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.aggregations import Expectation
-from saccade.attention import Attention
-from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory, check_one_by_one
+from saccade.attention import Attention, check_one_by_one
+from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
 from saccade.decoders.bridge import ProjectSummary
 from saccade.encoders import Encoded
 from saccade.layers import GRUCell, Maxout, TokenEmbedding

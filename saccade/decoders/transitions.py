@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.decoders.sources import Sources
 from saccade.distributions.alignment import Alignment, log_moves
 from saccade.scores import Score
@@ -111,8 +112,7 @@ class MoveTransitions(Transitions):
 
     def __init__(self, *, query_dim: int, key_dim: int, width: int) -> None:
         super().__init__()
-        if width < 2:
-            raise ValueError(f"width must be 2 or more, to stay and to move on, got {width}.")
+        check_count("width", width, least=2)  # to stay, and to move on
         self.query_proj = nn.Linear(query_dim, width)
         self.key_proj = nn.Linear(key_dim, width, bias=False)
 

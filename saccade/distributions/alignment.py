@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from saccade.distributions.structured import Structured
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
-from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
+from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments, ahead
 from saccade.structures.base import FORBIDDEN, Potentials
 from saccade.structures.semiring import log_cumulative
 
@@ -40,9 +40,8 @@ class Alignment(Structured):
     ) -> Alignment:
         r"""Every step attends one source by itself: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
         dtype = words.dtype
-        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
-        prior = torch.where(sources, torch.log_softmax(scores, -1), FORBIDDEN)
-        return cls(Alignments(targets), (_unary(words, prior),), dtype=dtype)
+        words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
+        return cls(Alignments(targets), (_unary(words, _log_softmax(scores)),), dtype=dtype)
 
     @classmethod
     def hard_monotonic(
@@ -50,12 +49,12 @@ class Alignment(Structured):
     ) -> Alignment:
         r"""The same without going back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
         dtype = words.dtype
-        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask)
+        words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
         # The weight of going from k to s at step t is scores_t(s) less the total of all that may follow k at step t.
         following = log_cumulative(scores.flip(-1)).flip(-1)
         leaving = _next_step(-following, targets)
         first = torch.zeros_like(following) if not following.numel() else _first_step(-following[..., :1])
-        unary = _unary(words, torch.where(sources, scores, FORBIDDEN)) + leaving + first
+        unary = _unary(words, scores) + leaving + first
         return cls(MonotonicAlignments(targets), (unary,), dtype=dtype)
 
     @classmethod
@@ -67,14 +66,15 @@ class Alignment(Structured):
         `moves` (*batch, targets, sources, W) depend on the position before. Moves past the last source are left out and
         the others renormalised; the first step moves on from the first source.
         """
-        if moves.dim() != words.dim() + 1 or moves.shape[:-1] != words.shape:
+        if moves.dim() != words.dim() + 1 or moves.shape[:-1] != words.shape or not moves.shape[-1]:
             raise ValueError(
-                f"moves must be (*batch, targets, sources, W), got {tuple(moves.shape)} for words {tuple(words.shape)}."
+                f"moves must be (*batch, targets, sources, W) with W of 1 or more, got {tuple(moves.shape)} for words "
+                f"{tuple(words.shape)}."
             )
         dtype = words.dtype
         words, _, sources, targets = _prepare(words, words, source_mask, target_mask)
         _check_order(sources, "sources")
-        steps = log_moves(moves.to(torch.float64), sources)
+        steps = log_moves(_present(moves, targets), sources)
         unary = torch.where(sources, words, FORBIDDEN)
         return cls(SteppedAlignments(targets), (unary, steps), dtype=dtype)
 
@@ -94,14 +94,15 @@ class Alignment(Structured):
         last word must come from the last source.
         """
         dtype = words.dtype
-        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask, mask_scores=False)
+        words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask, masked=0.0)
         # The weight of shifting from k to s is what all shifts before s weigh, less what all before k do.
         shifts = F.pad(torch.where(sources, F.logsigmoid(-scores), 0.0).cumsum(-1), (1, 0))[..., :-1]
         emit = torch.where(sources, F.logsigmoid(scores), FORBIDDEN)
         unary = _unary(words, emit) + shifts + _next_step(-shifts, targets)
         last = None
         if to_the_end:
-            last = (sources[..., 0, :].sum(-1) - 1).clamp(min=0) if scores.shape[-2] else None
+            places = torch.arange(scores.shape[-1], device=scores.device)
+            last = (sources[..., 0, :] * places).amax(-1) if scores.numel() else None
         return cls(MonotonicAlignments(targets, last), (unary,), dtype=dtype)
 
     def parts(self, z: Tensor) -> Potentials:
@@ -113,9 +114,12 @@ class Alignment(Structured):
 
 def log_moves(moves: Tensor, sources: Tensor) -> Tensor:
     """log p(m | k) of scores moves (*batch, sources, W), without the moves past the sources bool (*batch, sources)."""
-    inside = F.pad(sources, (0, moves.shape[-1] - 1)).unfold(-1, moves.shape[-1], 1)
-    steps = torch.log_softmax(torch.where(inside, moves, FORBIDDEN), -1)
-    return torch.where(inside, steps, FORBIDDEN)
+    return _log_softmax(torch.where(ahead(sources, moves.shape[-1]), moves.clamp(min=FORBIDDEN), FORBIDDEN))
+
+
+def _log_softmax(scores: Tensor) -> Tensor:
+    """With `FORBIDDEN` where the scores are that, also where all of them are."""
+    return torch.where(scores <= FORBIDDEN / 10, FORBIDDEN, torch.log_softmax(scores, -1))
 
 
 def _prepare(
@@ -123,9 +127,12 @@ def _prepare(
     scores: Tensor,
     source_mask: Tensor | None,
     target_mask: Tensor | None,
-    mask_scores: bool = True,
+    masked: float = FORBIDDEN,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Both in float64, and the masks in full: sources (*batch, targets, sources), targets (*batch, targets)."""
+    """Both in float64, and the masks in full: sources (*batch, targets, sources), targets (*batch, targets).
+
+    -inf becomes `FORBIDDEN`, whose gradients are finite; the scores of masked sources become `masked`.
+    """
     if words.dim() < 2 or words.shape != scores.shape:
         raise ValueError(
             f"words and scores must both be (*batch, targets, sources), got {tuple(words.shape)} and "
@@ -139,10 +146,15 @@ def _prepare(
     if target_mask is not None:
         steps = fitted(target_mask, (*batch, targets), "the targets'")
         _check_order(steps, "targets")
-    scores = scores.to(torch.float64)
-    if mask_scores:
-        scores = torch.where(allowed, scores, FORBIDDEN)
-    return torch.where(allowed, words, 0.0).to(torch.float64).clamp(min=FORBIDDEN), scores, allowed, steps
+    words = _present(torch.where(allowed, words, 0.0), steps)
+    return words, _present(torch.where(allowed, scores, masked), steps), allowed, steps
+
+
+def _present(values: Tensor, steps: Tensor | None) -> Tensor:
+    """In float64, with zeros for steps that are not there, and `FORBIDDEN` for -inf."""
+    if steps is not None:
+        values = torch.where(steps.reshape(*steps.shape, *(1,) * (values.dim() - steps.dim())), values, 0.0)
+    return values.to(torch.float64).clamp(min=FORBIDDEN)
 
 
 def _check_order(mask: Tensor, what: str) -> None:

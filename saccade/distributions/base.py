@@ -22,6 +22,9 @@ class Distribution:
     training: bool = False
     """Whether the selection was in training mode: then `draw` samples, otherwise it takes the mode."""
 
+    joint: bool = False
+    """Whether one z spans all queries: then there is one log-probability and one entropy for all of them."""
+
     @property
     def marginals(self) -> Tensor:
         """P(z_j = 1), the attention weights: (*batch, queries, keys)."""
@@ -79,12 +82,12 @@ class Distribution:
         return joined
 
 
-def check_indicator(z: Tensor, probs: Tensor) -> None:
+def check_indicator(z: Tensor, keys: int) -> None:
     """Refuses a z that is no indicator over the keys, such as an index."""
-    if z.dim() < 1 or z.shape[-1] != probs.shape[-1]:
+    if z.dim() < 1 or z.shape[-1] != keys:
         raise ValueError(
-            f"z must be an indicator over the {probs.shape[-1]} keys, got shape {tuple(z.shape)}: an index j becomes "
-            f"torch.nn.functional.one_hot(j, {probs.shape[-1]})."
+            f"z must be an indicator over the {keys} keys, got shape {tuple(z.shape)}: an index j becomes "
+            f"torch.nn.functional.one_hot(j, {keys})."
         )
 
 

@@ -47,7 +47,7 @@ class Bernoulli(Distribution):
         return torch.where(may, self.probs, 1.0).log(), torch.where(may_not, 1.0 - self.probs, 1.0).log()
 
     def log_prob(self, z: Tensor) -> Tensor:
-        check_indicator(z, self.probs)
+        check_indicator(z, self.probs.shape[-1])
         picked, left = self._log_probs
         impossible = (z > 0) & (self.probs <= 0)
         if self.logits is None:

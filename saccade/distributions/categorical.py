@@ -69,7 +69,7 @@ class Categorical(Distribution):
         return torch.log_softmax(self.logits.masked_fill(~support, lowest), -1).masked_fill(~support, 0.0)
 
     def log_prob(self, z: Tensor) -> Tensor:
-        check_indicator(z, self.probs)
+        check_indicator(z, self.probs.shape[-1])
         count = z.sum(-1)
         nothing = self._nothing
         picked = (z * self.log_probs).sum(-1)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import Potentials
+from saccade.structures.base import Potentials, possible
 from saccade.structures.chains import Chains
 
 
@@ -55,6 +55,7 @@ class Chain(Structured):
             ) from None
         if mask is not None:
             mask = fitted(mask, unary.shape[:-1], "the positions'")
+            unary = torch.where(mask.unsqueeze(-1), unary, 0.0)  # whatever stands there
         return cls(Chains(mask), (unary, transitions), dtype=unary.dtype, training=training)
 
     @property
@@ -75,7 +76,7 @@ class Chain(Structured):
         assert isinstance(self.structure, Chains)
         mask = self.structure.mask
         one_each = z.sum(-1) == (1 if mask is None else mask.to(z.dtype))
-        return torch.where(one_each.all(-1), super().log_prob(z), -torch.inf)
+        return torch.where(one_each.all(-1) | ~possible(self._log_partition), super().log_prob(z), -torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +133,9 @@ class Segmentation(Structured):
     def log_prob(self, z: Tensor) -> Tensor:
         assert isinstance(self.structure, Chains)
         assert self.structure.mask is not None
+        log_prob = super().log_prob(z)
         outside = ((z != 0) & ~self.structure.mask).any(-1)
-        return torch.where(outside, -torch.inf, super().log_prob(z))
+        return torch.where(outside, -torch.inf, log_prob)
 
     def joined(self, parts: Sequence[Self]) -> Self:
         masks = [part.structure.mask for part in parts if isinstance(part.structure, Chains)]

@@ -77,9 +77,10 @@ class SegmentSet(Structured):
         return (torch.stack(tables, dim=-1),)
 
     def log_prob(self, z: Tensor) -> Tensor:
+        log_prob = super().log_prob(z)
         # Runs that are too long have no parts: what is left of z then is not z.
         whole = self.indicator(self.parts(z)) == z
-        return torch.where(whole.all(-1), super().log_prob(z), -torch.inf)
+        return torch.where(whole.all(-1), log_prob, -torch.inf)
 
     def _choices(self) -> dict[str, object]:
         return {"mask": self.mask}

@@ -11,7 +11,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from saccade.distributions.base import Distribution
+from saccade.checks import check_count
+from saccade.distributions.base import Distribution, check_indicator
 from saccade.kernels.modes import visible
 from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible, wide
 
@@ -82,8 +83,10 @@ class Structured(Distribution):
         return self.indicator(self.structure.best(wide(self.potentials)))
 
     def sample(self, n: int | None = None) -> Tensor:
+        count = 1 if n is None else n
+        check_count("n", count, least=0)
         with torch.no_grad():
-            z = self.indicator(self.structure.sample(wide(self.potentials), 1 if n is None else n))
+            z = self.indicator(self.structure.sample(wide(self.potentials), count))
         return z if n is not None else z.squeeze(0)
 
     def indicator(self, parts: Potentials) -> Tensor:
@@ -96,6 +99,8 @@ class Structured(Distribution):
 
     def log_prob(self, z: Tensor) -> Tensor:
         wanted = tuple(self.potentials[0].shape[-2:])
+        if not self.joint:
+            check_indicator(z, self.potentials[0].shape[-self.structure.event_dims])
         if self.joint and tuple(z.shape[-2:]) != wanted:
             raise ValueError(
                 f"z must be an indicator (..., {wanted[0]}, {wanted[1]}), got shape {tuple(z.shape)}: indices become "
@@ -118,23 +123,40 @@ class Structured(Distribution):
 
     def kl(self, other: Self) -> Tensor:
         """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
-        self._check_same_structures(other)
-        ours, marginals = self._exact_inference
+        our_potentials, their_potentials = self._beside(other)
+        same = all(a.shape == b.shape for a, b in zip(self.potentials, our_potentials, strict=True))
+        ours, marginals = self._exact_inference if same else self.structure.inference(our_potentials)
         theirs, _ = other.inference
-        expected = self.structure.weight(wide(self.potentials), marginals)
-        expected_theirs = self.structure.weight(wide(other.potentials), marginals)
-        divergence = expected - expected_theirs - ours + theirs
-        impossible = (expected_theirs < FORBIDDEN / 1e10) | ~possible(theirs)  # even at a marginal of 1e-10
+        weight = self.structure.weight
+        forbidden = tuple((theta <= FORBIDDEN / 10).to(theta.dtype) for theta in their_potentials)
+        both = zip(our_potentials, their_potentials, forbidden, strict=True)
+        differences = tuple(torch.where(never > 0, 0.0, mine - theta) for mine, theta, never in both)
+        divergence = weight(differences, marginals) - ours + theirs
+        impossible = (weight(forbidden, marginals) > 0) | ~possible(theirs)
         divergence = torch.where(impossible, torch.inf, divergence.clamp(min=0.0))
         return torch.where(possible(ours), divergence, 0.0).to(self.dtype)
 
-    def _check_same_structures(self, other: Self) -> None:
-        if type(self.structure) is not type(other.structure):
-            names = " and ".join(type(each.structure).__name__ for each in (self, other))
-            raise ValueError(f"kl compares distributions over the same structures, got {names}.")
-        for name, ours in self._choices().items():
-            if not _same(ours, other._choices()[name]):
+    def _beside(self, other: Self) -> tuple[Potentials, Potentials]:
+        """The potentials of both in float64 and in common shapes, where these are of the same structures."""
+        if not isinstance(other, Structured) or type(self.structure) is not type(other.structure):
+            kinds = [type(getattr(each, "structure", each)).__name__ for each in (self, other)]
+            raise ValueError(f"kl compares distributions over the same structures, got {kinds[0]} and {kinds[1]}.")
+        event = self.structure.event_dims
+        shapes = [[tuple(theta.shape) for theta in each.potentials] for each in (self, other)]
+        try:
+            if shapes[0][0][-event:] != shapes[1][0][-event:]:
+                raise RuntimeError
+            both = zip(wide(self.potentials), wide(other.potentials), strict=True)
+            pairs = [torch.broadcast_tensors(*pair) for pair in both]
+        except RuntimeError:
+            ours, theirs = (", ".join(map(str, each)) for each in shapes)
+            raise ValueError(
+                f"kl compares distributions over the same structures, but their potentials are {ours} and {theirs}."
+            ) from None
+        for name, chosen in self._choices().items():
+            if not _same(chosen, other._choices().get(name)):
                 raise ValueError(f"kl compares distributions over the same structures, but their `{name}` differs.")
+        return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
     def _choices(self) -> dict[str, object]:
         """What decides which structures there are."""

@@ -12,14 +12,20 @@ from saccade.selections import Selection, selections
 
 def make_score(score: str | Score, **sizes: Any) -> Score:
     """A score called so, given those of the `sizes` that its constructor takes; a copy of a given instance."""
-    return _make(score, scores, sizes) if isinstance(score, str) else copy.deepcopy(score)
+    made: Score = _make(score, scores, Score, sizes)
+    return made
 
 
 def make_selection(selection: str | Selection, **sizes: Any) -> Selection:
     """A selection called so, given those of the `sizes` that its constructor takes; a copy of a given instance."""
-    return _make(selection, selections, sizes) if isinstance(selection, str) else copy.deepcopy(selection)
+    made: Selection = _make(selection, selections, Selection, sizes)
+    return made
 
 
-def _make(name: str, registry: Registry[Any], sizes: dict[str, Any]) -> Any:
-    accepted = constructor_parameters(registry.get(name))
-    return registry.create(name, **{size: value for size, value in sizes.items() if size in accepted})
+def _make(given: Any, registry: Registry[Any], kind: type, sizes: dict[str, Any]) -> Any:
+    if isinstance(given, kind):
+        return copy.deepcopy(given)
+    if not isinstance(given, str):
+        raise TypeError(f"{registry.kind} must be the name of one or a {kind.__name__}, got {given!r}.")
+    accepted = constructor_parameters(registry.get(given))
+    return registry.create(given, **{size: value for size, value in sizes.items() if size in accepted})

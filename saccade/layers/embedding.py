@@ -7,6 +7,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.checks import check_count
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.registry import nearest
 
@@ -35,6 +36,8 @@ class TokenEmbedding(nn.Module):
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be from 0 to less than 1, got {dropout}.")
+        check_count("vocab_size", vocab_size)
+        check_count("dim", dim)
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.factor = dim**0.5 if scale else 1.0

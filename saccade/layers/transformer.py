@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade import masks
+from saccade.attention import check_one_by_one
 from saccade.masks import Mask
 from saccade.memory import Memory
 from saccade.multihead import MultiHead
 from saccade.reading import Reading, State
 from saccade.registry import nearest
 from saccade.selections.local import LocalSelection
-from saccade.selections.tree import TreeSelection
 
 NormPlace = Literal["pre", "post"]
 
@@ -117,6 +117,8 @@ class TransformerDecoderLayer(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        for attention in (self_attention, cross_attention):
+            check_one_by_one(attention.attention)
         _check_growing(self_attention)
         dim = self_attention.query_dim
         self.self_attention = self_attention
@@ -180,7 +182,7 @@ def _check_growing(attention: MultiHead) -> None:
             f"{type(score).__name__} cannot look back at a growing past: it mixes neighbouring keys or remembers "
             "weights over a fixed number of them. Give it to the cross-attention alone."
         )
-    if isinstance(selection, TreeSelection) or (selection.stateful and not isinstance(selection, LocalSelection)):
+    if selection.stateful and not isinstance(selection, LocalSelection):
         raise ValueError(
             f"{type(selection).__name__} cannot look back at a growing past: it needs all keys from the start. Give "
             "it to the cross-attention alone."

@@ -16,11 +16,13 @@ def entropy_bonus(
 
     Shapes:
         a selection over (*batch, steps, keys), step_mask (*batch, steps), True = valid -> the mean or sum over the
-        valid steps of the batch, or (*batch, steps), zero at invalid steps.
+        valid steps of the batch, or (*batch, steps), zero at invalid steps. Of a structure that spans all steps there
+        is one entropy, (*batch,), which counts if any step is valid.
 
     Reference:
         Xu et al. (2015), arXiv:1502.03044, section 4.1.
     """
     entropy = selection.entropy()
-    steps = full(step_mask, entropy.shape, "step_mask", "(*batch, steps)", entropy.device)
-    return reduce(-entropy, reduction, steps)
+    shape = selection.marginals.shape[:-1] if selection.joint else entropy.shape
+    steps = full(step_mask, shape, "step_mask", "(*batch, steps)", entropy.device)
+    return reduce(-entropy, reduction, steps.any(-1) if selection.joint else steps)

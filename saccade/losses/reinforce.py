@@ -31,9 +31,9 @@ def reinforce_loss(
     log p(y | s), and it adds no score-function term.
 
     Shapes:
-        a selection over (*batch, steps, keys), log_likelihood (*batch,) of each sentence given its draws, baseline a
-        number, step_mask (*batch, steps), True = valid -> the loss, a mean over the batch of the sums over valid steps,
-        and the next baseline, a number without gradient.
+        a selection over (*batch, steps, keys), or of one structure for all steps; log_likelihood (*batch,) of each
+        sentence given its draws, baseline a number, step_mask (*batch, steps), True = valid -> the loss, a mean over
+        the batch of the sums over valid steps, and the next baseline, a number without gradient.
 
     Reference:
         Xu et al. (2015), arXiv:1502.03044, section 4.1.
@@ -56,10 +56,16 @@ def reinforce_loss(
     reward = log_likelihood.detach()
     mean_reward = reward.mean()
     old = mean_reward if baseline is None else torch.as_tensor(baseline).detach().to(reward)
-    picked = ((draw == 0) | (draw == 1)).all(-1) & steps
+    is_pick = ((draw == 0) | (draw == 1)).all(-1)
+    if selection.joint:  # one structure: picked as a whole, if there is any step
+        is_pick, steps = is_pick.all(-1, keepdim=True), steps.any(-1, keepdim=True)
+
+    def of_each(figure: Tensor) -> Tensor:
+        return figure.unsqueeze(-1) if selection.joint else figure
+
     # The log-probability of a row that is no pick is -inf; it is left out, with its gradient.
-    log_prob = torch.where(picked, selection.log_prob(draw.detach()), 0.0).sum(-1)
+    log_prob = torch.where(is_pick & steps, of_each(selection.log_prob(draw.detach())), 0.0).sum(-1)
     gain = log_likelihood + reward_weight * (reward - old) * log_prob
     if entropy_weight:
-        gain = gain + entropy_weight * torch.where(steps, selection.entropy(), 0.0).sum(-1)
+        gain = gain + entropy_weight * torch.where(steps, of_each(selection.entropy()), 0.0).sum(-1)
     return -gain.mean(), decay * old + (1.0 - decay) * mean_reward

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from saccade.checks import check_count
 from saccade.decoders import AlignedDecoder, LearnedStart, Transitions
 from saccade.distributions.alignment import Alignment
 from saccade.encoders import RecurrentEncoder
@@ -80,4 +81,5 @@ class Aligned(EncoderDecoder):
 
 def context_dim(hidden_dim: int, online: bool) -> int:
     """Features of the encoder's states."""
+    check_count("hidden_dim", hidden_dim)
     return hidden_dim if online else 2 * hidden_dim

@@ -43,7 +43,8 @@ class StepChain(Selection):
         super().__init__()
         from saccade.scores.base import Score
 
-        given = [following] if isinstance(following, Score) else list(following)
+        several = isinstance(following, list | tuple | nn.ModuleList)
+        given: list[Any] = list(following) if several else [following]  # type: ignore[arg-type]
         for score in given:
             if not isinstance(score, Score):
                 raise TypeError(f"following must be a Score, or one for each step but the last, got {following!r}.")

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saccade.kernels.structured import monotonic_marginals
 from saccade.structures.base import FORBIDDEN, Potentials, Structure
 from saccade.structures.semiring import Plus, cumulative, log_plus
+
+
+def ahead(positions: Tensor, width: int) -> Tensor:
+    """(..., S, W): what stands m = 0..W - 1 positions after each of (..., S), zero past the last."""
+    return F.pad(positions, (0, width)).unfold(-1, width, 1)[..., : positions.shape[-1], :]
 
 
 class Alignments(Structure):
@@ -28,8 +34,13 @@ class Alignments(Structure):
         self.steps = steps
 
     def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
+        *batch, length, sources = potentials[0].shape
+        if not sources:  # no step can be, and no step need not
+            nothing = potentials[0].new_zeros(batch)
+            some = torch.full_like(nothing, length, dtype=torch.bool) if self.steps is None else self.steps.any(-1)
+            return torch.where(some, FORBIDDEN, nothing)
         state = self._start(potentials[0])
-        for t in range(potentials[0].shape[-2]):
+        for t in range(length):
             after = self._step(state, potentials, t, plus)
             state = after if self.steps is None else torch.where(self.steps[..., t, None], after, state)
         return self._end(state, plus)
@@ -43,7 +54,7 @@ class Alignments(Structure):
         return potentials[0][..., t, :] + plus(state, -1).unsqueeze(-1)
 
     def _end(self, state: Tensor, plus: Plus) -> Tensor:
-        return plus(state, -1) if state.shape[-1] else state.sum(-1)
+        return plus(state, -1)
 
 
 class MonotonicAlignments(Alignments):
@@ -68,7 +79,7 @@ class MonotonicAlignments(Alignments):
         return potentials[0][..., t, :] + cumulative(state, plus)
 
     def _end(self, state: Tensor, plus: Plus) -> Tensor:
-        if self.last is None or not state.shape[-1]:
+        if self.last is None:
             return super()._end(state, plus)
         return state.gather(-1, self.last.expand(state.shape[:-1]).unsqueeze(-1)).squeeze(-1)
 
@@ -87,7 +98,7 @@ class SteppedAlignments(Alignments):
         leaving = state.unsqueeze(-1) + moves[..., t, :, :]
         size = unary.shape[-1]
         arriving = [
-            torch.nn.functional.pad(leaving[..., : max(size - m, 0), m], (min(m, size), 0), value=FORBIDDEN)
+            F.pad(leaving[..., : max(size - m, 0), m], (min(m, size), 0), value=FORBIDDEN)
             for m in range(moves.shape[-1])
         ]
         return unary[..., t, :] + plus(torch.stack(arriving, dim=-1), -1)
@@ -101,8 +112,7 @@ class SteppedAlignments(Alignments):
         tables = []
         for t in range(unary.shape[-2]):
             here = unary[..., t, :]
-            after = torch.nn.functional.pad(here, (0, width - 1)).unfold(-1, width, 1)  # [k, m] -> here[k + m]
-            tables.append(before.unsqueeze(-1) * after)
+            tables.append(before.unsqueeze(-1) * ahead(here, width))
             before = here if self.steps is None else torch.where(self.steps[..., t, None], here, before)
         if not tables:
             return unary.new_zeros(*unary.shape, width)

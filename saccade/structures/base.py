@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.kernels.modes import exporting
+from saccade.kernels.modes import exporting, transforming
 from saccade.structures.semiring import Plus, log_plus, max_plus, sample_plus
 
 FORBIDDEN = -1e30
@@ -52,6 +52,8 @@ class Structure:
             raise NotImplementedError(
                 f"{type(self).__name__} cannot be exported: its marginals are a gradient, which cannot be traced."
             )
+        if transforming():
+            return _typed(potentials, *self._transformed(wide(potentials)))
         if self.has_kernel and (potentials[0].device.type == "cpu" or exporting()):
             if self.has_operator and torch.compiler.is_compiling():
                 return _typed(potentials, *self.operator(wide(potentials)))
@@ -133,6 +135,16 @@ class Structure:
         batch_dims = parts[0].dim() - self.event_dims
         wanted = torch.stack([(part == 1).flatten(batch_dims).sum(-1) for part in parts]).sum(0)
         return self.log_partition(only, max_plus) == wanted
+
+    def _transformed(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
+        """The same by torch.func, for what torch.func differentiates or maps."""
+
+        def counted(*given: Tensor) -> tuple[Tensor, Tensor]:
+            total = self.log_partition(given)
+            return torch.where(possible(total), total, 0.0).sum(), total
+
+        gradient, total = torch.func.grad(counted, tuple(range(len(potentials))), has_aux=True)(*potentials)
+        return total, gradient
 
     def _gradient(self, potentials: Potentials, plus: Plus, keep: bool = False) -> tuple[Tensor, Potentials]:
         """The log-partition and its gradient, zero where there is no structure."""

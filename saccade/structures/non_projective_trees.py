@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -38,7 +40,7 @@ class NonProjectiveTrees(Trees):
         size = arcs.shape[-1]
         if size == 0:
             return arcs.new_zeros(arcs.shape[:-2])
-        arcs, rare = self._complete(arcs)
+        arcs, rare, least = self._complete(arcs)
         total = torch.zeros_like(arcs[..., 0, 0])
         for k in range(size - 1, -1, -1):
             # Of the words up to k; on the diagonal, where no word is its own head, what leads to the root.
@@ -50,33 +52,39 @@ class NonProjectiveTrees(Trees):
             through = torch.where(on_diagonal, to_root.unsqueeze(-1), through)
             # Not logaddexp: its second derivative is NaN for weights that are far apart.
             arcs = torch.logsumexp(torch.stack([arcs[..., :k, :k], through]), 0)
-        return total + rare
+        return torch.where(total + rare > least, total + rare, FORBIDDEN)
 
-    def _complete(self, arcs: Tensor) -> tuple[Tensor, Tensor]:
-        """Arcs with every missing word a root that costs nothing, and what roots were made rarer by."""
+    def _complete(self, arcs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Arcs with every missing word a root that costs nothing, and what roots were made rarer by.
+
+        The third is what the total stays below if there are trees of several roots alone.
+        """
         size = arcs.shape[-1]
         diagonal = torch.eye(size, dtype=torch.bool, device=arcs.device)
         rare = arcs.new_zeros(arcs.shape[:-2])
+        least = torch.full_like(rare, FORBIDDEN)
         if self.single_root:
             allowed = arcs.detach() > FORBIDDEN / 10
             spread = torch.where(allowed, arcs.detach().abs(), 0.0).amax((-2, -1))
             present = size if self.present is None else self.present.sum(-1)
-            # More than all other arcs of two trees can differ by, and 60 more: exp(-60) is nothing in float64.
-            rare = torch.where(torch.as_tensor(present, device=arcs.device) > 0, 4 * size * spread + 60, 0.0)
+            # More than all other arcs of all trees can differ by, and 60 more: exp(-60) is nothing in float64.
+            some = torch.as_tensor(present, device=arcs.device) > 0
+            rare = torch.where(some, 4 * size * (spread + math.log(size + 1)) + 60, 0.0)
+            least = torch.where(some, -size * spread - 30, FORBIDDEN)
             arcs = torch.where(diagonal, arcs - rare[..., None, None], arcs)
         if self.present is not None:
             present = self.present.expand(arcs.shape[:-1])
             both = present.unsqueeze(-1) & present.unsqueeze(-2)
             missing_root = diagonal & ~present.unsqueeze(-1)
             arcs = torch.where(both, arcs, torch.where(missing_root, 0.0, FORBIDDEN).to(arcs))
-        return arcs, rare
+        return arcs, rare, least
 
     def best(self, potentials: Potentials) -> Potentials:
         """By Chu and Liu's and Edmonds' algorithm."""
         (arcs,) = potentials
         if arcs.numel() == 0:
             return (torch.zeros_like(arcs),)
-        complete, _ = self._complete(arcs.detach())
+        complete, *_ = self._complete(arcs.detach())
         heads = best_tree(complete.reshape(-1, *arcs.shape[-2:])).reshape(arcs.shape[:-1])
         return (self._indicator(heads, arcs),)
 
@@ -108,4 +116,7 @@ class NonProjectiveTrees(Trees):
         if self.present is not None:
             chosen = chosen * self.present.unsqueeze(-1)
         used = torch.where(chosen > 0, arcs, 0.0).sum((-2, -1))
-        return chosen * (used > FORBIDDEN / 10)[..., None, None]
+        is_tree = used > FORBIDDEN / 10
+        if self.single_root:
+            is_tree &= chosen.diagonal(dim1=-2, dim2=-1).sum(-1) <= 1
+        return chosen * is_tree[..., None, None]

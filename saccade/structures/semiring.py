@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.kernels.modes import transforming
 from saccade.kernels.scan import linear_recurrence
 
 Plus = Callable[[Tensor, int], Tensor]
@@ -30,7 +31,7 @@ def sample_plus(alternatives: Tensor, dim: int) -> Tensor:
 
 def cumulative(alternatives: Tensor, plus: Plus) -> Tensor:
     """`plus` over the last axis up to each entry."""
-    if plus is log_plus:
+    if plus is log_plus and not transforming():
         return log_cumulative(alternatives)
     size = alternatives.shape[-1]
     allowed = torch.ones(size, size, dtype=torch.bool, device=alternatives.device).tril()
@@ -39,6 +40,8 @@ def cumulative(alternatives: Tensor, plus: Plus) -> Tensor:
 
 def log_cumulative(x: Tensor) -> Tensor:
     """torch.logcumsumexp along the last axis, whose own gradient cannot be differentiated."""
+    if transforming():
+        return cumulative(x, log_plus)
     total: Tensor = _LogCumulative.apply(x)  # type: ignore[no-untyped-call]
     return total
 
