@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from saccade.aggregations import TopKMean
+from saccade.aggregations import Pairwise, TopKMean
 from saccade.checks import check_count
-from saccade.selections import KSubset, LocalM, MoChA, SemiMarkov, TopK
+from saccade.models import HardMonotonic, SegmentToSegment
+from saccade.selections import KSubset, LinearChain, LocalM, MoChA, SemiMarkov, StepChain, TopK
 
 
 @pytest.mark.parametrize("wrong", [1.5, float("nan"), "3", None, True])
@@ -29,3 +30,31 @@ def test_a_count_has_a_least_value():
 def test_selections_refuse_what_is_no_count(make, name):
     with pytest.raises(TypeError, match=f"{name} must be a whole number"):
         make(**{name: 1.5})
+
+
+SIZES = {"source_vocab": 9, "target_vocab": 9}
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: Pairwise(value_dim=0), ValueError, "value_dim must be 1 or more, got 0"),
+        (lambda: Pairwise(value_dim=4, output_dim=-1), ValueError, "output_dim must be 1 or more, got -1"),
+        (lambda: HardMonotonic(**SIZES, width=2.5), TypeError, "width must be a whole number, 2 or more, got 2.5"),
+        (lambda: HardMonotonic(**SIZES, width=1), ValueError, "width must be 2 or more, got 1"),
+        (lambda: HardMonotonic(**SIZES, hidden_dim=-3), ValueError, "hidden_dim must be 1 or more, got -3"),
+        (lambda: HardMonotonic(**SIZES, embedding_dim=0), ValueError, "dim must be 1 or more, got 0"),
+        (
+            lambda: SegmentToSegment(**SIZES, score=None),
+            TypeError,
+            "score must be the name of one or a Score, got None",
+        ),
+        (lambda: LinearChain(transitions=None), ValueError, "transitions must be finite"),
+        (lambda: LinearChain(transitions=(0, 0, 0, 0)), ValueError, "transitions must be finite"),
+        (lambda: LinearChain(mass=float("inf")), ValueError, "mass must be above 0 and finite"),
+        (lambda: StepChain(following=None), TypeError, "following must be a Score"),
+    ],
+)
+def test_wrong_arguments_are_told(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()

@@ -1,5 +1,6 @@
 """Decoders each word of which comes from one source position."""
 
+import pytest
 import torch
 
 from saccade.models import HardMonotonic
@@ -41,3 +42,17 @@ def test_a_large_summary_does_not_drown_the_words():
         model.decoder.summary_proj.weight.mul_(1e4)
         readout, changed = (model.decoder(encoded, tokens).features[:, 2, :, :-1] for tokens in (one, other))
     assert (readout - changed).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("order", [0, 1, None])
+def test_precision_is_that_of_the_model_or_more(order):
+    source, mask = torch.randint(3, 9, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
+    tokens, steps = torch.full((2, 4), 3), torch.ones(2, 4, dtype=torch.bool)
+    half, exact = untrained(order=order).bfloat16(), untrained(order=order).double()
+    logits = half.output(half(source, mask, tokens).features)
+    assert logits.isfinite().all()
+    torch.testing.assert_close(logits.double(), exact.output(exact(source, mask, tokens).features), atol=0.1, rtol=0.1)
+    likelihood = exact.alignment(source, mask, tokens, tokens, steps).log_likelihood
+    assert likelihood.dtype == torch.float64
+    single = untrained(order=order).alignment(source, mask, tokens, tokens, steps).log_likelihood
+    torch.testing.assert_close(single.double(), likelihood, atol=1e-4, rtol=1e-4)
