@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import torch
 
 from saccade.aggregations import Pairwise, TopKMean
 from saccade.checks import check_count
-from saccade.models import HardMonotonic, SegmentToSegment
-from saccade.selections import KSubset, LinearChain, LocalM, MoChA, SemiMarkov, StepChain, TopK
+from saccade.distributions import Subset
+from saccade.models import HardMonotonic, RNNSearch, SegmentToSegment
+from saccade.selections import KSubset, LinearChain, LocalM, MoChA, SemiMarkov, Softmax, StepChain, TopK
 
 
 @pytest.mark.parametrize("wrong", [1.5, float("nan"), "3", None, True])
@@ -21,6 +23,27 @@ def test_a_count_has_a_least_value():
     check_count("half_width", 0, least=0)
     with pytest.raises(ValueError, match="k must be 1 or more, got 0"):
         check_count("k", 0)
+
+
+def test_sizes_that_are_exported_are_counts():
+    class Pick(torch.nn.Module):
+        def forward(self, scores):
+            return Subset.of(scores, scores.shape[-2], torch.ones_like(scores, dtype=torch.bool)).marginals
+
+    rows = torch.export.Dim("rows", min=2, max=4)
+    program = torch.export.export(Pick(), (torch.randn(3, 5),), dynamic_shapes={"scores": {0: rows}}, strict=False)
+    scores = torch.randn(2, 5)
+    torch.testing.assert_close(program.module()(scores), Pick()(scores))
+
+
+def test_a_linear_chain_is_built_without_memory():
+    with torch.device("meta"):
+        assert LinearChain().transitions.is_meta
+
+
+def test_no_selection_is_that_of_the_score():
+    model = RNNSearch(source_vocab=9, target_vocab=9, selection=None)
+    assert isinstance(model.decoder.attention.selection, Softmax)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.sources import Sources, with_a_source
-from saccade.decoders.transitions import Transitions
+from saccade.decoders.transitions import Transitions, single
 from saccade.distributions.alignment import Alignment
 from saccade.encoders import Encoded
 from saccade.encoders.base import top_of
@@ -141,8 +141,7 @@ class AlignedDecoder(Decoder):
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
-        dtype = torch.promote_types(words.dtype, torch.float32)
-        return self.transitions.alignment(words.to(dtype), scores.to(dtype), state.memory.mask, target_mask)
+        return self.transitions.alignment(single(words), single(scores), state.memory.mask, target_mask)
 
     def _sources(self, encoded: Encoded) -> Sources:
         states, mask = with_a_source(encoded)
@@ -169,7 +168,8 @@ class AlignedDecoder(Decoder):
     def _start(self, mask: Tensor) -> Tensor:
         """Before the first word, the first position."""
         first = torch.arange(mask.shape[1], device=mask.device) == 0
-        return torch.where(first, 0.0, FORBIDDEN).to(self.output_proj.weight.dtype).expand(mask.shape)
+        dtype = torch.promote_types(self.output_proj.weight.dtype, torch.float32)
+        return torch.where(first, 0.0, FORBIDDEN).to(dtype).expand(mask.shape)
 
     def _arrived(self, tokens: Tensor, state: AlignedState) -> Tensor:
         """log p(a_{t-1} | y_<t), the last word included."""

@@ -14,6 +14,11 @@ from saccade.structures import FORBIDDEN
 from saccade.structures.semiring import log_cumulative
 
 
+def single(x: Tensor) -> Tensor:
+    """In float32 or more: less would round positions, and does not reach `FORBIDDEN`."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
 class Transitions(nn.Module):
     """p(a_t = s | a_{t-1} = k, y_<t): where the source of the next word is, given that of the last one.
 
@@ -41,9 +46,9 @@ class Transitions(nn.Module):
         return self.score.prepare(keys, mask=mask)
 
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
-        """Scores (batch, steps, sources, ...) of the decoder's states (batch, steps, dim)."""
+        """Scores (batch, steps, sources, ...) of the decoder's states (batch, steps, dim), in float32 or more."""
         assert self.score is not None
-        return self.score.compare(query, sources.prepared)
+        return single(self.score.compare(query, sources.prepared))
 
     def first(self, scores: Tensor) -> Tensor:
         """The scores (batch, sources, ...) of the first step, which has none before it."""
@@ -86,8 +91,7 @@ class MonotonicTransitions(Transitions):
 
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
         scores = super().scores(query, sources)
-        dtype = torch.promote_types(scores.dtype, torch.float32)  # in bfloat16, positions would be rounded
-        return scores.to(dtype) - self.slope.to(dtype) * torch.arange(scores.shape[-1], device=scores.device)
+        return scores - self.slope.to(scores.dtype) * torch.arange(scores.shape[-1], device=scores.device)
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
         return Alignment.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
@@ -120,8 +124,7 @@ class MoveTransitions(Transitions):
         return self.key_proj(keys)
 
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
-        moves: Tensor = self.query_proj(query).unsqueeze(2) + sources.prepared.unsqueeze(1)
-        return moves
+        return single(self.query_proj(query).unsqueeze(2) + sources.prepared.unsqueeze(1))
 
     def first(self, scores: Tensor) -> Tensor:
         return F.pad(scores[..., 1:], (0, 1), value=FORBIDDEN)

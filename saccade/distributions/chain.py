@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from saccade.distributions.base import check_indicator
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
 from saccade.structures.base import Potentials, possible
@@ -133,6 +134,7 @@ class Segmentation(Structured):
     def log_prob(self, z: Tensor) -> Tensor:
         assert isinstance(self.structure, Chains)
         assert self.structure.mask is not None
+        check_indicator(z, self.structure.mask.shape[-1])
         log_prob = super().log_prob(z)
         outside = ((z != 0) & ~self.structure.mask).any(-1)
         return torch.where(outside, -torch.inf, log_prob)

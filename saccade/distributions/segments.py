@@ -9,6 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
+from saccade.distributions.base import check_indicator
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
 from saccade.structures.base import FORBIDDEN, Potentials
@@ -77,6 +78,7 @@ class SegmentSet(Structured):
         return (torch.stack(tables, dim=-1),)
 
     def log_prob(self, z: Tensor) -> Tensor:
+        check_indicator(z, self.mask.shape[-1])
         log_prob = super().log_prob(z)
         # Runs that are too long have no parts: what is left of z then is not z.
         whole = self.indicator(self.parts(z)) == z

@@ -99,8 +99,8 @@ class Structured(Distribution):
 
     def log_prob(self, z: Tensor) -> Tensor:
         wanted = tuple(self.potentials[0].shape[-2:])
-        if not self.joint:
-            check_indicator(z, self.potentials[0].shape[-self.structure.event_dims])
+        if not self.joint and type(self).parts is Structured.parts:
+            check_indicator(z, self.potentials[0].shape[-1])
         if self.joint and tuple(z.shape[-2:]) != wanted:
             raise ValueError(
                 f"z must be an indicator (..., {wanted[0]}, {wanted[1]}), got shape {tuple(z.shape)}: indices become "
@@ -132,7 +132,7 @@ class Structured(Distribution):
         both = zip(our_potentials, their_potentials, forbidden, strict=True)
         differences = tuple(torch.where(never > 0, 0.0, mine - theta) for mine, theta, never in both)
         divergence = weight(differences, marginals) - ours + theirs
-        impossible = (weight(forbidden, marginals) > 0) | ~possible(theirs)
+        impossible = (weight(forbidden, marginals) > self.structure.marginal_error) | ~possible(theirs)
         divergence = torch.where(impossible, torch.inf, divergence.clamp(min=0.0))
         return torch.where(possible(ours), divergence, 0.0).to(self.dtype)
 
@@ -144,14 +144,15 @@ class Structured(Distribution):
         event = self.structure.event_dims
         shapes = [[tuple(theta.shape) for theta in each.potentials] for each in (self, other)]
         try:
-            if shapes[0][0][-event:] != shapes[1][0][-event:]:
+            ours, theirs = ((each[0][-event:], [shape[-1] for shape in each]) for each in shapes)
+            if ours != theirs:
                 raise RuntimeError
             both = zip(wide(self.potentials), wide(other.potentials), strict=True)
             pairs = [torch.broadcast_tensors(*pair) for pair in both]
         except RuntimeError:
-            ours, theirs = (", ".join(map(str, each)) for each in shapes)
+            one, another = (", ".join(map(str, each)) for each in shapes)
             raise ValueError(
-                f"kl compares distributions over the same structures, but their potentials are {ours} and {theirs}."
+                f"kl compares distributions over the same structures, but their potentials are {one} and {another}."
             ) from None
         for name, chosen in self._choices().items():
             if not _same(chosen, other._choices().get(name)):
@@ -184,7 +185,7 @@ class Structured(Distribution):
 
 
 def _same(ours: object, theirs: object) -> bool:
-    """Whether these are equal, as far as may be seen; no mask is as good as one that is True throughout."""
+    """Whether these are equal, as far as we can tell; no mask is as good as one that is True throughout."""
     tensors = [each for each in (ours, theirs) if isinstance(each, Tensor)]
     if not all(visible(tensor) for tensor in tensors):
         return True
@@ -192,7 +193,8 @@ def _same(ours: object, theirs: object) -> bool:
         return bool((tensors[0] == tensors[1]).all())
     if len(tensors) == 1:
         return tensors[0].dtype == torch.bool and bool(tensors[0].all())
-    return ours == theirs
+    plain = isinstance(ours, bool | int | float | str | None) and isinstance(theirs, bool | int | float | str | None)
+    return ours == theirs if plain else True
 
 
 def _bounded(potentials: Tensor) -> Tensor:

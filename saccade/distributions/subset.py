@@ -30,6 +30,9 @@ class Subset(Structured):
         structure = Subsets(mask.sum(-1).clamp(max=k), largest)
         return cls(structure, (theta,), dtype=scores.dtype, training=training)
 
+    def _choices(self) -> dict[str, object]:
+        return {"sizes": vars(self.structure)["sizes"]}
+
     def joined(self, parts: Sequence[Self]) -> Self:
         structures = [part.structure for part in parts if isinstance(part.structure, Subsets)]
         sizes = torch.cat([structure.sizes for structure in structures], dim=-1)

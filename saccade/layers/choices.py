@@ -16,9 +16,9 @@ def make_score(score: str | Score, **sizes: Any) -> Score:
     return made
 
 
-def make_selection(selection: str | Selection, **sizes: Any) -> Selection:
-    """A selection called so, given those of the `sizes` that its constructor takes; a copy of a given instance."""
-    made: Selection = _make(selection, selections, Selection, sizes)
+def make_selection(selection: str | Selection | None, **sizes: Any) -> Selection | None:
+    """The same for a selection; None stays None, which is the score's own."""
+    made: Selection | None = None if selection is None else _make(selection, selections, Selection, sizes)
     return made
 
 

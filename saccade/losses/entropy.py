@@ -23,6 +23,8 @@ def entropy_bonus(
         Xu et al. (2015), arXiv:1502.03044, section 4.1.
     """
     entropy = selection.entropy()
-    shape = selection.marginals.shape[:-1] if selection.joint else entropy.shape
-    steps = full(step_mask, shape, "step_mask", "(*batch, steps)", entropy.device)
-    return reduce(-entropy, reduction, steps.any(-1) if selection.joint else steps)
+    if selection.joint and (isinstance(step_mask, Mask) or (step_mask is not None and step_mask.dim() > entropy.dim())):
+        shape = selection.marginals.shape[:-1]
+        step_mask = full(step_mask, shape, "step_mask", "(*batch, steps)", entropy.device).any(-1)
+    steps = full(step_mask, entropy.shape, "step_mask", "(*batch, steps)", entropy.device)
+    return reduce(-entropy, reduction, steps)

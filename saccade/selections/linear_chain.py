@@ -51,13 +51,15 @@ class LinearChain(Selection):
         if not 0 < mass < math.inf:
             raise ValueError(f"mass must be above 0 and finite, got {mass}.")
         try:
-            table = torch.as_tensor(transitions, dtype=torch.get_default_dtype()).detach().clone()
-        except (TypeError, ValueError, RuntimeError):
-            table = torch.empty(0)
-        if table.shape != (2, 2) or not bool(table.isfinite().all()):
+            rows = [[float(b) for b in row] for row in transitions]
+        except TypeError:
+            rows = []
+        if [len(row) for row in rows] != [2, 2] or not all(math.isfinite(b) for row in rows for b in row):
             raise ValueError(f"transitions must be finite ((b00, b01), (b10, b11)), got {transitions}.")
         self.mass = mass
-        self.transitions = nn.Parameter(table, requires_grad=learn_transitions)
+        self.transitions = nn.Parameter(
+            torch.tensor(rows, dtype=torch.get_default_dtype()), requires_grad=learn_transitions
+        )
         self.start_and_stop = start_and_stop
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

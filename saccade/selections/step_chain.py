@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -43,7 +43,7 @@ class StepChain(Selection):
         super().__init__()
         from saccade.scores.base import Score
 
-        several = isinstance(following, list | tuple | nn.ModuleList)
+        several = isinstance(following, Iterable) and not isinstance(following, Score)
         given: list[Any] = list(following) if several else [following]  # type: ignore[arg-type]
         for score in given:
             if not isinstance(score, Score):

@@ -62,6 +62,9 @@ class Structure:
         differentiable = torch.is_grad_enabled() and any(t.requires_grad for t in potentials)
         return _typed(potentials, *self._gradient(wide(potentials), log_plus, keep=differentiable))
 
+    marginal_error: float = 0.0
+    """Up to what the marginals of parts that cannot be used may differ from zero."""
+
     has_kernel: bool = False
     """Whether there is a faster way; then `kernel` is written."""
 

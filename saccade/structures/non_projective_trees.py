@@ -32,6 +32,7 @@ class NonProjectiveTrees(Trees):
     """
 
     projective = False
+    marginal_error = 1e-12  # eliminating rounds, and rare roots are not quite impossible
 
     def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
         if plus is not log_plus:

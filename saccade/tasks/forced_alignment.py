@@ -108,7 +108,7 @@ def align_pairs(
     """
     if extract not in EXTRACTIONS:
         raise ValueError(f"Unknown extraction {extract!r}.{nearest(extract, EXTRACTIONS)}")
-    if not 0 < threshold <= 1:
+    if extract == "threshold" and not 0 < threshold <= 1:
         raise ValueError(f"threshold must be above 0 and at most 1, as weights are, got {threshold}.")
     if reverse is not None and subwords:
         raise ValueError("Two models have pieces of their own: align words (subwords=False) to symmetrise them.")

@@ -45,13 +45,16 @@ def test_a_large_summary_does_not_drown_the_words():
 
 
 @pytest.mark.parametrize("order", [0, 1, None])
-def test_precision_is_that_of_the_model_or_more(order):
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_precision_is_that_of_the_model_or_more(order, dtype):
     source, mask = torch.randint(3, 9, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
     tokens, steps = torch.full((2, 4), 3), torch.ones(2, 4, dtype=torch.bool)
-    half, exact = untrained(order=order).bfloat16(), untrained(order=order).double()
-    logits = half.output(half(source, mask, tokens).features)
+    half, exact = untrained(order=order).to(dtype), untrained(order=order).double()
+    logits, expected = (model.output(model(source, mask, tokens).features) for model in (half, exact))
     assert logits.isfinite().all()
-    torch.testing.assert_close(logits.double(), exact.output(exact(source, mask, tokens).features), atol=0.1, rtol=0.1)
+    torch.testing.assert_close(logits.double(), expected, atol=0.1, rtol=0.1)
+    step = half.step(tokens[:, 0], half.begin(half.encode(source, mask)))
+    torch.testing.assert_close(step.logits.double(), expected[:, 0], atol=0.1, rtol=0.1)
     likelihood = exact.alignment(source, mask, tokens, tokens, steps).log_likelihood
     assert likelihood.dtype == torch.float64
     single = untrained(order=order).alignment(source, mask, tokens, tokens, steps).log_likelihood

@@ -5,8 +5,10 @@ import itertools
 import pytest
 import torch
 
-from saccade.distributions import Alignment, Categorical, Chain, SegmentSet, Subset, Tree
+from saccade import masks
+from saccade.distributions import Alignment, Categorical, Chain, SegmentSet, Structured, Subset, Tree
 from saccade.losses import entropy_bonus, hard_alignment_loss, reinforce_loss, segment_to_segment_loss
+from saccade.structures import Structure, log_plus
 
 INF = torch.inf
 
@@ -63,6 +65,14 @@ def test_kl_is_infinite_however_rarely_the_other_cannot_be(gap):
     assert Chain.of(never, transitions).kl(Chain.of(seldom, transitions)) < INF
 
 
+@pytest.mark.parametrize("single_root", [True, False])
+def test_kl_is_finite_where_the_other_forbids_what_cannot_be(single_root):
+    arcs = torch.tensor([[0.0, 0.3], [-INF, 0.2]], dtype=torch.float64)
+    less = torch.tensor([[-INF, 0.3], [-INF, 0.2]], dtype=torch.float64)  # with a single root, the other word is it
+    one, other = (Tree.of(each, projective=False, single_root=single_root) for each in (arcs, less))
+    assert one.kl(other).abs() < 1e-9 if single_root else one.kl(other) == INF
+
+
 def test_kl_of_shared_and_of_own_transitions():
     unary, other, shared, own = random(5, 3), random(5, 3, seed=1), random(3, 3), random(4, 3, 3, seed=2)
     expanded = Chain.of(unary, shared.expand(4, 3, 3))
@@ -86,6 +96,11 @@ def test_kl_of_shared_and_of_own_transitions():
             "potentials are",
         ),
         (
+            lambda: Alignment.stepwise_monotonic(random(3, 5), random(3, 5, 1)),
+            lambda: Alignment.stepwise_monotonic(random(3, 5), random(3, 5, 3)),
+            "potentials are",
+        ),
+        (
             lambda: Subset.of(random(2, 5), 2, torch.ones(5, dtype=torch.bool)),
             lambda: Subset.of(random(2, 5), 3, torch.ones(5, dtype=torch.bool)),
             "`sizes` differs",
@@ -95,6 +110,30 @@ def test_kl_of_shared_and_of_own_transitions():
 def test_kl_names_what_differs(one, other, message):
     with pytest.raises(ValueError, match=message):
         one().kl(other())
+
+
+def test_kl_looks_at_what_structures_there_are():
+    two_keys = torch.tensor([[True, True, False, False, False]])
+    one, other = (Subset.of(torch.zeros(1, 5), k, two_keys) for k in (3, 4))
+    assert one.kl(other) == 0  # both keys, with either
+
+
+def test_a_structure_of_more_parts_than_keys():
+    class Fences(Structure):
+        """One of n + 1 fences."""
+
+        def log_partition(self, potentials, plus=log_plus):
+            return plus(potentials[0], -1)
+
+    class Fence(Structured):
+        def indicator(self, parts):
+            return parts[0][..., 1:].to(self.dtype)
+
+        def parts(self, z):
+            return (torch.cat([1 - z.sum(-1, keepdim=True), z], -1).double(),)
+
+    fence = Fence(Fences(), (random(2, 5),))
+    assert (fence.log_prob(fence.mode) > -INF).all()
 
 
 KINDS = {
@@ -168,6 +207,8 @@ def test_losses_of_one_structure_for_all_steps():
     torch.testing.assert_close(entropy_bonus(tree), -tree.entropy().mean())
     some = torch.tensor([[True, True, False, False], [False, False, False, False]])
     torch.testing.assert_close(entropy_bonus(tree, step_mask=some), -tree.entropy()[0])
+    torch.testing.assert_close(entropy_bonus(tree, step_mask=some.any(-1)), -tree.entropy()[0])
+    torch.testing.assert_close(entropy_bonus(tree, step_mask=masks.from_lengths([2, 0])), -tree.entropy()[0])
 
 
 TRANSITIONS, DURATIONS = random(4, 4, seed=3), random(3, seed=3)
