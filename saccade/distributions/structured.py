@@ -208,6 +208,6 @@ def _bounded(potentials: Tensor) -> Tensor:
                 f"scores of parts must be finite, or -inf for those that may not be used, got "
                 f"{potentials[place].item()} at index {place}; NaN comes from layers before."
             )
-        if low >= float(torch.tensor(FORBIDDEN, dtype=potentials.dtype)):  # rounded
+        if low >= FORBIDDEN * (1 + 1e-6):  # it is rounded in float32
             return potentials
     return potentials.clamp(min=FORBIDDEN)
