@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from saccade.checks import check_count
 from saccade.commands.pictures import check_picture
 from saccade.commands.predicting import tell_unfinished
 from saccade.configuration.schema import Part
@@ -67,8 +68,8 @@ def evaluate(
     """
     sizes = _sizes(beams)
     for name, value in (("by-length", by_length), ("workers", workers)):
-        if value is not None and value < 1:
-            raise ValueError(f"--{name} must be 1 or more, got {value}.")
+        if value is not None:
+            check_count(f"--{name}", value)
     if plot is not None:
         if by_length is None and not sizes:
             raise ValueError("--plot draws figures by length or by beam size: add --by-length 10 or --beams 1,2,5,10")

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from saccade.checks import check_count
 from saccade.commands.pictures import check_picture
 from saccade.interpretation import align, draw_attention, merge_words, pharaoh
 from saccade.run import Run, load
@@ -105,8 +106,7 @@ def predict(
             raise ValueError(f"--{name} needs --sample.")
     if sample and beam is not None:
         raise ValueError("--beam searches and --sample draws: give one of the two.")
-    if workers < 1:
-        raise ValueError(f"--workers must be 1 or more, got {workers}.")
+    check_count("--workers", workers)
     if plot is not None:
         check_picture(plot)
     given: dict[str, Any] = {

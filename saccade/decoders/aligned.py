@@ -141,7 +141,7 @@ class AlignedDecoder(Decoder):
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
-        return self.transitions.alignment(single(words), single(scores), state.memory.mask, target_mask)
+        return self.transitions.alignment(single(words), scores, state.memory.mask, target_mask)
 
     def _sources(self, encoded: Encoded) -> Sources:
         states, mask = with_a_source(encoded)

@@ -114,7 +114,6 @@ class Alignment(Structured):
 
 def log_moves(moves: Tensor, sources: Tensor) -> Tensor:
     """log p(m | k) of scores moves (*batch, sources, W), without the moves past the sources bool (*batch, sources)."""
-    moves = moves.to(torch.promote_types(moves.dtype, torch.float32)).clamp(min=FORBIDDEN)
     return _log_softmax(torch.where(ahead(sources, moves.shape[-1]), moves, FORBIDDEN))
 
 
