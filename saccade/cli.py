@@ -1,9 +1,13 @@
-"""The command line: a table of functions whose docstrings are the help."""
+"""The command line: a table of functions whose docstrings are the help.
+
+Nothing heavy is imported before it is needed, so that help, lists and refusals answer at once.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import inspect
 import io
 import os
@@ -13,6 +17,7 @@ import sys
 import textwrap
 import typing
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import UnionType
 from typing import Any
 
@@ -20,15 +25,14 @@ import saccade
 from saccade.commands.aligning import align
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
-from saccade.commands.members import KINDS, list_members, select_scores, show_member
+from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
-from saccade.configuration.plan import BASES
-from saccade.kernels.allocation import keep_freed_memory
+from saccade.configuration.sections import SECTIONS
 from saccade.registry import nearest
 
-__all__ = ["COMMANDS", "KINDS", "build_parser", "main"]
+__all__ = ["COMMANDS", "build_parser", "main"]
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "train": train_model,
@@ -43,25 +47,37 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "select": select_scores,
 }
 
-OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(BASES)})(?:=(.*))?", re.DOTALL)
+OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
 """`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
-"""What bad usage or bad input raises: one line says it. With SACCADE_TRACEBACK=1 in the environment, all lines do."""
+"""What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; exits with 0, with 2 where the command line or the input is wrong, with 130 if interrupted."""
+    """Runs one command; exits with 0, with 2 if the command line or the input is wrong, with 130 if interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    parser = build_parser()
+    try:
+        return _main(given)
+    except KeyboardInterrupt:
+        print("saccade: interrupted", file=sys.stderr)
+        return 130
+
+
+def _main(given: list[str]) -> int:
+    parser, commands = build_parser()
     command = next((a for a in given if not a.startswith("-")), None)
     if command is not None and command not in COMMANDS:
         parser.error(f"Unknown command {command!r}.{nearest(command, COMMANDS)}")
     overrides: dict[str, str] = {}
-    if command is not None and _takes_overrides(COMMANDS[command]):
+    if command is not None and _takes(COMMANDS[command], "overrides"):
         given, overrides = split_overrides(given, parser)
+    if command is not None and _takes(COMMANDS[command], "options"):
+        code = _run(command, lambda: add_task_options(commands[command], command, given))
+        if code:
+            return code
     try:
-        options = vars(_parse(parser, given, command))
+        options = vars(_parse(parser, given, command, commands))
     except SystemExit as leave:
         config = _asked_to_explain(parser, given) if command == "train" and leave.code == 0 else None
         if config is None:
@@ -71,7 +87,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if name is None:
         parser.print_help()
         return 0
-    keep_freed_memory()
     return _run(name, lambda: COMMANDS[name](**options, **overrides))
 
 
@@ -82,36 +97,37 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except BrokenPipeError:  # `saccade list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        if name != "train":  # which has said how to go on
+        if name != "train":  # which has said how to continue
             print(f"saccade {name}: interrupted", file=sys.stderr)
         return 130
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):
             raise
-        print(f"saccade {name}: {_told(error)}", file=sys.stderr)
+        print(f"saccade {name}: {_in_lines(error)}", file=sys.stderr)
         return 2
     return 0
 
 
-def _told(error: BaseException) -> str:
-    """An error in one line; of a configuration in one for each name that is wrong."""
+def _in_lines(error: BaseException) -> str:
+    """An error in one line; an error in a configuration in one line for each wrong name."""
     lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Positional parameters become positional arguments, keyword-only ones become options."""
+def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Positional parameters become positional arguments, keyword-only ones become options; also the commands'."""
     parser = argparse.ArgumentParser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
-        epilog="`saccade COMMAND --help` says more of each. Try `saccade list configs`, `saccade show sparsemax`, "
+        epilog="`saccade COMMAND --help` explains each command. Try `saccade list configs`, `saccade show sparsemax`, "
         "`saccade select 2 1.6 0.5 -1`. Exit codes: 0 done, 2 bad usage or input, 130 interrupted.",
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
+    made = {}
     for name, function in COMMANDS.items():
         text, helps = _split_docstring(function)
-        sub = commands.add_parser(
+        made[name] = commands.add_parser(
             name,
             help=text.splitlines()[0],
             description=_wrapped(text),
@@ -122,8 +138,42 @@ def build_parser() -> argparse.ArgumentParser:
         types = typing.get_type_hints(function)
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
-                _add_argument(sub, parameter, types[parameter.name], helps[parameter.name])
-    return parser
+                _add_argument(made[name], parameter, types[parameter.name], helps[parameter.name])
+    return parser, made
+
+
+def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
+    """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
+    words = [argument for argument in given if not argument.startswith("-")]
+    folder = Path(words[1]) if len(words) > 1 else None
+    if folder is None or not (folder / "config.yaml").is_file():
+        return
+    from saccade.configuration.files import read_config
+    from saccade.runs.plan import task_class
+
+    task = task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
+    group = parser.add_argument_group(f"options of its task, {task.__name__.lower()}")
+    several = [task.options, *([task.explain_options] if command == "explain" else [])]
+    taken = {option for action in parser._actions for option in action.option_strings}
+    for options in several:
+        _, helps = _split_docstring(options)
+        hints = typing.get_type_hints(options)
+        for field in dataclasses.fields(options):
+            flag = f"--{field.name.replace('_', '-')}"
+            if flag not in taken and field.name != "name":
+                _add_option(group, flag, field, _scalar(hints[field.name]), helps.get(field.name, ""))
+
+
+def _add_option(group: Any, flag: str, field: dataclasses.Field[Any], kind: Any, text: str) -> None:
+    if kind is bool:
+        group.add_argument(flag, action="store_true", default=None, help=text)
+    elif typing.get_origin(kind) is list or field.metadata.get("several"):
+        group.add_argument(flag, action="append", help=text)
+    else:
+        known = kind in (int, float, str)
+        shown = text if field.default is None else f"{text.removesuffix('.')} (default: {field.default})."
+        sign = {int: "N", float: "X"}.get(kind)
+        group.add_argument(flag, type=kind if known else str, default=None, help=shown, metavar=sign)
 
 
 def _usage(name: str, function: Callable[..., None]) -> str:
@@ -133,19 +183,20 @@ def _usage(name: str, function: Callable[..., None]) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY:
             words += [f"--{parameter.name} {parameter.name.upper()}"] if parameter.default is parameter.empty else []
         elif parameter.kind is not parameter.VAR_KEYWORD:
-            words.append(parameter.name if parameter.default is parameter.empty else f"[{parameter.name}]")
-    return " ".join([*words, "[options]", *(["[--section.argument value]"] if _takes_overrides(function) else [])])
+            optional = parameter.default is not parameter.empty or parameter.annotation == "list[str]"
+            words.append(f"[{parameter.name}]" if optional else parameter.name)
+    return " ".join([*words, "[options]", *(["[--section.argument value]"] if _takes(function, "overrides") else [])])
 
 
 def _wrapped(text: str) -> str:
-    """The paragraphs as wide as the terminal; lines that are indented are commands, and stay as they are."""
+    """Paragraphs as wide as the terminal; indented lines are commands, and stay as they are."""
     width = max(shutil.get_terminal_size().columns - 2, 20)
     paragraphs = text.split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs)
 
 
 def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], dict[str, str]]:
-    """Parts `--section.argument value` from the rest of the command line."""
+    """Separates `--section.argument value` from the rest of the command line."""
     rest: list[str] = []
     overrides: dict[str, str] = {}
     remaining = iter(given)
@@ -161,23 +212,26 @@ def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tu
     return rest, overrides
 
 
-def _takes_overrides(function: Callable[..., None]) -> bool:
-    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+def _takes(function: Callable[..., None], name: str) -> bool:
+    """Whether a command takes arguments of a configuration (`overrides`) or options of a task (`options`)."""
+    return any(p.kind is p.VAR_KEYWORD and p.name == name for p in inspect.signature(function).parameters.values())
 
 
-def _parse(parser: argparse.ArgumentParser, given: Sequence[str], command: str | None) -> argparse.Namespace:
-    """The options; one that there is not is named with the nearest that there is."""
+def _parse(
+    parser: argparse.ArgumentParser,
+    given: Sequence[str],
+    command: str | None,
+    commands: dict[str, argparse.ArgumentParser],
+) -> argparse.Namespace:
+    """The options; an unknown one is an error that names the nearest."""
     unknown = parser.parse_known_args(given)[1]
     wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
     if wrong is not None and command is not None:
-        parameters = inspect.signature(COMMANDS[command]).parameters.values()
-        flags = [f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY]
-        flags += [f"--{section}" for section in BASES if _takes_overrides(COMMANDS[command])]
-        more = (
-            " Arguments of the configuration are set as --section.argument value."
-            if _takes_overrides(COMMANDS[command])
-            else ""
-        )
+        sections = _takes(COMMANDS[command], "overrides")
+        flags = [option for action in commands[command]._actions for option in action.option_strings]
+        flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
+        flags += [f"--{section}" for section in SECTIONS if sections]
+        more = " Arguments of the configuration are set as --section.argument value." if sections else ""
         parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
     return parser.parse_args(given)
 
@@ -188,7 +242,7 @@ def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> 
     if len(wanted) == len(given):
         return None
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # help was asked for, and has been given
+        with contextlib.redirect_stderr(io.StringIO()):  # help was asked for, and has been printed
             options, _ = parser.parse_known_args(wanted)
     except SystemExit:
         return None
@@ -224,9 +278,9 @@ def _scalar(kind: Any) -> Any:
     return typing.get_args(kind)[0] if isinstance(kind, UnionType) else kind
 
 
-def _split_docstring(function: Callable[..., None]) -> tuple[str, dict[str, str]]:
+def _split_docstring(function: Any) -> tuple[str, dict[str, str]]:
     """The text before `Args:`, and the help of each argument."""
     text, _, listed = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
-    entries = re.sub(r"\n {5,}", " ", listed)  # lines that go on with the entry above
+    entries = re.sub(r"\n {5,}", " ", listed)  # continuation lines
     parts = (line.strip().partition(": ") for line in entries.splitlines())
     return text, {name: help_text for name, _, help_text in parts}

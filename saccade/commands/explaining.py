@@ -5,109 +5,103 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from saccade.artifacts import write_file
+from saccade.commands.columns import parse_columns
+from saccade.commands.inputs import read_inputs
 from saccade.commands.pictures import check_matplotlib, check_place
-from saccade.data.readers.columns import checked
-from saccade.data.readers.lines import read_lines
-from saccade.interpretation.alignments import FORMATS as GOLD_FORMATS
-from saccade.interpretation.alignments import read_alignments
-from saccade.interpretation.explorer import FORMATS, Item, render
 from saccade.registry import nearest
-from saccade.run import load
-from saccade.tasks.forced_alignment import Reader
+
+if TYPE_CHECKING:
+    from saccade.runs import Run
 
 SUFFIXES = {".html": "html", ".htm": "html", ".txt": "text", ".png": "png", ".svg": "svg", ".json": "json"}
+MOST = 200
+"""How many inputs one page shows."""
 
 
 def explain(
     run: str,
+    inputs: list[str],
     *,
     input: list[str] | None = None,
-    inputs: str | None = None,
     target: list[str] | None = None,
     targets: str | None = None,
+    columns: str | None = None,
     against: str | None = None,
     output: str | None = None,
     format: str | None = None,
-    gold: str | None = None,
-    gold_format: str | None = None,
-    gold_one_based: bool = False,
-    keep: str = "*",
-    layer: int = -1,
-    head: int | None = None,
-    shift: int = 0,
-    faithfulness: bool = False,
-    beam: int | None = None,
     title: str | None = None,
     trust_classes: bool = False,
+    **options: Any,
 ) -> None:
     """Show what a model looks at, on a page, in the terminal, as a picture or as data.
 
         saccade explain runs/model --input "le 3 avril 1998" --output page.html
         saccade explain runs/model --input "a small house" --target "ein kleines Haus" --gold links.talp
-        saccade explain runs/model --against runs/other --inputs source.txt --output both.html
+        saccade explain runs/model source.txt --against runs/other --output both.html
 
     The page is one file that needs no network: heat maps of every attention, ribbons, all heads, highlighted texts, and
-    measures with what they mean. Attention is not alignment, and not always explanation.
+    measures with their meanings. Attention is not alignment, and not always explanation. `saccade explain RUN --help`
+    lists the options of a run's task.
 
     Args:
         run: the folder of a trained model.
-        input: a source text; may be given several times, to see them side by side.
-        inputs: a file of source texts, a text a line.
-        target: what the model is made to write, for each --input; what it writes by itself if left out.
-        targets: a file of targets, for each line of --inputs.
+        inputs: files to read inputs from, as for `saccade predict`.
+        input: an input itself; may be given several times, to see them side by side.
+        target: what the model is made to answer, for each input; its own answer if left out.
+        targets: a file of targets, one a line.
+        columns: which columns of a table to read, as text=body.
         against: the folder of another model, to see both side by side.
         output: the file to write; its suffix is the format: .html, .txt, .png, .svg or .json.
-        format: html, text, png, svg or json, if the suffix does not say it (default: text, without --output).
-        gold: the file of the links that people made, a line for each target: they are shown, and judge the attention.
-        gold_format: its format, pharaoh, talp, naacl or json, if the suffix does not say it.
-        gold_one_based: words in it are counted from 1.
-        keep: show the attentions alone whose names fit this, for example *cross_attention.
-        layer: of a Transformer: which layer's attention to the source is measured, from 0, or -1 for the last.
-        head: which head is measured, from 0; the mean over all by default.
-        shift: 1 measures each word one step later, when it has just been written.
-        faithfulness: test whether the model depends on what it looks at also where that takes time: long inputs.
-        beam: hypotheses kept at each step of the search; 1 is greedy (default: 5).
+        format: html, text, png, svg or json, if the suffix does not tell (default: text, without --output).
         title: of the page.
-        trust_classes: let the runs use classes that are not Saccade's, which runs their code.
+        trust_classes: allow classes that are not Saccade's, which runs their code.
     """
-    form = _format(output, format)
-    if gold_format is not None and gold_format not in GOLD_FORMATS:
-        raise ValueError(f"--gold-format: unknown {gold_format!r}.{nearest(gold_format, GOLD_FORMATS)}")
-    if beam is not None and (target or targets):
-        raise ValueError("--beam is for the model's own targets: leave it out, or --target.")
-    sources = _texts(input, inputs, "--input", "--inputs")
-    wanted = _texts(target, targets, "--target", "--targets")
-    if not sources:
-        raise ValueError('Say what to explain: --input "a text", or --inputs file.txt')
-    options: dict[str, Any] = {"reader": Reader(layer=layer, head=head, shift=shift), "keep": keep}
-    options |= {"faithfulness": True} if faithfulness else {}
-    options |= {} if beam is None else {"beam": beam}
-    if gold is not None:
-        options["gold"] = read_alignments(
-            gold,
-            format=gold_format,
-            one_based=gold_one_based,
-            sentences=len(sources),
-        )
+    from saccade.data.corpus import Corpus
+    from saccade.interpretation.explorer import FORMATS, render
+    from saccade.runs import load
+
+    form = _format(output, format, FORMATS)
+    if input and inputs:
+        raise ValueError("Give inputs by --input, or files to read them from, not both.")
+    if target and targets is not None:
+        raise ValueError("--target and --targets mean the same: give one of the two.")
+    if not input and not inputs:
+        raise ValueError('Say what to explain: --input "a text", or a file')
     folders = [run] if against is None else [run, against]
     names = _names(folders)
-    several: list[list[Item]] = []
+    several = []
     for folder, name in zip(folders, names, strict=True):
         model = load(folder, trust=trust_classes)
-        several.append(model.explain(sources, wanted or None, name=name, **options))
+        wanted = target or (_lines(targets) if targets is not None else None)
+        given: list[Any] = list(input or ())
+        if inputs:
+            given = list(read_inputs(model.task, Corpus(columns=parse_columns(columns)), inputs))
+        if len(given) > MOST:
+            raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
+        several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))
     items = [item for each in zip(*several, strict=True) for item in each]
     about = " and ".join(name or Path(run).resolve().name for name in names)
     shown = render(items, form, title=title or f"Attention of {about}", side_by_side=True)
     _write(shown, form, output)
 
 
-def _format(output: str | None, format: str | None) -> str:
+def _explain(
+    model: Run, given: list[Any], wanted: list[str] | None, *, read: bool, name: str | None, options: dict[str, Any]
+) -> Any:
+    named = {**options, **({} if name is None else {"name": name})}
+    if not read or wanted is not None:
+        role = next(iter(model.task.inputs))
+        values = [example[role] for example in given] if read and len(model.task.inputs) == 1 else given
+        return model.explain(values, wanted, **named)
+    return model.task.explain(model.model, given, **named)
+
+
+def _format(output: str | None, format: str | None, formats: Sequence[str]) -> str:
     """What to write, checked before any work."""
-    if format is not None and format not in FORMATS:
-        raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")
+    if format is not None and format not in formats:
+        raise ValueError(f"--format: unknown {format!r}.{nearest(format, formats)}")
     if output is None:
         form = format or "text"
     else:
@@ -123,21 +117,17 @@ def _format(output: str | None, format: str | None) -> str:
     return form
 
 
-def _texts(given: list[str] | None, file: str | None, one: str, many: str) -> list[str]:
-    if given and file is not None:
-        raise ValueError(f"{one} and {many} say the same: give one of the two.")
-    if file is None:
-        for number, text in enumerate(given or (), start=1):
-            checked(text, one.strip("-"), one, number)
-        return given or []
-    lines = [checked(text, many.strip("-")[:-1], file, number) for number, text in enumerate(read_lines(Path(file)), 1)]
+def _lines(file: str) -> list[str]:
+    from saccade.data.readers.lines import read_lines
+
+    lines = list(read_lines(Path(file)))
     if not lines:
-        raise ValueError(f"{many} {file}: the file is empty.")
+        raise ValueError(f"--targets {file}: the file is empty.")
     return lines
 
 
 def _names(folders: Sequence[str]) -> list[str | None]:
-    """What tells the models apart: nothing if there is one."""
+    """What distinguishes the models: nothing if there is one."""
     if len(folders) == 1:
         return [None]
     names = [Path(folder).resolve().name for folder in folders]
@@ -145,9 +135,12 @@ def _names(folders: Sequence[str]) -> list[str | None]:
 
 
 def _write(content: bytes, form: str, output: str | None) -> None:
+    from saccade.artifacts import write_file
+
     if output is not None:
         write_file(output, content)
-        print(f"Wrote {output} ({len(content) / 1e6:.1f} MB).", file=sys.stderr)
+        size = f"{len(content) / 1e6:.1f} MB" if len(content) >= 100_000 else f"{len(content) / 1e3:.1f} kB"
+        print(f"Wrote {output} ({size}).", file=sys.stderr)
     elif form in ("text", "json", "html"):
         print(content.decode("utf-8"), end="" if content.endswith(b"\n") else "\n")
     else:

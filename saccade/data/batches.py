@@ -75,6 +75,11 @@ class TokenBatches:
             self.position += 1
             yield batch[self.shard :: self.shards].tolist()
 
+    def peek(self, count: int) -> list[list[int]]:
+        """The next batches, as far as this epoch goes; the position stays."""
+        coming = self._plan()[self.position : self.position + count]
+        return [batch[self.shard :: self.shards].tolist() for batch in coming]
+
     def state_dict(self) -> dict[str, Any]:
         """The position: after the batch that was given last, whether or not an epoch ended there."""
         return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}

@@ -12,13 +12,13 @@ from saccade.evaluation.alignment import (
 )
 from saccade.evaluation.attention import Coverage, agreement, blur, coverage, mean_blur, soft_agreement
 from saccade.evaluation.edits import edit_distance
+from saccade.evaluation.figures import Figure
 from saccade.evaluation.lengths import LengthBin, by_length
 from saccade.evaluation.meanings import CAUTION, MEANINGS, meaning
 from saccade.evaluation.text import (
     HIGHER_IS_BETTER,
     METRICS,
     OF_TOKENS,
-    Figure,
     bleu,
     character_error_rate,
     chrf,
@@ -27,6 +27,7 @@ from saccade.evaluation.text import (
     score_texts,
     ter,
     token_accuracy,
+    word_error_rate,
 )
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "soft_agreement",
     "ter",
     "token_accuracy",
+    "word_error_rate",
 ]

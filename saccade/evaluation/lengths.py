@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from saccade.evaluation.text import Figure
+from saccade.evaluation.figures import Figure
 
 
 class LengthBin(NamedTuple):

@@ -2,24 +2,20 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from saccade.data.extra import required
 from saccade.evaluation.edits import edit_distance
+from saccade.evaluation.figures import Figure
 from saccade.registry import nearest
 
 Texts = Sequence[str]
 
-
-class Figure(NamedTuple):
-    """A figure, and how exactly it was computed."""
-
-    value: float
-    signature: str = ""
-    """What makes the figure comparable with others: sacrebleu's own signature, or the definition in words."""
+References = Sequence[str | Sequence[str]]
+"""What is wanted: a text for each prediction, or several right ones."""
 
 
-def bleu(predicted: Texts, wanted: Texts, *, tokenize: str = "13a") -> Figure:
+def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figure:
     """Corpus BLEU, from 0 to 100; `tokenize="none"` for text that is tokenised already.
 
     Of wanted texts that all have fewer than four tokens, the n-grams that there are count (`eff:yes` in the signature):
@@ -28,25 +24,26 @@ def bleu(predicted: Texts, wanted: Texts, *, tokenize: str = "13a") -> Figure:
     # `force` silences the warning that the text looks tokenised: who asks for "none" has said so.
     options = {"tokenize": tokenize, "force": tokenize == "none"}
     found = _sacrebleu("BLEU", predicted, wanted, **options)
-    if found.value == 0.0 and _sacrebleu("BLEU", wanted, wanted, **options).value == 0.0:
+    first = [_several(each)[0] for each in wanted]
+    if found.value == 0.0 and _sacrebleu("BLEU", first, wanted, **options).value == 0.0:
         return _sacrebleu("BLEU", predicted, wanted, effective_order=True, **options)
     return found
 
 
-def chrf(predicted: Texts, wanted: Texts) -> Figure:
+def chrf(predicted: Texts, wanted: References) -> Figure:
     """chrF: the F-score of character n-grams, from 0 to 100."""
     return _sacrebleu("CHRF", predicted, wanted)
 
 
-def ter(predicted: Texts, wanted: Texts) -> Figure:
+def ter(predicted: Texts, wanted: References) -> Figure:
     """Translation edit rate: word edits and shifts for each hundred wanted words; lower is better."""
     return _sacrebleu("TER", predicted, wanted)
 
 
-def exact_match(predicted: Texts, wanted: Texts) -> Figure:
+def exact_match(predicted: Texts, wanted: References) -> Figure:
     """How many of a hundred texts are right to the last character."""
     _check(predicted, wanted)
-    same = sum(p == w for p, w in zip(predicted, wanted, strict=True))
+    same = sum(p in _several(w) for p, w in zip(predicted, wanted, strict=True))
     return Figure(_percent(same, len(wanted)), "% of texts that are equal")
 
 
@@ -74,11 +71,26 @@ def length_to_failure(predicted: Iterable[Sequence[Any]], wanted: Iterable[Seque
     return Figure(100.0 * sum(shares) / max(len(shares), 1), "% of tokens before the first wrong one, mean of texts")
 
 
-def character_error_rate(predicted: Texts, wanted: Texts) -> Figure:
+def character_error_rate(predicted: Texts, wanted: References) -> Figure:
     """Character insertions, deletions and substitutions for each hundred wanted characters; lower is better."""
+    return _error_rate(predicted, wanted, list, "characters")
+
+
+def word_error_rate(predicted: Texts, wanted: References) -> Figure:
+    """Word insertions, deletions and substitutions per hundred wanted words; lower is better."""
+    return _error_rate(predicted, wanted, str.split, "words")
+
+
+def _error_rate(predicted: Texts, wanted: References, split: Callable[[str], list[str]], unit: str) -> Figure:
+    """Edits to the nearest right text, per hundred units of these texts."""
     _check(predicted, wanted)
-    edits = sum(edit_distance(p, w) for p, w in zip(predicted, wanted, strict=True))
-    return Figure(_percent(edits, sum(map(len, wanted))), "edits per 100 wanted characters")
+    edits = total = 0
+    for p, w in zip(predicted, wanted, strict=True):
+        distances = [(edit_distance(split(p), split(text)), len(split(text))) for text in _several(w)]
+        nearest_one = min(distances)
+        edits += nearest_one[0]
+        total += nearest_one[1]
+    return Figure(_percent(edits, total), f"edits per 100 wanted {unit}")
 
 
 METRICS: dict[str, Callable[..., Figure]] = {
@@ -89,20 +101,23 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "token_accuracy": token_accuracy,
     "length_to_failure": length_to_failure,
     "character_error_rate": character_error_rate,
+    "word_error_rate": word_error_rate,
 }
 
 OF_TOKENS = ("token_accuracy", "length_to_failure")
 """The metrics that compare sequences of tokens instead of texts."""
 
-HIGHER_IS_BETTER: dict[str, bool] = {name: name not in ("ter", "character_error_rate") for name in METRICS}
+HIGHER_IS_BETTER: dict[str, bool] = {name: name not in ("ter", "character_error_rate", "word_error_rate") for name in METRICS}
 
 
-def score_texts(predicted: Texts, wanted: Texts, metrics: Sequence[str], *, tokenize: str = "13a") -> dict[str, Figure]:
+def score_texts(
+    predicted: Texts, wanted: References, metrics: Sequence[str], *, tokenize: str = "13a"
+) -> dict[str, Figure]:
     """Several figures of the same texts.
 
     Args:
         predicted: what a model said.
-        wanted: what it should have said, in the same order.
+        wanted: what it should have said, in the same order; a list where several texts are right.
         metrics: names from `METRICS`.
         tokenize: sacrebleu's tokenisation for BLEU.
     """
@@ -111,21 +126,27 @@ def score_texts(predicted: Texts, wanted: Texts, metrics: Sequence[str], *, toke
         if name not in METRICS:
             raise ValueError(f"Unknown metric {name!r}.{nearest(name, METRICS)}")
         if name in OF_TOKENS:  # words, unless a caller who knows the tokens says otherwise
-            figures[name] = METRICS[name]([p.split() for p in predicted], [w.split() for w in wanted])
+            figures[name] = METRICS[name]([p.split() for p in predicted], [_several(w)[0].split() for w in wanted])
         else:
             options = {"tokenize": tokenize} if name == "bleu" else {}
             figures[name] = METRICS[name](predicted, wanted, **options)
     return figures
 
 
-def _sacrebleu(kind: str, predicted: Texts, wanted: Texts, **options: Any) -> Figure:
+def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) -> Figure:
     _check(predicted, wanted)
     metric = getattr(required("sacrebleu.metrics"), kind)(**options)
-    score = metric.corpus_score(list(predicted), [list(wanted)]).score
+    most = max(len(_several(each)) for each in wanted)
+    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]  # type: ignore[list-item]
+    score = metric.corpus_score(list(predicted), references).score
     return Figure(float(score), str(metric.get_signature()))
 
 
-def _check(predicted: Texts, wanted: Texts) -> None:
+def _several(wanted: str | Sequence[str]) -> list[str]:
+    return [wanted] if isinstance(wanted, str) else list(wanted)
+
+
+def _check(predicted: Texts, wanted: References) -> None:
     if isinstance(predicted, str) or isinstance(wanted, str):
         raise TypeError("Give lists of texts, not one text.")
     if len(predicted) != len(wanted):

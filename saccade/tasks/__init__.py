@@ -1,6 +1,21 @@
-"""Tasks: data, model, loss and figures together."""
+"""Tasks: what is learned from the data."""
 
-from saccade.tasks.base import Encoded, Example, Loss, Prediction, Task, tasks
-from saccade.tasks.transduction import Transduction
+from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.classification import Classification
+from saccade.tasks.generation import Generation
+from saccade.tasks.options import Options
 
-__all__ = ["Encoded", "Example", "Loss", "Prediction", "Task", "Transduction", "tasks"]
+__all__ = [
+    "Answer",
+    "Attended",
+    "Classification",
+    "Example",
+    "Generated",
+    "Generation",
+    "Loss",
+    "Options",
+    "Row",
+    "Task",
+    "tasks",
+]

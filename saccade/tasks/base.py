@@ -1,22 +1,27 @@
-"""What a task is: how examples become batches, batches a loss, and predictions figures."""
+"""What a task is: an objective over fields."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
+from saccade.checks import check_count
 from saccade.evaluation import Figure
+from saccade.fields import Field
+from saccade.interpretation.explorer import Item
 from saccade.registry import Registry
+from saccade.tasks.answers import Answer
+from saccade.tasks.options import Options
 
 Example = Mapping[str, Any]
-"""What a user's file holds of one case: a value for each of the task's columns."""
+"""One case: a value for each of the task's fields."""
 
-Encoded = dict[str, Any]
-"""An example as numbers: lists of ints or floats, nested as deep as need be, so that Arrow can store it."""
+Row = dict[str, Any]
+"""An example as its fields encode it."""
 
 
 class Loss(NamedTuple):
@@ -26,138 +31,247 @@ class Loss(NamedTuple):
     """The sum over all items; what is minimised is the sum over a global batch divided by its count."""
 
     count: Tensor  # type: ignore[assignment] # tuples have a method of that name
-    """How many items there were: target tokens, documents, frames."""
+    """How many items there are: target tokens, documents, frames."""
 
     parts: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
-    """Other sums over the same items, to be watched: the total without its penalties, items guessed right."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says about one input, and where it looked."""
-
-    text: str
-    """The answer as its user reads it: a translation, a label, a caption."""
-
-    score: float
-    """How sure the model is, higher = surer, and what answers are ranked by; the scale is the task's."""
-
-    tokens: list[int] = field(default_factory=list)
-    """The ids that the answer was made of."""
-
-    source: list[str] = field(default_factory=list)
-    """A name for each thing that could be looked at: source pieces, image regions, frames."""
-
-    target: list[str] = field(default_factory=list)
-    """A name for each step of the answer, the end of the sentence included if it is a step."""
-
-    weights: Tensor | None = None
-    """(target, source): where each step looked; None without attention."""
-
-    nbest: list[Prediction] = field(default_factory=list)
-    """The best answers, this one first, if several were asked for."""
-
-    finished: bool = True
-    """Whether the answer came to its end before the most steps that it was allowed."""
-
-    source_words: list[list[int]] = field(default_factory=list)
-    """The places in `source` of each word's pieces, where the source is a text."""
-
-    target_words: list[list[int]] = field(default_factory=list)
-    """The places in `target` of each word's pieces, where the answer is a text."""
-
-    log_prob: float | None = None
-    """The log-probability of the whole answer, its end included, with nothing added or divided; None if unknown."""
+    """Other sums over the same items, for the log: `loss` is the total without smoothing and penalties, which
+    compares with validation."""
 
 
 class Task:
-    """How examples become batches, batches a loss, and predictions figures.
+    """What is learned from the data: a loss, answers, figures and explanations. Its fields know the rest.
 
-    The constructor is the configuration; what is learnt from the data (vocabularies, means, label names) comes from
-    `fit` and goes to `save`. A new task writes `encode`, `collate`, `loss`, `predict` and `score`, and `fit`, `sizes`,
-    `save` and `load` if it learns anything from the data before training.
+    The constructor is the configuration. A new task sets `inputs` and `targets` and writes `sizes`, `loss`, `answer`
+    and `score`.
     """
 
-    columns: tuple[str, ...] = ()
-    """What every training example must hold."""
+    inputs: Mapping[str, Field] = {}
+    """The fields that a model reads, by the name of their role."""
 
-    scored: tuple[str, ...] | None = None
-    """What an example must hold to be evaluated, if less."""
+    targets: Mapping[str, Field] = {}
+    """The fields that it learns to predict."""
+
+    options: ClassVar[type[Options]] = Options
+    """What may be asked of a prediction."""
+
+    explain_options: ClassVar[type[Options]] = Options
+    """What may be asked of an explanation."""
 
     metrics: Mapping[str, bool] = {}
-    """The figures that `evaluate` gives, and whether higher is better."""
+    """The figures of an evaluation, and whether higher is better."""
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """What a training example holds."""
+        return {**self.inputs, **self.targets}
+
+    @property
+    def scored(self) -> dict[str, Field]:
+        """What an example must hold to be evaluated, if less than for training."""
+        return self.fields
+
+    @property
+    def helpful(self) -> dict[str, Field]:
+        """What an example may hold for more figures."""
+        return {}
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Learns what encoding needs from the training data; by default nothing."""
+        """Lets each field learn from the training examples."""
+        for role, field in self.fields.items():
+            field.fit(example[role] for example in examples)
 
-    def encode(self, example: Example) -> Encoded:
-        """An example as numbers. Input without the target columns is encoded too, without its targets."""
-        raise NotImplementedError
+    def observe(self, sizes: Sequence[Sequence[int]]) -> None:
+        """Sees the sizes of all training examples, once they are encoded."""
 
-    def size(self, encoded: Encoded) -> int | tuple[int, ...]:
-        """What an example costs in the token budget of a batch; by default the length of its longest value.
+    def encode(self, example: Example) -> Row:
+        """An example as its fields encode it; without targets if it has none."""
+        return {role: field.encode(example[role]) for role, field in self.fields.items() if role in example}
 
-        Several numbers are the sizes of parts that are padded apart, such as source and target.
+    def size(self, row: Row) -> tuple[int, ...]:
+        """What an example costs in the token budget of a batch: the sizes of parts that are padded separately."""
+        return tuple(field.size(row[role]) for role, field in self.fields.items() if role in row)
+
+    def left_out(self, row: Row) -> str | None:
+        """Why training leaves an example out ("source longer than max_length=100 tokens"); None to keep it."""
+        for role, field in self.fields.items():
+            reason = field.left_out(row[role]) if role in row else None
+            if reason is not None:
+                return f"{role} {reason}"
+        return None
+
+    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """The padded tensors of several examples; with a generator, for training, fields may augment them.
+
+        The values of a field get the name of its role, and its other tensors are called `role_mask` and so on.
         """
-        return max((len(value) for value in encoded.values() if isinstance(value, Sequence)), default=1)
-
-    def collate(self, encoded: Sequence[Encoded]) -> dict[str, Tensor]:
-        """Padded tensors of several examples, batch first."""
-        raise NotImplementedError
-
-    def keeps(self, encoded: Encoded) -> bool:
-        """Whether an example is for training; one that is too long may not be."""
-        return True
+        batch: dict[str, Tensor] = {}
+        for role, field in self.fields.items():
+            if role in rows[0]:
+                padded = field.pad([row[role] for row in rows], generator)
+                batch |= {role if name == "values" else f"{role}_{name}": tensor for name, tensor in padded.items()}
+        return batch
 
     def sizes(self) -> dict[str, Any]:
-        """The arguments of a model that follow from the data, such as vocabularies; stand-ins for them before `fit`."""
+        """The arguments of a model that follow from the data; stand-ins before `fit`."""
         return {}
 
     def check(self, model: nn.Module) -> None:
-        """Raises a ValueError if the model, which may be a mere outline, cannot take all that `keeps` keeps."""
+        """Raises `ValueError` if the model, which may be on the meta device, cannot take what training keeps."""
 
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
-        """A model with the sizes that follow from the data added to the arguments."""
+        """A model with the sizes that follow from the data."""
         return model_class(**self.sizes(), **arguments)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         """The summed loss of a batch."""
         raise NotImplementedError
 
-    def predict(self, model: nn.Module, inputs: Sequence[Any], **options: Any) -> list[Prediction]:
-        """One prediction for each input, in their order; options are those of the search."""
+    def answer(
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: Any
+    ) -> list[Answer]:
+        """The answer to each example of a batch."""
         raise NotImplementedError
 
-    def batches(self, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
-        """The numbers of the inputs that `predict` takes together."""
-        numbers = list(range(len(inputs)))
-        return [numbers[start : start + batch_size] for start in range(0, len(numbers), batch_size)]
+    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        """The figures of answers, each with how exactly it was computed."""
+        raise NotImplementedError
 
-    def unread(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        """Of inputs that are longer than `predict` reads: what is left out of each, by its number from 0."""
+    def explain(
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+    ) -> list[Item]:
+        """What the model looks at, for the explorer: an item for each example.
+
+        Args:
+            model: with attention.
+            examples: inputs, with targets if the model is to be explained for these instead of its own answers.
+            answers: what the model answered, if that is known.
+            options: those of `explain_options` and of `options`.
+        """
+        raise ValueError(f"{type(self).__name__} has no explanations.")
+
+    @torch.no_grad()
+    def predict(
+        self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any
+    ) -> list[Answer]:
+        """The answer to each input, in their order.
+
+        Args:
+            model: made by `build`.
+            inputs: examples, or mere values where the task has one input.
+            batch_size: how many are answered together; inputs of similar size share a batch.
+            options: those of `options`.
+        """
+        asked = self.options.of(options)
+        examples = [self.example(value) for value in inputs]
+        rows = [self.prepare(model, example) for example in examples]
+        device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
+        found: dict[int, Answer] = {}
+        was_training = model.training
+        model.eval()
+        try:
+            for numbers in self._batches(rows, batch_size):
+                chosen = [examples[number] for number in numbers]
+                blank = self.blank(rows[numbers[0]])
+                if blank is not None:
+                    found |= dict.fromkeys(numbers, blank)
+                    continue
+                batch = {k: v.to(device) for k, v in self.collate([rows[number] for number in numbers]).items()}
+                answers = self.answer(model, batch, chosen, asked.part(numbers, len(examples)))
+                found |= zip(numbers, answers, strict=True)
+        finally:
+            model.train(was_training)
+        return [found[number] for number in range(len(examples))]
+
+    def example(self, value: Any) -> Example:
+        """An input as an example: a mere value is that of the only input."""
+        if isinstance(value, Mapping):
+            return value
+        if len(self.inputs) != 1:
+            raise TypeError(f"An input is a dictionary with {' and '.join(self.inputs)}, got {value!r:.60}.")
+        return {next(iter(self.inputs)): value}
+
+    def prepare(self, model: nn.Module, example: Example) -> Row:
+        """The inputs of an example as `answer` gets them, cut to what the model can read."""
+        return {role: field.encode(example[role]) for role, field in self.inputs.items()}
+
+    def blank(self, row: Row) -> Answer | None:
+        """The answer to an input that holds nothing; None if the model is asked all the same."""
+        return None
+
+    def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
+        """The numbers of the inputs that `predict` answers together."""
+        return list(self._batches([self.prepare(model, self.example(value)) for value in inputs], batch_size))
+
+    def _batches(self, rows: Sequence[Row], batch_size: int) -> Iterator[list[int]]:
+        """Numbers of rows of similar size, the largest first: a lack of memory then shows at once."""
+        check_count("batch_size", batch_size)
+        blank = [number for number, row in enumerate(rows) if self.blank(row) is not None]
+        if blank:
+            yield blank
+        out = set(blank)
+        sizes = {number: sum(self.size(row)) for number, row in enumerate(rows) if number not in out}
+        order = sorted(sizes, key=lambda number: -sizes[number])
+        for start in range(0, len(order), batch_size):
+            yield order[start : start + batch_size]
+
+    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        """What `predict` does not read of long inputs, by the number of the input, counted from 0."""
         return {}
 
-    def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raises `ValueError` for options that `predict` does not take, before any work; by default all may be."""
+    def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
+        """The parts of each input that the training data did not have, by the number of the input."""
+        found: dict[int, list[str]] = {}
+        for number, value in enumerate(inputs):
+            example = self.example(value)
+            strange = [part for role, field in self.inputs.items() for part in field.unknown(example[role])]
+            if strange:
+                found[number] = strange
+        return found
 
-    def describe_search(self, options: Mapping[str, Any]) -> str:
-        """How predictions with these options are made, in a few words; empty if there is but one way."""
-        return ""
+    def length(self, example: Example) -> int:
+        """How long an input is, for figures by length: tokens, frames."""
+        return sum(field.size(field.encode(example[role])) for role, field in self.inputs.items())
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
-        """The figures named in `metrics`, of predictions on examples whose targets are known."""
+        """The values of the figures named in `metrics`."""
         figures = self.score(self.predict(model, examples, **options), examples)
         return {name: figure.value for name, figure in figures.items()}
 
-    def score(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> dict[str, Figure]:
-        """The figures of predictions that were made already, each with how exactly it was computed."""
-        raise NotImplementedError
+    def remarks(self, answers: Sequence[Answer]) -> list[str]:
+        """What a user should know about these answers as a whole."""
+        return []
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes what `fit` learnt into a folder that exists; by default there is nothing."""
+    def cells(self, answer: Answer, options: Any) -> list[str]:
+        """An answer as columns of text, the answer itself first."""
+        return [answer.text]
 
-    def load(self, folder: str | os.PathLike[str]) -> None:
+    def as_json(self, example: Example, answer: Answer) -> dict[str, Any]:
+        """An answer as JSON can hold it, with its input and weights."""
+        inputs = {role: field.show(example[role]) for role, field in self.inputs.items()}
+        shown: dict[str, Any] = {"input": next(iter(inputs.values())) if len(inputs) == 1 else inputs}
+        shown |= {"answer": answer.value, "score": answer.score, **answer.details}
+        if answer.alternatives:
+            shown["alternatives"] = [{"answer": a.value, "score": a.score, **a.details} for a in answer.alternatives]
+        if answer.attention is not None:
+            attention = answer.attention
+            shown |= {"queries": attention.queries, "keys": attention.keys, "weights": rounded(attention.weights)}
+        return shown
+
+    def save(self, folder: Path) -> None:
+        """Writes what the fields learned, each into a folder of its own."""
+        for role, field in self.fields.items():
+            (folder / role).mkdir(exist_ok=True)
+            field.save(folder / role)
+
+    def load(self, folder: Path) -> None:
         """Reads what `save` wrote into a task constructed with the same arguments."""
+        for role, field in self.fields.items():
+            field.load(folder / role)
+
+
+def rounded(weights: Tensor) -> list[list[float]]:
+    """Weights as JSON shows them."""
+    return [[round(weight, 4) for weight in row] for row in weights.tolist()]
 
 
 tasks: Registry[Task] = Registry("task")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torch import nn
 
@@ -13,10 +13,8 @@ from saccade.training.averaging import MovingAverage, mean_weights
 from saccade.training.checkpoints import Checkpoints
 from saccade.training.interruption import Aborted, Interrupted
 from saccade.training.position import Position
+from saccade.training.settings import Settings
 from saccade.training.validation import Validation
-
-if TYPE_CHECKING:
-    from saccade.training.trainer import Trainer
 
 
 class Choice(NamedTuple):
@@ -33,7 +31,7 @@ class Choice(NamedTuple):
 def choose_weights(
     model: nn.Module,
     *,
-    trainer: Trainer,
+    trainer: Settings,
     position: Position,
     checkpoints: Checkpoints,
     average: MovingAverage | None,

@@ -1,4 +1,4 @@
-"""The training loop: steps, validations and checkpoints in an order that any crash can be resumed from."""
+"""The training loop: steps, validations and checkpoints, in an order that survives a crash at any point."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from torch import Tensor, nn
 
 from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of
 from saccade.kernels.allocation import keep_freed_memory
-from saccade.tasks.base import Encoded, Example, Task
+from saccade.tasks import Example, Row, Task
 from saccade.training.averaging import MovingAverage
+from saccade.training.batching import Batching
+from saccade.training.budget import BUDGET_STEPS, describe_budget, expected_steps
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
@@ -26,7 +28,7 @@ from saccade.training.position import Position, Result, describe_end, describe_g
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
-from saccade.training.stream import Stream, rows
+from saccade.training.stream import Stream
 from saccade.training.validation import Objective, Validation
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 
 SHORTEST_EPOCH = 100
-"""Epochs of fewer steps than this are validated together: what changes in a step or two says nothing."""
+"""Shorter epochs are validated together: little changes in a step or two."""
 
 
 class Loop:
@@ -46,7 +48,7 @@ class Loop:
         *,
         task: Task,
         model: nn.Module,
-        train: Sequence[Encoded],
+        train: Sequence[Row],
         valid: Sequence[Example] | None,
         sizes: ArrayLike | None,
         output: Path,
@@ -58,8 +60,9 @@ class Loop:
         self.train = train
         self.output = output
         self.position = Position()
-        self.processes = Processes(cpu=trainer.device == "cpu", trackers=trainer.trackers, output=output)
+        self.processes = Processes(device=trainer.device, trackers=trainer.trackers, output=output)
         self.stream = Stream.of(train, sizes, task=task, trainer=trainer, processes=self.processes, shuffle=True)
+        self.batching = Batching(task, train, seed=trainer.seed, process=self.processes.index)
         objective = Objective(task, model.to(self.processes.device), trainer.precision == "bf16")
         self.shared = self.processes.share(objective)
         self.optimiser = trainer.optimiser.create(
@@ -102,6 +105,7 @@ class Loop:
                 return self._end(reason, idle=resume and begun == self.position.step)
         finally:
             self.progress.close()
+            self.batching.close()
             self.log.close()
             self.processes.end_tracking()
 
@@ -116,7 +120,7 @@ class Loop:
             self._restore(checkpoint)
             self.progress.say(f"Resuming after step {checkpoint.step} of {self.output}.")
         elif resume:
-            self.progress.say(f"{self.output} holds no checkpoint yet: training from the beginning.")
+            self.progress.say(f"{self.output} has no checkpoint yet: starting from the beginning.")
         if self.processes.main:
             self.output.mkdir(parents=True, exist_ok=True)
             self.checkpoints.drop_after(self.position.step)
@@ -155,11 +159,13 @@ class Loop:
         trainer, position = self.trainer, self.position
         started = time.monotonic()
         epoch, batches = self.stream.take(trainer.accumulate)
+        place = position.batches
+        self.batching.prefetch(place + len(batches), self.stream.peek(trainer.accumulate))
         self.model.train()
         losses = []
         for i, indices in enumerate(batches):
             with self.processes.apart(self.shared) if i < len(batches) - 1 else nullcontext():
-                losses.append(self._backward(indices))
+                losses.append(self._backward(place + i, indices))
         wishes = torch.tensor([self.interruption.requested, self._is_late()], dtype=losses[0][1].dtype)
         sums = torch.stack([values for _, values in losses]).sum(dim=0)
         *totals, interrupted, late = self.processes.total(torch.cat([sums, wishes.to(sums.device)]))
@@ -168,26 +174,29 @@ class Loop:
             for name, value in zip(losses[0][0], totals, strict=True)
             if name != "tokens"
         }
+        mean.setdefault("loss", mean["objective"])
+        if mean["loss"] == mean["objective"]:
+            del mean["objective"]  # it differs where targets are smoothed or penalties added
         self._interrupted, self._out_of_time = interrupted > 0, late > 0  # what all processes agree on
-        if not math.isfinite(mean["loss"]):
+        if not math.isfinite(mean.get("objective", mean["loss"])):
             raise FloatingPointError(
-                f"The loss is {mean['loss']} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
-                f"smaller clip_norm. Checkpoints until then are in {self.checkpoints.folder}."
+                f"The loss is {mean.get('objective', mean['loss'])} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
+                f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
             )
         norm = self._update(position.step + 1, totals[1])
         position.step += 1
         position.batches += len(batches)
         self._report(epoch, mean, norm, int(totals[1]), time.monotonic() - started)
 
-    def _backward(self, indices: Sequence[int]) -> tuple[list[str], Tensor]:
-        """The gradient of one batch's summed loss; the names and values of what is summed up over batches."""
+    def _backward(self, place: int, indices: Sequence[int]) -> tuple[list[str], Tensor]:
+        """The gradient of one batch's summed loss; the names and values of what is summed over batches."""
+        batch = self.processes.to_device(self.batching.batch(place, indices))
+        loss = self.shared(batch, self.processes.device.type)
         # A process whose share of a small batch is empty still takes part in sharing gradients, with zeros.
-        encoded = rows(self.train, indices if len(indices) else [0])
-        loss = self.shared(self.processes.to_device(self.task.collate(encoded)), self.processes.device.type)
         share = 1.0 if len(indices) else 0.0
         (loss.total * share).backward()
         values = [v.detach().to(loss.total.device, self.processes.wide) for v in (*loss[:2], *loss.parts.values())]
-        return ["loss", "tokens", *loss.parts], torch.stack(values) * share
+        return ["objective", "tokens", *loss.parts], torch.stack(values) * share
 
     def _update(self, step: int, count: float) -> float | None:
         """One step of the optimiser with the gradient of the sum over the global batch divided by its count."""
@@ -199,7 +208,7 @@ class Loop:
         if trainer.clip_norm is not None:
             norm = float(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm))
         for group in self.optimiser.param_groups:
-            group["lr"] = trainer.learning_rate * trainer.schedule.factor(step, trainer.max_steps)
+            group["lr"] = trainer.learning_rate * trainer.schedule.factor(step, self.position.last_step(trainer))
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         if self.average is not None:
@@ -219,6 +228,10 @@ class Loop:
             self.processes.track({f"train/{k}": v for k, v in mean.items()} | {"learning_rate": rate}, position.step)
         done = position.fraction_done(trainer, epoch=len(self.stream))
         left = position.seconds * (1.0 - done) / done if done else None
+        if position.step == BUDGET_STEPS:
+            position.expected_steps = self.processes.from_main(lambda: expected_steps(trainer, position.seconds))
+            for line in describe_budget(trainer, position, epoch=len(self.stream)):
+                self.progress.say(line)
         self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))
 
     def _after_step(self) -> None:
@@ -230,7 +243,7 @@ class Loop:
         if self._interrupted:
             self._leave()
         if milestone or (trainer.checkpoint_every and position.step % trainer.checkpoint_every == 0):
-            self._save()  # before the validation: if that fails, it is all that a resumption has to repeat
+            self._save()  # before the validation: if that fails, resuming repeats nothing else
         if position.pending:
             self._validate()
             self._save()
@@ -241,7 +254,7 @@ class Loop:
         raise Interrupted(self.position.step)
 
     def _validate(self) -> None:
-        """Scores the model; if a signal comes meanwhile, the validation is left for the resumption."""
+        """Scores the model; if a signal comes meanwhile, the validation is left to the resumed training."""
         position, validation = self.position, self.validation
         assert validation is not None
         try:
@@ -297,7 +310,7 @@ class Loop:
             self._save()
 
     def _end(self, reason: str, *, idle: bool) -> Result:
-        """Leaves the weights that a user wants in the model and in the run folder, and says what became of it."""
+        """Leaves the best weights in the model and in the run folder, and says how training ended."""
         trainer, position, say = self.trainer, self.position, self.progress.say
         chosen = choose_weights(
             self.model,

@@ -1,14 +1,13 @@
-"""Where a training is, and whether it ends there."""
+"""How far a training is, and whether it ends there."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from saccade.training.trainer import Trainer
+from saccade.training.settings import Settings
 
 
 class Result(NamedTuple):
@@ -46,14 +45,20 @@ class Position:
     """The step of the last validation."""
     pending: bool = False
     """Whether a validation is due at this step that an interruption prevented."""
+    expected_steps: int | None = None
+    """How many steps fit into the time limit, once the speed is known."""
+
+    def last_step(self, trainer: Settings) -> int | None:
+        """The step that training is expected to end with, as far as steps and time decide."""
+        return min((n for n in (trainer.max_steps, self.expected_steps) if n is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
-        """Lets this figure decide what is best, and, where another one did before, begins to wait anew."""
+        """Lets this figure decide what is best; if another one did before, patience starts anew."""
         best = (self.best_scores or {}).get(metric)
         if best != self.best_score:
             self.best_score, self.waited = best, 0
 
-    def reason_to_stop(self, trainer: Trainer, *, epochs: int, late: bool) -> str | None:
+    def reason_to_stop(self, trainer: Settings, *, epochs: int, late: bool) -> str | None:
         """Which limit of the trainer is reached, after so many epochs; None if none is."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
             return "max_steps"
@@ -63,7 +68,7 @@ class Position:
             return "patience"
         return "max_minutes" if late else None
 
-    def fraction_done(self, trainer: Trainer, *, epoch: int) -> float:
+    def fraction_done(self, trainer: Settings, *, epoch: int) -> float:
         """How much of the training is over, of which an epoch has so many batches."""
         fractions = [0.0]
         if trainer.max_steps is not None:
@@ -75,7 +80,7 @@ class Position:
         return min(1.0, max(fractions))
 
 
-def describe_end(reason: str, trainer: Trainer) -> str:
+def describe_end(reason: str, trainer: Settings) -> str:
     """The setting that ended a training, as its user wrote it: `max_steps=300`."""
     limit = f"{reason}={getattr(trainer, reason)}"
     if reason != "patience":
@@ -83,15 +88,22 @@ def describe_end(reason: str, trainer: Trainer) -> str:
     return f"{limit}: no better {trainer.metric} in {trainer.patience} validation{'s' * (trainer.patience != 1)}"
 
 
-def describe_going_on(reason: str, trainer: Trainer, position: Position, output: Path) -> list[str]:
-    """The command that goes on beyond the limit that ended a training, and what else may have ended it too early."""
+def describe_going_on(reason: str, trainer: Settings, position: Position, output: Path) -> list[str]:
+    """The command that continues beyond the limit that ended a training, and what may have ended it too early."""
     enough = 2 * max(getattr(trainer, reason), position.step if reason == "max_steps" else 0)
     command = f"saccade train --resume {shlex.quote(str(output))} --trainer.{reason} {enough}"
     if reason != "patience":
-        return [f"To go on beyond this limit: {command}"]
+        return [f"To continue beyond this limit: {command}"]
     lines = []
     last, best = (scores or {} for scores in (position.scores, position.best_scores))
     if trainer.metric != "loss" and last.get("loss", 0.0) < best.get("loss", 0.0):
         lines.append(f"The validation loss was still falling: {best['loss']:.4g}, now {last['loss']:.4g}.")
         command += " --trainer.metric loss"
-    return [*lines, f"To go on: {command}"]
+    return [*lines, f"To continue: {command}"]
+
+
+def duration(seconds: float) -> str:
+    """`1:02:03` or `2:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,4 +1,4 @@
-"""The processes that train together, by Accelerate: device, sums over all of them, trackers."""
+"""The processes that train together, through Accelerate: device, sums over all of them, trackers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 class Processes:
     """One process, or all that torchrun started: what they must agree on goes through here."""
 
-    def __init__(self, *, cpu: bool, trackers: list[str], output: Path) -> None:
+    def __init__(self, *, device: str, trackers: list[str], output: Path) -> None:
         accelerate = required("accelerate")
         check_trackers(trackers)
+        check_device(device)
+        if device.startswith("cuda:"):
+            torch.cuda.set_device(device)
         # Accelerate remembers the settings of its first use; a notebook may train twice, on different devices.
         required("accelerate.state").AcceleratorState._reset_state()
         self._accelerator: Accelerator = accelerate.Accelerator(
-            cpu=cpu or not torch.accelerator.is_available(),  # it joins several processes without a GPU only if told
+            cpu=device == "cpu" or not torch.accelerator.is_available(),  # it joins several processes without a GPU only if told
             log_with=list(trackers) or None,
             project_config=required("accelerate.utils").ProjectConfiguration(
                 project_dir=str(output), logging_dir=str(output / "logs")
@@ -87,6 +90,25 @@ class Processes:
     def end_tracking(self) -> None:
         for tracker in self._accelerator.trackers:
             tracker.finish()
+
+
+def check_device_name(device: str) -> None:
+    """Raises unless it is the name of a device, which may be on another machine."""
+    kind, _, number = device.partition(":")
+    if kind not in ("auto", "cpu", "cuda", "mps") or (number and (kind != "cuda" or not number.isdecimal())):
+        raise ValueError(f"device must be auto, cpu, cuda, cuda:0 (a number from 0) or mps, got {device!r}.")
+
+
+def check_device(device: str) -> None:
+    """Raises unless this machine has the device."""
+    check_device_name(device)
+    kind, _, number = device.partition(":")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r}: there is no GPU here that PyTorch can use. Leave device at auto or cpu.")
+    if kind == "cuda" and number and int(number) >= torch.cuda.device_count():
+        raise ValueError(f"device={device!r}: there are {torch.cuda.device_count()} GPUs here, counted from 0.")
+    if kind == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(f"device={device!r}: this machine has no Apple GPU. Leave device at auto or cpu.")
 
 
 def check_trackers(names: list[str]) -> None:

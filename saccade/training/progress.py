@@ -1,4 +1,4 @@
-"""What a training shows: a bar on a terminal, plain lines elsewhere."""
+"""What training prints: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import deque
 from typing import Any, NamedTuple, TextIO
 
 from saccade.data.extra import required
+from saccade.training.position import duration
 
 
 class StepReport(NamedTuple):
@@ -16,14 +17,15 @@ class StepReport(NamedTuple):
     step: int
     epoch: int
     loss: float
+    """The mean of this step's batch, on the scale of validation."""
     learning_rate: float
     tokens: int
     seconds: float
     """How long the step took."""
     done: float
-    """The fraction of the training that is over."""
+    """The fraction of the training that is done."""
     left: float | None
-    """How many seconds it still takes, if that can be told."""
+    """How many seconds it will still take, if that is known."""
 
 
 class Progress:
@@ -49,13 +51,15 @@ class PlainProgress(Progress):
         self.every = every
         self.stream = stream or sys.stderr
         self._speed = Speed()
+        self._loss = MeanLoss()
 
     def step(self, report: StepReport) -> None:
         self._speed.add(report)
+        self._loss.add(report)
         if report.step % self.every == 0:
             left = "" if report.left is None else f"  {duration(report.left)} left"
             self.say(
-                f"step {report.step}  epoch {report.epoch}  loss {report.loss:.4f}  "
+                f"step {report.step}  epoch {report.epoch}  loss {self._loss.take():.4f}  "
                 f"learning rate {report.learning_rate:.3g}  {self._speed}{left}"
             )
 
@@ -76,7 +80,7 @@ class BarProgress(Progress):
             bars.TextColumn("step {task.fields[step]}"),
             bars.BarColumn(bar_width=None),
             bars.TaskProgressColumn(),
-            bars.TextColumn("loss {task.fields[loss]:.4f}"),
+            bars.TextColumn("{task.fields[loss]}"),
             bars.TextColumn("{task.fields[speed]}"),
             bars.TextColumn("{task.fields[left]}"),
             bars.TextColumn("{task.fields[scores]}", style="green"),
@@ -84,20 +88,22 @@ class BarProgress(Progress):
             auto_refresh=False,  # no thread beside the training
             transient=True,
         )
-        self._task = self._bar.add_task("", total=1.0, step=0, loss=float("nan"), speed="", left="", scores="")
+        self._task = self._bar.add_task("", total=1.0, step=0, loss="", speed="", left="", scores="")
         self._speed = Speed()
+        self._loss = MeanLoss()
         self._refreshed = 0.0
         self._bar.start()
 
     def step(self, report: StepReport) -> None:
         self._speed.add(report)
+        self._loss.add(report)
         if time.monotonic() - self._refreshed < 0.25:
             return
         self._bar.update(
             self._task,
             completed=report.done,
             step=report.step,
-            loss=report.loss,
+            loss=f"loss {self._loss.take():.4f}",
             speed=str(self._speed),
             left="" if report.left is None else f"{duration(report.left)} left",
         )
@@ -114,6 +120,22 @@ class BarProgress(Progress):
 
     def close(self) -> None:
         self._bar.stop()
+
+
+class MeanLoss:
+    """The mean loss by token since it was last taken: one batch alone says little."""
+
+    def __init__(self) -> None:
+        self._total, self._count = 0.0, 0
+
+    def add(self, report: StepReport) -> None:
+        self._total += report.loss * report.tokens
+        self._count += report.tokens
+
+    def take(self) -> float:
+        mean = self._total / max(1, self._count)
+        self._total, self._count = 0.0, 0
+        return mean
 
 
 class Speed:
@@ -140,10 +162,3 @@ def make_progress(*, every: int, main: bool) -> Progress:
 def describe_scores(scores: dict[str, float]) -> str:
     """Names and values in one line."""
     return "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
-
-
-def duration(seconds: float) -> str:
-    """`1:02:03` or `2:03`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -20,14 +20,21 @@ class Schedule:
     """Where a schedule ends that ends; None takes the trainer's `max_steps`."""
 
     ends: bool = False
-    """Whether the schedule must know the last step."""
+    """Whether the schedule needs to know the last step."""
+
+    warmup: int = 0
+    """In how many steps the rate rises."""
 
     def factor(self, step: int, last: int | None = None) -> float:
-        """The factor at `step`, counted from 1, of a training that ends after step `last`."""
+        """The factor at `step`, counted from 1, of a training that is expected to end after step `last`."""
         raise NotImplementedError
 
+    def fitted_warmup(self, last: int | None) -> int:
+        """The warm-up, but at most a tenth of a training whose end is known."""
+        return self.warmup if last is None else min(self.warmup, max(1, last // 10))
+
     def observe(self, improved: bool) -> None:
-        """Hears after each validation whether the watched figure was the best so far."""
+        """Called after each validation: whether the monitored figure was the best so far."""
 
     def state_dict(self) -> dict[str, Any]:
         return {}
@@ -58,7 +65,7 @@ class Constant(Schedule):
         self.warmup = _check_warmup(warmup)
 
     def factor(self, step: int, last: int | None = None) -> float:
-        return _warm_up(step, self.warmup)
+        return _warm_up(step, self.fitted_warmup(last))
 
 
 @schedules.register("noam")
@@ -84,7 +91,7 @@ class Noam(Schedule):
         self.warmup = warmup
 
     def factor(self, step: int, last: int | None = None) -> float:
-        factor: float = self.model_dim**-0.5 * min(step**-0.5, step * self.warmup**-1.5)
+        factor: float = self.model_dim**-0.5 * min(step**-0.5, step * self.fitted_warmup(last) ** -1.5)
         return factor
 
 
@@ -104,7 +111,8 @@ class InverseSqrt(Schedule):
         self.warmup = warmup
 
     def factor(self, step: int, last: int | None = None) -> float:
-        return min(step / self.warmup, math.sqrt(self.warmup / step))
+        warmup = self.fitted_warmup(last)
+        return min(step / warmup, math.sqrt(warmup / step))
 
 
 class _Ending(Schedule):
@@ -121,11 +129,10 @@ class _Ending(Schedule):
 
     def factor(self, step: int, last: int | None = None) -> float:
         end = self.steps or last
-        if end is None:
-            raise ValueError(f"{type(self).__name__} must know where it ends: give it steps, or the trainer max_steps.")
-        if step <= self.warmup:
-            return _warm_up(step, self.warmup)
-        done = min(1.0, (step - self.warmup) / max(1, end - self.warmup))
+        warmup = self.fitted_warmup(end)
+        if step <= warmup or end is None:  # with a limit in minutes, the end is known after some steps
+            return _warm_up(step, warmup)
+        done = min(1.0, (step - warmup) / max(1, end - warmup))
         return self.floor + (1.0 - self.floor) * self.shape(done)
 
     def shape(self, done: float) -> float:
@@ -188,7 +195,7 @@ class Plateau(Schedule):
         self._waited = 0
 
     def factor(self, step: int, last: int | None = None) -> float:
-        return self._level * _warm_up(step, self.warmup)
+        return self._level * _warm_up(step, self.fitted_warmup(last))
 
     def observe(self, improved: bool) -> None:
         self._waited = 0 if improved else self._waited + 1

@@ -1,20 +1,18 @@
-"""Batches of indices, epoch after epoch, that know where they are."""
+"""Batches of indices, epoch after epoch, that know their position."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from saccade.data.batches import TokenBatches
-from saccade.tasks.base import Encoded, Task
-
-if TYPE_CHECKING:
-    from saccade.training.processes import Processes
-    from saccade.training.trainer import Trainer
+from saccade.tasks import Row, Task
+from saccade.training.processes import Processes
+from saccade.training.settings import Settings
 
 
 class Stream:
@@ -31,11 +29,11 @@ class Stream:
     @classmethod
     def of(
         cls,
-        encoded: Sequence[Encoded],
+        encoded: Sequence[Row],
         sizes: ArrayLike | None = None,
         *,
         task: Task,
-        trainer: Trainer,
+        trainer: Settings,
         processes: Processes,
         shuffle: bool,
     ) -> Stream:
@@ -69,6 +67,10 @@ class Stream:
             taken = list(islice(self._iterator, count))
         return self._batches.epoch, taken
 
+    def peek(self, count: int) -> list[list[int]]:
+        """What the next `take` will give, as far as this epoch goes."""
+        return self._batches.peek(count)
+
     def state_dict(self) -> dict[str, Any]:
         return self._batches.state_dict()
 
@@ -77,7 +79,7 @@ class Stream:
         self._iterator = iter(self._batches)
 
 
-def rows(encoded: Sequence[Encoded], indices: Iterable[int]) -> list[Encoded]:
+def rows(encoded: Sequence[Row], indices: Iterable[int]) -> list[Row]:
     """Some examples; an Arrow dataset reads them together, which is much faster than one by one."""
     together = getattr(encoded, "__getitems__", None)
     return together(list(indices)) if together is not None else [encoded[i] for i in indices]

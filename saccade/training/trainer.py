@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike
 from torch import nn
 
 from saccade.registry import nearest
-from saccade.tasks.base import Encoded, Example, Task
+from saccade.tasks import Example, Row, Task
 from saccade.training.loop import Loop
 from saccade.training.optimisers import Optimiser, optimisers
 from saccade.training.position import Result
+from saccade.training.processes import check_device, check_device_name
 from saccade.training.schedules import Schedule, schedules
 
 
 class Trainer:
-    """Trains a model on a task, and goes on exactly where it was after a crash.
+    """Trains a model on a task, and resumes exactly where it was after a crash.
 
     A step minimises the summed loss of a global batch divided by its number of items, however many processes and
     accumulated batches it is spread over. The run folder gets `metrics.jsonl`, `checkpoints/` and, at the end, the
@@ -28,7 +29,7 @@ class Trainer:
     Args:
         max_steps: stop after so many updates.
         max_epochs: stop after so many passes over the data.
-        max_minutes: stop after so many minutes, those before a resumption included.
+        max_minutes: stop after so many minutes, including those before it was resumed.
         batch_tokens: the token budget of a batch over all processes.
         accumulate: how many such batches make one update.
         learning_rate: what the schedule multiplies.
@@ -37,21 +38,20 @@ class Trainer:
         clip_norm: the greatest norm of the gradient; None does not clip.
         weight_decay: of matrices; vectors (biases, gains) never decay.
         precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
-        validate_every: after how many steps; None: after each epoch, of short ones after the one that makes 100 steps.
-        validate_examples: how many validation examples are predicted for the figures; None: all, 0: the loss alone.
-        validate_options: options of the task's `evaluate` in these validations, such as the beam size.
-        metric: the validation figure that decides which weights are best, and when to stop; between equals the loss
-            decides.
+        validate_every: after how many steps to validate; None: after each epoch of 100 steps or more.
+        validate_examples: how many validation examples to predict for the figures; None: all, 0: only the loss.
+        validate_options: options of these predictions, such as the beam size.
+        metric: the validation figure that decides which weights are best, and when to stop; the loss breaks ties.
         patience: stop after so many validations in a row without improvement.
-        checkpoint_every: after how many steps, besides every validation.
-        keep: how many of the last checkpoints stay, besides the best.
+        checkpoint_every: after how many steps to save, in addition to every validation.
+        keep: how many of the last checkpoints to keep, in addition to the best.
         average: "ema" validates and keeps a moving average of the weights; "last" averages the last checkpoints at
-            the end, and takes the average if it does better than the best.
+            the end, and uses the average if it does better than the best.
         average_last: how many checkpoints "last" averages.
         average_decay: how slowly "ema" moves.
-        log_every: after how many steps a line is printed where there is no terminal, and trackers are told.
+        log_every: after how many steps to print a line (where there is no terminal) and inform trackers.
         trackers: tensorboard, wandb, mlflow and others that Accelerate knows; `metrics.jsonl` is always written.
-        device: "cpu" leaves an accelerator alone.
+        device: auto uses a GPU if there is one; or cpu, cuda, cuda:1, mps.
         seed: of everything random: the order of the data, dropout, sampling.
     """
 
@@ -81,7 +81,7 @@ class Trainer:
         average_decay: float = 0.999,
         log_every: int = 50,
         trackers: list[str] | None = None,
-        device: Literal["auto", "cpu"] = "auto",
+        device: str = "auto",
         seed: int = 1,
     ) -> None:
         self.max_steps = _positive("max_steps", max_steps)
@@ -107,7 +107,8 @@ class Trainer:
         self.average_decay = average_decay
         self.log_every = _positive("log_every", log_every)
         self.trackers = trackers or []
-        self.device = _one_of("device", device, ("auto", "cpu"))
+        check_device_name(device)
+        self.device = device
         self.seed = seed
         if max_steps is max_epochs is max_minutes is patience is None:
             raise ValueError("This training would never end: give max_steps, max_epochs, max_minutes or patience.")
@@ -119,9 +120,9 @@ class Trainer:
             raise ValueError(f"weight_decay must be 0 or more, got {weight_decay}.")
         if not 0.0 < average_decay < 1.0:
             raise ValueError(f"average_decay must be between 0 and 1, got {average_decay}.")
-        if self.schedule.ends and self.schedule.steps is None and max_steps is None:
+        if self.schedule.ends and self.schedule.steps is None and max_steps is max_minutes is None:
             raise ValueError(
-                f"{type(self.schedule).__name__} must know where it ends: give it steps, or set max_steps."
+                f"{type(self.schedule).__name__} must know where it ends: give it steps, or set max_steps or max_minutes."
             )
 
     def fit(
@@ -129,7 +130,7 @@ class Trainer:
         *,
         task: Task,
         model: nn.Module,
-        train: Sequence[Encoded],
+        train: Sequence[Row],
         valid: Sequence[Example] | None = None,
         sizes: ArrayLike | None = None,
         output: str | os.PathLike[str],
@@ -138,17 +139,17 @@ class Trainer:
     ) -> Result:
         """Trains, and leaves the best weights in the model and in the run folder.
 
-        SIGINT and SIGTERM save a checkpoint after the step in progress and raise `Interrupted`, exit code 130.
+        SIGINT and SIGTERM save a checkpoint after the current step and raise `Interrupted`, exit code 130.
 
         Args:
-            task: says how examples become a loss, and predictions figures.
-            model: is trained in place.
+            task: turns examples into a loss, and answers into figures.
+            model: trained in place.
             train: encoded examples (`task.encode`): a list, or an Arrow dataset of any size.
             valid: examples that are not encoded, for the loss and the figures of validation.
-            sizes: `task.size` of each training example, where they are known already.
+            sizes: `task.size` of each training example, if known already.
             output: the run folder.
-            resume: go on from the last checkpoint in the run folder, if there is one.
-            started: called by the process that writes once all is in place, before the first step.
+            resume: continue from the last checkpoint in the run folder, if there is one.
+            started: called by the process that writes, when everything is in place, before the first step.
         """
         self.check(task, output, validating=bool(valid), resume=resume)
         loop = Loop(
@@ -164,7 +165,8 @@ class Trainer:
         return loop.run(resume)
 
     def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
-        """Raises if these arguments do not go with the task, the folder, or having no validation data."""
+        """Raises if these arguments do not fit the task, the machine, the folder, or having no validation data."""
+        check_device(self.device)
         if not validating:
             watching = [
                 name
@@ -177,8 +179,8 @@ class Trainer:
             ]
             if watching:
                 raise ValueError(
-                    f"There is no validation data for {' and '.join(watching)} to watch: give some (data.valid, or "
-                    "data.held_out above 0), or leave that out."
+                    f"{' and '.join(watching)} needs validation data: give some (data.valid, or data.held_out above "
+                    "0), or leave that out."
                 )
         if self.metric != "loss":
             if self.metric not in task.metrics:
@@ -189,7 +191,7 @@ class Trainer:
             if self.validate_examples == 0:
                 raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
         if validating and self.validate_examples != 0:
-            task.check_options(self.validate_options)
+            task.options.of(self.validate_options)
         checkpoints = Path(output) / "checkpoints"
         trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
         finished = (Path(output) / "model.safetensors").exists()

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from saccade.tasks.base import Example, Loss, Task
+from saccade.tasks import Example, Loss, Task
 from saccade.training.averaging import MovingAverage
 from saccade.training.interruption import Interruption
 from saccade.training.processes import Processes
 from saccade.training.randomness import undisturbed
+from saccade.training.settings import Settings
 from saccade.training.stream import Stream, rows
-
-if TYPE_CHECKING:
-    from saccade.training.trainer import Trainer
 
 
 class Objective(nn.Module):
@@ -36,21 +33,21 @@ class Objective(nn.Module):
 
 
 class Validation:
-    """Scores a model as often as it is asked to; nothing that training depends on changes.
+    """Scores a model on validation examples, without changing anything that training depends on.
 
     Args:
-        trainer: says how much is predicted, and how, and which figure decides.
+        trainer: how many examples to predict, with which options, and which figure decides.
         task: of the model.
         objective: the loss of the model.
         examples: not encoded; at least one.
         processes: share the loss; the first one predicts.
-        interruption: may leave a validation at any point, by `Aborted`.
-        average: is scored in place of the model's weights, if there is one.
+        interruption: may stop a validation at any point, by `Aborted`.
+        average: if given, scored in place of the model's weights.
     """
 
     def __init__(
         self,
-        trainer: Trainer,
+        trainer: Settings,
         *,
         task: Task,
         objective: Objective,
@@ -87,9 +84,9 @@ class Validation:
             model.train(was_training)
 
     def better(self, scores: Mapping[str, float], best: Mapping[str, float] | None) -> bool:
-        """Whether the watched figure is better than that of the best so far; what is no number never is.
+        """Whether the monitored figure beats the best so far. NaN never counts as an improvement.
 
-        Where both are equal, as an exact match of 0 % is for a while, the loss decides.
+        The loss breaks ties, such as an exact match of 0 % early on.
         """
         metric = self.trainer.metric
         score, record = scores[metric], (best or {}).get(metric)
@@ -102,10 +99,10 @@ class Validation:
         return score > record if self.task.metrics.get(metric, False) else score < record
 
     def describe(self) -> str:
-        """How the figures came about: the search, how many examples, and the search of an evaluation."""
+        """How the figures were computed: the search, how many examples, and the search of an evaluation."""
         part = "" if len(self.predicted) in (0, len(self.encoded)) else f"{len(self.predicted):,} of "
         examples = f"{part}{len(self.encoded):,} examples"
-        search, usual = (self.task.describe_search(options) for options in (self.trainer.validate_options, {}))
+        search, usual = (self.task.options.of(o).describe() for o in (self.trainer.validate_options, {}))
         if not self.predicted or not search:
             return examples
         return f"{search}, {examples}" + ("" if search == usual else f"; `saccade evaluate` uses {usual}")

@@ -15,25 +15,25 @@ from saccade.interpretation.alignments import Alignment, Words, align, merge_wor
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.interventions import source_attentions
 from saccade.selections.continuous import ContinuousSelection
-from saccade.tasks.aligning import sums_alignments
-from saccade.tasks.forced_alignment import Reader, read_head
+from saccade.tasks.generation.forced_alignment import Reader, read_head
+from saccade.tasks.generation.posteriors import sums_alignments
 
 PREDICTED = (
-    "What the model wrote for this input. The rows of its maps are the pieces of it, or the words that they make."
+    "What the model wrote for this input. The rows of the maps are its pieces, or the words they make up."
 )
 FORCED = (
-    "What the model was made to write, by forced decoding. It shows how the model reads the input for this text, "
-    "whether or not it would have written it."
+    "What the model was made to write (forced decoding). The maps show how it reads the input for this text, "
+    "even if it would have written another one."
 )
 LOG_PROBABILITY = (
-    "The mean log-probability of the output's tokens, 0 if the model was sure of all. "
-    "Attention to an output that the model finds unlikely says little about how it usually reads."
+    "The mean log-probability of the output's tokens; 0 means that the model was certain of each. "
+    "Attention for an output that the model finds unlikely says little about how it usually reads."
 )
 READ_OFF = (
-    "The attention that the measures below are of, and whether they count words or pieces (where a text is one word). "
-    "What lies on spaces and on the end of the sentence is in none of them."
+    "Which attention the measures below describe, and whether they count words or pieces (for texts of one word). "
+    "Weight on spaces and on the end of the sentence is left out."
 )
-UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read an unknown word in place of each."
+UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read each as an unknown word."
 
 
 def output(text: str, forced: bool) -> Measure:

@@ -1,4 +1,4 @@
-"""Forced decoding: how a model aligns two texts that are both given."""
+"""Forced decoding: how a model aligns two given texts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from saccade.checks import check_count
-from saccade.data.special import BOS, EOS, PAD
+from saccade.data.special import BOS, EOS
 from saccade.evaluation import choose_head
+from saccade.fields import Text
 from saccade.interpretation.alignments import (
     Alignment,
     Link,
@@ -25,8 +25,9 @@ from saccade.interpretation.alignments import (
     symmetrise,
 )
 from saccade.interpretation.interventions import attention_maps
-from saccade.layers.positions import LearnedPositions
+from saccade.layers.shift import shift_right
 from saccade.registry import nearest
+from saccade.tasks.generation.posteriors import sums_alignments
 
 Extract = Literal["max", "threshold", "mutual"]
 EXTRACTIONS: tuple[Extract, ...] = ("max", "threshold", "mutual")
@@ -40,13 +41,13 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Reader:
-    """Which of a model's attentions alignments are read off.
+    """Which of a model's attentions to read alignments from.
 
     Args:
-        layer: counted from 0 among those that look at the source, or from -1 backwards.
+        layer: counted from 0 among those that attend to the source, or from -1 backwards.
         head: counted from 0; None is the mean over all heads.
-        shift: 0 reads a target word where the model writes it, 1 at the next step, where it is what the model has just
-            written; for Transformers the latter is often better (Chen et al., 2020, arXiv:2004.14837).
+        shift: 0 reads a target word at the step that writes it, 1 at the next step, when the model has just written
+            it; the latter is often better for Transformers (Chen et al., 2020, arXiv:2004.14837).
     """
 
     layer: int = -1
@@ -58,17 +59,17 @@ class Reader:
             raise ValueError(f"shift must be 0 or 1, got {self.shift}.")
 
 
-class Aligned(NamedTuple):
-    """How the words of one pair of texts belong together."""
+class AlignedPair(NamedTuple):
+    """Which words of two texts belong together."""
 
     source: list[str]
     target: list[str]
     links: list[Link]
     """(source, target), counted from 0, in the order of the target."""
     weights: Tensor
-    """(target, source): what the links were read off."""
+    """(target, source): what the links were read from."""
     backward: Tensor | None = None
-    """(source, target), if a model of the other direction was asked too."""
+    """(source, target), from a model of the other direction, if there is one."""
 
 
 def align_pairs(
@@ -76,36 +77,38 @@ def align_pairs(
     model: Any,
     pairs: Sequence[Pair],
     *,
-    reader: Reader = Reader(),  # noqa: B008 (it is frozen)
+    reader: Reader | None = None,
     extract: Extract = "max",
     threshold: float = 0.2,
     sink: Sink = "drop",
     subwords: bool = False,
     reverse: tuple[Any, Any] | None = None,
-    reverse_reader: Reader = Reader(),  # noqa: B008
+    reverse_reader: Reader | None = None,
     method: Method = "grow-diag-final-and",
     batch_size: int = 32,
-) -> list[Aligned]:
-    """The alignment of each pair of texts, by how the model looks at the source while it is made to write the target.
+) -> list[AlignedPair]:
+    """The alignment of each pair of texts: where the model looks in the source while it is made to write the target.
 
-    Words stand between spaces, as in `text.split()`; a text without any, or one that is too long for the positions that
-    the model has learnt, has no links.
+    Words are separated by spaces, as in `text.split()`. A text without words, or with more tokens than the model has
+    positions, has no links.
 
     Args:
-        task: a transduction whose tokenisers are learnt.
+        task: a generation task from text to text, after `fit`.
         model: with attention, or with alignments of another kind.
         pairs: source and target texts.
-        reader: the layer, head and step to read.
-        extract: "max" links each target word to the source word it looks at most, "threshold" to all that it looks at
-            with at least `threshold`, "mutual" those that look at each other most.
+        reader: the layer, head and step to read; by default the last layer, the mean of its heads, and the step that
+            the run was trained for (`alignment_shift`).
+        extract: "max" links each target word to the source word it attends to most, "threshold" to all it attends to
+            with at least `threshold`, "mutual" to those that attend to each other most.
         threshold: of `extract="threshold"`.
         sink: what happens to attention to the end of the sentence: see `merge_words`.
         subwords: align pieces instead of words.
         reverse: task and model of the other direction, to symmetrise with.
-        reverse_reader: the layer, head and step to read of it.
+        reverse_reader: the layer, head and step to read of that one.
         method: how the two directions are symmetrised.
         batch_size: how many pairs are aligned together.
     """
+    reader = reader or usual_reader(task)
     if extract not in EXTRACTIONS:
         raise ValueError(f"Unknown extraction {extract!r}.{nearest(extract, EXTRACTIONS)}")
     if extract == "threshold" and not 0 < threshold <= 1:
@@ -117,6 +120,7 @@ def align_pairs(
     backward: list[Tensor | None] = [None] * len(pairs)
     if reverse is not None:
         turned = [(target, source) for source, target in pairs]
+        reverse_reader = reverse_reader or usual_reader(reverse[0])
         shift = reverse_reader.shift
         backward = [read_head(maps, reverse_reader) for maps in word_maps(*reverse, turned, shift=shift, **options)]
 
@@ -132,8 +136,13 @@ def align_pairs(
     found = []
     for (source, target), weights, back in zip(pairs, forward, backward, strict=True):
         names = _names(task, source, target, subwords)
-        found.append(Aligned(*names, links(weights, back), weights, back))
+        found.append(AlignedPair(*names, links(weights, back), weights, back))
     return found
+
+
+def usual_reader(task: Any) -> Reader:
+    """How a run's attention is read unless its user says otherwise."""
+    return Reader(shift=getattr(task, "alignment_shift", 0))
 
 
 def choose_reader(
@@ -173,18 +182,19 @@ def word_maps(
 
     Of pairs that cannot be aligned, maps are zero.
     """
-    if not hasattr(task, "source_tokeniser"):
-        raise TypeError(f"Alignments are between two texts, and {type(task).__name__} has no target text.")
+    source_tokeniser, target_tokeniser = tokenisers_of(task)
     check_count("batch_size", batch_size)
-    ids = [(task.source_tokeniser.encode(source), task.target_tokeniser.encode(target)) for source, target in pairs]
-    fitting = [number for number, pair in enumerate(ids) if _fits(model, *map(len, pair))]
-    order = sorted(fitting, key=lambda number: -max(map(len, ids[number])))  # of like length together
+    ids = [(source_tokeniser.encode(source), target_tokeniser.encode(target)) for source, target in pairs]
+    left_out = set(too_long(task, model, pairs))
+    fitting = [number for number, pair in enumerate(ids) if all(pair) and number not in left_out]
+    order = sorted(fitting, key=lambda number: -max(map(len, ids[number])))  # similar lengths together
     found: dict[int, dict[str, Tensor]] = {}
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
-        maps = forced_maps(model, [ids[number] for number in numbers])
+        rows = [{"source": [*ids[number][0], EOS], "target": [*ids[number][1], EOS]} for number in numbers]
+        maps = forced_maps(model, task.collate(rows))
         if not maps:
-            raise ValueError(f"{type(model).__name__} does not look at its source: it has no alignments.")
+            raise ValueError(f"{type(model).__name__} does not attend to its source: it has no alignments.")
         for row, number in enumerate(numbers):
             found[number] = {name: weights[row].cpu() for name, weights in maps.items()}
     names = list(next(iter(found.values()), {NOTHING: None}))
@@ -193,7 +203,7 @@ def word_maps(
         words = (
             ([[place] for place in range(len(source_ids))], [[place] for place in range(len(target_ids))])
             if subwords
-            else (task.source_tokeniser.words(source), task.target_tokeniser.words(target))
+            else (source_tokeniser.words(source), target_tokeniser.words(target))
         )
         if number not in found:
             yield {name: torch.zeros(heads[name], len(words[1]), len(words[0])) for name in names}
@@ -207,45 +217,41 @@ def word_maps(
 
 
 @torch.no_grad()
-def forced_maps(model: Any, pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, Tensor]:
-    """(batch, heads, steps, length) of each layer, the ends of the sentences included."""
+def forced_maps(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """(batch, heads, steps, positions) of each layer while the model is made to write the targets of a batch."""
     device = next(model.parameters()).device
-    source, target = (
-        pad_sequence([torch.tensor([*pair[side], EOS]) for pair in pairs], batch_first=True, padding_value=PAD)
-        for side in (0, 1)
-    )
-    source, target = source.to(device), target.to(device)
-    before = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
+    source, mask, target, real = (batch[n].to(device) for n in ("source", "source_mask", "target", "target_mask"))
+    before = shift_right(target, BOS)
     was_training = model.training
     model.eval()
     try:
-        if callable(getattr(model, "alignment", None)):  # it knows p(alignment | both texts), which is more
-            alignment = model.alignment(source, source != PAD, before, target, target != PAD)
+        if sums_alignments(model):  # it knows p(alignment | both texts), which is more
+            alignment = model.alignment(source, mask, before, target, real)
             return {"alignment": alignment.marginals[:, None, :, : source.shape[1]]}
-        return attention_maps(model, source, source != PAD, before)
+        return attention_maps(model, source, mask, before)
     finally:
         model.train(was_training)
 
 
-def _fits(model: Any, source: int, target: int) -> bool:
-    """Whether there is something to align, and no text is longer than the positions that were learnt."""
-    return bool(source and target) and source < _positions(model.encoder) and target < _positions(model.decoder)
+def tokenisers_of(task: Any) -> tuple[Any, Any]:
+    """The tokenisers of source and target; raises unless both are texts."""
+    sides = getattr(task, "source", None), getattr(task, "target", None)
+    if not all(isinstance(side, Text) for side in sides):
+        raise TypeError(f"Word alignments need two texts, and this {type(task).__name__} task does not have them.")
+    return sides[0].tokeniser, sides[1].tokeniser  # type: ignore[union-attr]
 
 
 def too_long(task: Any, model: Any, pairs: Sequence[Pair]) -> list[int]:
-    """The numbers of the pairs, from 0, that have more tokens than the model has learnt positions."""
-    encode = task.source_tokeniser.encode, task.target_tokeniser.encode
-    most = _positions(model.encoder), _positions(model.decoder)
+    """The numbers of the pairs, counted from 0, with more tokens than the model has positions."""
+    limits = model.longest_source(), model.longest_target()
     return [
         number
         for number, pair in enumerate(pairs)
-        if any(len(to_ids(text)) >= limit for to_ids, text, limit in zip(encode, pair, most, strict=True))
+        if any(
+            most is not None and len(tokeniser.encode(text)) > most
+            for tokeniser, text, most in zip(tokenisers_of(task), pair, limits, strict=True)
+        )
     ]
-
-
-def _positions(part: Any) -> float:
-    """How many tokens a part of a model can read, the end of the sentence included."""
-    return min((p.max_length for p in part.modules() if isinstance(p, LearnedPositions)), default=float("inf"))
 
 
 def read_head(maps: dict[str, Tensor], reader: Reader) -> Tensor:
@@ -266,6 +272,6 @@ def read_head(maps: dict[str, Tensor], reader: Reader) -> Tensor:
 def _names(task: Any, source: str, target: str, subwords: bool) -> tuple[list[str], list[str]]:
     if not subwords:
         return source.split(), target.split()
-    sides = (task.source_tokeniser, source), (task.target_tokeniser, target)
+    sides = zip(tokenisers_of(task), (source, target), strict=True)
     first, second = (tokeniser.pieces(tokeniser.encode(text)) for tokeniser, text in sides)
     return first, second

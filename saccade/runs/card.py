@@ -1,24 +1,21 @@
-"""The model card: what a model is, what it learnt from, how good it is, and how to use it."""
+"""The model card: what a model is, what it was trained on, how good it is, and how to use it."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from torch import nn
 
 import saccade
-from saccade.configuration.parts import name_of
-from saccade.provenance import Provenance, Start
-
-if TYPE_CHECKING:
-    from saccade.configuration import Plan
-    from saccade.training import Result
+from saccade.configuration import name_of
+from saccade.runs.plan import Plan
+from saccade.runs.provenance import Provenance, Start
+from saccade.training import Result
 
 
 def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Provenance) -> str:
     """The card as Markdown."""
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    left_out = [f"{data.long:,} too long" if data.long else "", f"{data.skipped:,} bad" if data.skipped else ""]
+    left_out = [f"{count:,} ({reason})" for reason, count in data.left_out.items()]
+    left_out += [f"{data.skipped:,} bad rows"] if data.skipped else []
     lines = [
         f"# {name}",
         "",
@@ -28,8 +25,9 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         "## Use",
         "",
         "```",
-        "saccade predict FOLDER < source.txt > target.txt",
-        "saccade evaluate FOLDER --data test.tsv",
+        "saccade predict FOLDER INPUTS",
+        "saccade evaluate FOLDER --data DATA",
+        "saccade explain FOLDER INPUTS --output page.html",
         "```",
         "",
         "## Data",
@@ -39,7 +37,7 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         f"| training | `{data.sources.get('train', '')}` | {data.train:,} |",
         f"| validation | `{data.sources.get('valid', '')}` | {data.valid:,} |",
         "",
-        *([f"Left out: {', '.join(filter(None, left_out))}.", ""] if any(left_out) else []),
+        *([f"Left out: {', '.join(left_out)}.", ""] if left_out else []),
         "## Figures",
         "",
     ]
@@ -69,13 +67,13 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
 
 
 def _how_validated(plan: Plan, examples: int) -> list[str]:
-    """How these figures came about, and why an evaluation may give others."""
-    options, predicted = plan.trainer.validate_options, plan.trainer.validate_examples
-    search, usual = plan.task.describe_search(options), plan.task.describe_search({})
+    """How these figures were computed, and why an evaluation may give others."""
+    given, predicted = plan.trainer.validate_options, plan.trainer.validate_examples
+    search, usual = (plan.task.options.of(options).describe() for options in (given, {}))
     if predicted == 0 or not search:
         return []
     some = "" if predicted is None or predicted >= examples else f" for the first {predicted:,} of these examples"
-    more = "" if search == usual else f"; `saccade evaluate` and `predict` use {usual} unless they are told otherwise"
+    more = "" if search == usual else f"; `saccade evaluate` and `predict` use {usual} by default"
     return ["", f"Predicted by {search}{some}{more}."]
 
 

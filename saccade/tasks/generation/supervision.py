@@ -1,4 +1,4 @@
-"""Given alignments: what attention is told to look at."""
+"""Supervised attention: links that attention learns to follow."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from saccade.losses import supervised_attention_loss
 def link_pieces(alignment: str, source_words: Words, target_words: Words, *, shift: int = 0) -> list[int]:
     """Links between words, `0-0 1-2`, as links between all their pieces: source, target, source, target, ...
 
-    A flat list, because that is what Arrow stores and reads fastest. Possible links, `1p2`, count as well.
-    With a shift of 1 the links of a piece are those of the step after it, which for the last one is the end.
+    The list is flat because Arrow stores and reads that fastest. Possible links, `1p2`, count as well. With a shift of
+    1, the links of a piece belong to the next step, which for the last piece is the end.
     """
     pieces: list[int] = []
     for source, target in sorted(read_pharaoh(alignment, f"The alignment {alignment!r}").possible):
         for side, word, words in (("source", source, source_words), ("target", target, target_words)):
             if word >= len(words):
                 raise ValueError(
-                    f"The alignment {alignment!r} has {source}-{target}, but the {side} has {len(words)} words between "
-                    "its spaces. They are counted from 0."
+                    f"The alignment {alignment!r:.80} has {source}-{target}, but the {side} has {len(words)} words, "
+                    "counted from 0 and separated by spaces."
                 )
         for source_piece in source_words[source]:
             for target_piece in target_words[target]:
@@ -40,9 +40,9 @@ def gold_matrix(links: Sequence[Sequence[int]], target: Tensor, source: Tensor) 
 
 
 def attention_loss(model: nn.Module, weights: Tensor | None, gold: Tensor) -> Tensor:
-    """The cross-entropy of attention and gold links, summed over the target pieces that have any."""
+    """The cross-entropy of attention and gold links, summed over the target pieces with links."""
     if weights is None:
         raise ValueError(
-            f"alignment_weight is for models with attention, and {type(model).__name__} has none: leave it at 0."
+            f"alignment_weight needs a model with attention, and {type(model).__name__} has none: leave it at 0."
         )
     return supervised_attention_loss(weights, gold, reduction="sum")

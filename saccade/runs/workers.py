@@ -1,4 +1,4 @@
-"""Processes that predict side by side: on a CPU two of one thread do more than one of two."""
+"""Processes that predict in parallel: on a CPU, two with one thread each do more than one with two."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import fields
 from typing import IO, Any
 
 import torch
 from torch import nn
 
 from saccade.checks import check_count
-from saccade.tasks.base import Prediction, Task
+from saccade.tasks import Answer, Options, Task
 
 
 class Workers:
-    """Several copies of a model, each in a process of its own with one thread, that predict as the model would.
+    """Several copies of a model, each in its own process with one thread, that predict as the model would.
 
-    They get whole batches, the same ones that the model alone would make, so that the predictions are the same. They
-    are started by `with`, which takes seconds, and ended by leaving it.
+    They get whole batches, the same ones that the model alone would make, so that the answers are the same. Entering
+    the context starts them, which takes seconds, and leaving it ends them.
 
     Args:
-        task, model: as those of `Task.predict`; the model is on the CPU.
+        task, model: as for `Task.predict`; the model is on the CPU.
         count: how many.
     """
 
@@ -37,8 +37,9 @@ class Workers:
         check_count("workers", count)
         device = next((parameter.device.type for parameter in model.parameters()), "cpu")
         if device != "cpu":
-            raise ValueError(f"workers={count} are for a CPU, and the model is on {device}.")
+            raise ValueError(f"workers={count} needs a model on the CPU, and this one is on {device}.")
         self.task = task
+        self.model = model
         self.count = count
         self._given = pickle.dumps((task, model))
         self._processes: list[_Process] = []
@@ -54,25 +55,21 @@ class Workers:
         for process in self._processes:
             process.end()
 
-    def predict(self, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Prediction]:
+    def predict(self, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
         """One prediction for each input, in order."""
-        batches = self.task.batches(inputs, batch_size)
+        asked = self.task.options.of(options)
+        batches = self.task.batches(self.model, inputs, batch_size)
         with ThreadPoolExecutor(self.count) as threads, self._ending_all():
-            parts = list(threads.map(lambda numbers: self._ask(inputs, numbers, options), batches))
-        found: dict[int, Prediction] = {}
-        for numbers, predictions in zip(batches, parts, strict=True):
-            found |= zip(numbers, predictions, strict=True)
+            parts = list(threads.map(lambda numbers: self._ask(inputs, numbers, asked), batches))
+        found: dict[int, Answer] = {}
+        for numbers, answers in zip(batches, parts, strict=True):
+            found |= zip(numbers, answers, strict=True)
         return [found[number] for number in range(len(inputs))]
 
-    def _ask(self, inputs: Sequence[Any], numbers: Sequence[int], options: dict[str, Any]) -> list[Prediction]:
-        prefix = options.get("prefix")
-        if isinstance(prefix, list | tuple) and prefix and not isinstance(prefix[0], int):  # one for each input
-            if len(prefix) != len(inputs):
-                raise ValueError(f"prefix is one for all or one for each of {len(inputs)} inputs, got {len(prefix)}.")
-            options = {**options, "prefix": [prefix[number] for number in numbers]}
+    def _ask(self, inputs: Sequence[Any], numbers: Sequence[int], options: Options) -> list[Answer]:
         process = self._idle.get()
         try:
-            return process.ask([inputs[number] for number in numbers], {**options, "batch_size": len(numbers)})
+            return process.ask([inputs[number] for number in numbers], options.part(numbers, len(inputs)))
         finally:
             self._idle.put(process)
 
@@ -95,14 +92,14 @@ class _Process:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "saccade.workers"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "saccade.runs.workers"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
         _write(self._to, given)
 
-    def ask(self, inputs: Sequence[Any], options: dict[str, Any]) -> list[Prediction]:
+    def ask(self, inputs: Sequence[Any], options: Options) -> list[Answer]:
         try:
             _write(self._to, pickle.dumps((inputs, options)))
             answer = _read(self._from)
@@ -115,7 +112,7 @@ class _Process:
         said = pickle.loads(answer)
         if isinstance(said, Exception):
             raise said
-        return [_with_tensors(prediction) for prediction in said]
+        return [answer.with_weights(torch.from_numpy) for answer in said]
 
     def end(self) -> None:
         self._process.terminate()
@@ -135,22 +132,12 @@ def work(requests: IO[bytes], answers: IO[bytes]) -> None:
         inputs, options = pickle.loads(request)
         answer: Any
         try:
-            answer = [_with_arrays(prediction) for prediction in task.predict(model, inputs, **options)]
+            given = {field.name: getattr(options, field.name) for field in fields(options)}
+            found = task.predict(model, inputs, batch_size=len(inputs), **given)
+            answer = [each.with_weights(lambda weights: weights.numpy()) for each in found]  # packed faster
         except Exception as error:
             answer = error
         _write(answers, pickle.dumps(answer))
-
-
-def _with_arrays(prediction: Prediction) -> Prediction:
-    """Weights as arrays, which are packed many times faster than tensors."""
-    weights: Any = None if prediction.weights is None else prediction.weights.numpy()
-    return replace(prediction, weights=weights, nbest=[_with_arrays(one) for one in prediction.nbest])
-
-
-def _with_tensors(prediction: Prediction) -> Prediction:
-    weights: Any = prediction.weights
-    weights = None if weights is None else torch.from_numpy(weights)
-    return replace(prediction, weights=weights, nbest=[_with_tensors(one) for one in prediction.nbest])
 
 
 def _write(to: IO[bytes], message: bytes) -> None:
@@ -168,7 +155,7 @@ def _read(source: IO[bytes]) -> bytes | None:
 if __name__ == "__main__":
     from saccade.kernels.allocation import keep_freed_memory
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us
     answers = io.FileIO(os.dup(1), "w")
     os.dup2(2, 1)  # what a model prints must not get among the answers
     keep_freed_memory()

@@ -1,4 +1,4 @@
-"""Where the words of a prediction came from, once all of them are known."""
+"""Where the words of an answer came from, once all of them are known."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, PAD
+from saccade.layers.shift import shift_right
 from saccade.search import Hypothesis
 
 
 def sums_alignments(model: Any) -> bool:
-    """Whether a model is trained by its `alignment`, the distribution over where each word comes from."""
+    """Whether a model is trained by its `alignment`: the distribution over where each word comes from."""
     return callable(getattr(model, "alignment", None))
 
 
 def with_posteriors(
     model: Any, source: Tensor, mask: Tensor, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
-    """The hypotheses with weights p(a_t | y), given the words after each as well as those before it.
+    """The hypotheses with weights p(a_t | y), which know the words after each step as well as those before it.
 
     Args:
-        model: one that `sums_alignments`; one that decodes online keeps the positions that it chose.
+        model: one that `sums_alignments`; a model that decodes online keeps the positions it chose.
         source: (batch, length), with hypotheses for each row.
         mask: bool, True = real.
     """
@@ -34,9 +35,8 @@ def with_posteriors(
     rows = torch.tensor([row for row, _ in flat], device=source.device)
     targets = [torch.tensor([*h.tokens, *([EOS] if h.finished else [])], device=source.device) for _, h in flat]
     target = pad_sequence(targets, batch_first=True, padding_value=PAD).long()
-    before = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)[:, : target.shape[1]]
     with torch.no_grad():
-        alignment = model.alignment(source[rows], mask[rows], before, target, target != PAD)
+        alignment = model.alignment(source[rows], mask[rows], shift_right(target, BOS), target, target != PAD)
     posteriors = iter(alignment.marginals[:, :, : source.shape[1]])
     return [
         [h._replace(weights=next(posteriors)[: len(h.tokens) + h.finished]) for h in several] for several in hypotheses

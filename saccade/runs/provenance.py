@@ -1,4 +1,4 @@
-"""How a model came about: what it learnt from, and every command that had a part in it."""
+"""How a model was made: its data, and every command that took part."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Provenance(NamedTuple):
     """How many examples it was trained on."""
     valid: int
     """How many it was validated with."""
-    long: int
-    """How many were left out because they were too long."""
+    left_out: dict[str, int]
+    """Why examples were left out, and how many."""
     skipped: int
     """How many rows were bad."""
     starts: list[Start]

@@ -1,0 +1,38 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saccade.configuration.files import parse_value
+
+
+def parse_columns(text: str | None) -> dict[str, Any] | None:
+    """`source=en,target=2`, or the same as YAML: `{source: en, target: 2}`. `source=lemma+tags` joins two columns."""
+    if text is None:
+        return None
+    if text.lstrip().startswith("{"):
+        found = parse_value("--columns", text)
+        if isinstance(found, dict):
+            return found
+    columns: dict[str, Any] = {}
+    for entry in text.split(","):
+        role, equals, column = (part.strip() for part in entry.partition("="))
+        if not equals or not role or not column:
+            raise ValueError(f"Columns are written as source=en,target=de or {{source: en, target: de}}; got {text!r}.")
+        names = [_column(name) for name in column.split("+")]
+        columns[role] = names if len(names) > 1 else names[0]
+    return columns
+
+
+def _column(name: str) -> str | int:
+    name = name.strip()
+    return int(name) if name.isdecimal() and len(name) < 10 else name
+
+
+def parse_yes_no(text: str | None, option: str) -> bool | None:
+    """`yes` and `no`, or `true` and `false`."""
+    answers = {"yes": True, "true": True, "no": False, "false": False}
+    if text is not None and text.lower() not in answers:
+        raise ValueError(f"{option} is yes or no, got {text!r}.")
+    return None if text is None else answers[text.lower()]

@@ -1,0 +1,84 @@
+"""The inputs of a command: values, files, folders or standard input, as the task's fields read them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from saccade.data.corpus import Corpus
+    from saccade.tasks import Example, Task
+
+STANDARD_INPUT = "standard input"
+
+
+def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:
+    """The examples of files and folders, or of standard input if there are none."""
+    if not paths:
+        yield from _from_standard_input(task)
+        return
+    for path in paths:
+        yield from _from_path(task, corpus, path)
+
+
+def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:
+    """So many at a time."""
+    remaining = iter(examples)
+    while chunk := list(islice(remaining, count)):
+        yield chunk
+
+
+def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
+    """A file that is a value itself, a folder of such files, or a table of values."""
+    from saccade.data.cell import Cell
+
+    role, field = next(iter(task.inputs.items()))
+    place = Path(path)
+    files = [place] if place.suffix.lower() in field.suffixes else []
+    if place.is_dir() and field.suffixes:
+        files = sorted(file for file in place.rglob("*") if file.suffix.lower() in field.suffixes)
+        if not files:
+            raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
+    if not files:
+        yield from corpus.read(path, task.inputs)
+        return
+    for file in files:
+        yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}
+
+
+def _from_standard_input(task: Task) -> Iterator[Example]:
+    from saccade.data.cell import Cell
+
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"Line {number} of the input is not UTF-8. Convert it, for example with iconv -f LATIN1 -t UTF-8."
+            ) from None
+        raw: Any = {next(iter(task.inputs)): text}
+        if len(task.inputs) > 1:
+            raw = _object(text, number, task)
+        example = {}
+        for role, field in task.inputs.items():
+            if role not in raw:
+                raise ValueError(f"Line {number} of the input has no {role!r}: it needs {', '.join(task.inputs)}.")
+            blank = isinstance(raw[role], str) and not raw[role].strip() and field.blank is not None
+            cell = Cell(STANDARD_INPUT, number, role, Path())
+            example[role] = field.blank if blank else field.read(raw[role], cell)
+        yield example
+
+
+def _object(text: str, number: int, task: Task) -> dict[str, Any]:
+    example = json.dumps(dict.fromkeys(task.inputs, "..."))
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"Line {number} of the input is not a JSON object such as {example}.")
+    return found

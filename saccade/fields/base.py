@@ -1,0 +1,114 @@
+"""What a field is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from saccade.data.cell import Cell
+from saccade.interpretation.explorer import Axis, Map, TextAxis
+from saccade.interpretation.recording import Trace
+from saccade.registry import Registry
+
+Padded = dict[str, Tensor]
+"""The tensors of a batch, batch first: `values`, `mask` where lengths differ (bool, True = real), and others."""
+
+
+class Field:
+    """One column of the user's data: how raw cells become values, values become arrays, and arrays become batches.
+
+    The constructor is the configuration. What is learned from the data (a vocabulary, a mean, the names of labels)
+    comes from `fit`, and `save` and `load` keep it. A new field writes `read`, `encode` and `pad`, and whatever else
+    it needs.
+    """
+
+    decodes: bool = False
+    """Whether `pad` does real work, such as decoding files: batches are then prepared in the background."""
+
+    suffixes: tuple[str, ...] = ()
+    """Files with these suffixes are values themselves: `.wav`. Other files are tables of values."""
+
+    blank: Any = None
+    """The value of an empty line of standard input; None if that is an error."""
+
+    def read(self, raw: Any, cell: Cell) -> Any:
+        """The value of a raw cell; `cell.bad(problem, fix)` is the error for one that cannot be used."""
+        raise NotImplementedError
+
+    def fit(self, values: Iterable[Any]) -> None:
+        """Learns from the values of the training data, in one pass."""
+
+    def sizes(self) -> dict[str, int]:
+        """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
+        return {}
+
+    def save(self, folder: Path) -> None:
+        """Writes what `fit` learned into a folder that exists."""
+
+    def load(self, folder: Path) -> None:
+        """Reads what `save` wrote; everything is checked, since the folder may come from anyone."""
+
+    def encode(self, value: Any) -> Any:
+        """The value as Arrow stores it: numbers, text, bytes, lists or dictionaries of these; large things as paths."""
+        raise NotImplementedError
+
+    def size(self, encoded: Any) -> int:
+        """What an encoded value costs in the token budget of a batch."""
+        return len(encoded) if isinstance(encoded, Sequence) and not isinstance(encoded, str | bytes) else 1
+
+    def left_out(self, encoded: Any) -> str | None:
+        """Why training leaves an example with this value out; None to keep it."""
+        return None
+
+    def clip(self, encoded: Any, most: int) -> Any:
+        """The value cut to at most this many positions, for models that read no more."""
+        return encoded
+
+    def pad(self, encoded: Sequence[Any], generator: torch.Generator | None = None) -> Padded:
+        """The tensors of several values. With a generator, for training, they may be augmented."""
+        raise NotImplementedError
+
+    def axis(self, value: Any, length: int | None = None) -> Axis:
+        """How the explorer draws the value, as so many positions where the model merges some."""
+        return TextAxis(pieces=[self.show(value)])
+
+    def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
+        """What a model looked at in the value while it answered: each attention over its positions.
+
+        Args:
+            value: the only input of a batch of one.
+            trace: what `record` saw.
+            answer: the name of the row of an attention with one query.
+        """
+        keys = self.axis(value)
+        maps = []
+        for path in trace.paths:
+            weights = trace.joined(path)[0].float().cpu()
+            queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
+            if weights.shape[-1] == len(keys) and queries is not None:
+                layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
+                maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
+        return maps
+
+    def show(self, value: Any) -> str:
+        """The value in one line of text."""
+        return str(value)
+
+    def learned(self) -> str:
+        """What was learned from the data, in a few words ("7,812 pieces"); empty if nothing was."""
+        return ""
+
+    def warnings(self, examples: int) -> list[str]:
+        """What looks wrong about what was learned from so many examples."""
+        return []
+
+    def unknown(self, value: Any) -> list[str]:
+        """The parts of a value that the training data did not have."""
+        return []
+
+
+fields: Registry[Field] = Registry("field")

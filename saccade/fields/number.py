@@ -1,0 +1,74 @@
+"""Numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.artifacts import ArtifactError
+from saccade.data.cell import Cell
+from saccade.fields.base import Field, Padded, fields
+
+FILE = "number.json"
+
+
+@fields.register("number")
+class Number(Field):
+    """A number, such as a rating or a price; models see it with mean 0 and deviation 1."""
+
+    def __init__(self) -> None:
+        self.mean = 0.0
+        self.deviation = 1.0
+
+    def read(self, raw: Any, cell: Cell) -> float:
+        try:
+            value = float(raw) if isinstance(raw, str | int | float) and not isinstance(raw, bool) else math.nan
+        except (ValueError, OverflowError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise cell.bad(f"the {cell.role} is not a finite number but {raw!r:.40}", "Write a number such as 3.5.")
+        return value
+
+    def fit(self, values: Iterable[float]) -> None:
+        count, mean, squares = 0, 0.0, 0.0
+        for value in values:  # Welford's algorithm: one pass, no cancellation
+            count += 1
+            step = value - mean
+            mean += step / count
+            squares += step * (value - mean)
+        self.mean = mean
+        self.deviation = math.sqrt(squares / count) if count and squares > 0.0 else 1.0
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE).write_text(json.dumps({"mean": self.mean, "deviation": self.deviation}), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        for name in ("mean", "deviation"):
+            value = found.get(name) if isinstance(found, dict) else None
+            if not isinstance(value, float) or not math.isfinite(value):
+                raise ArtifactError(f"{folder / FILE} is damaged: {name} must be a finite number, got {value!r:.40}.")
+        if found["deviation"] <= 0.0:
+            raise ArtifactError(f"{folder / FILE} is damaged: deviation must be above 0, got {found['deviation']}.")
+        self.mean, self.deviation = found["mean"], found["deviation"]
+
+    def encode(self, value: float) -> float:
+        return (value - self.mean) / self.deviation
+
+    def decode(self, encoded: float) -> float:
+        """The number that was encoded."""
+        return encoded * self.deviation + self.mean
+
+    def pad(self, encoded: Sequence[float], generator: torch.Generator | None = None) -> Padded:
+        return {"values": torch.tensor(list(encoded), dtype=torch.float32)}
+
+    def show(self, value: float) -> str:
+        return f"{value:.4g}"
+
+    def learned(self) -> str:
+        return f"mean {self.mean:.4g}, deviation {self.deviation:.4g}"

@@ -1,0 +1,115 @@
+"""Texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from saccade.checks import check_count
+from saccade.data.cell import Cell, text_of
+from saccade.data.special import EOS, NAMES, PAD, UNK
+from saccade.data.tokenisers import Tokeniser, tokenisers
+from saccade.fields.base import Field, Padded, fields
+from saccade.interpretation.explorer import TextAxis
+
+FILE = "tokeniser.json"
+
+
+@fields.register("text")
+class Text(Field):
+    """A text, read as the ids of its pieces and an end token.
+
+    Args:
+        tokeniser: char, word, bpe, unigram, tagged or pretokenised, with its own options if need be.
+        max_length: training leaves out examples with more tokens.
+        join: how several columns become one text, with `{}` for each: "{} <{}>" makes `run <V;PST>` of `run` and
+            `V;PST`. By default they are joined by spaces.
+    """
+
+    blank = ""
+
+    def __init__(self, *, tokeniser: Tokeniser | str = "bpe", max_length: int = 256, join: str | None = None) -> None:
+        check_count("max_length", max_length)
+        self.tokeniser = tokenisers.create(tokeniser) if isinstance(tokeniser, str) else tokeniser
+        self.max_length = max_length
+        self.join = join
+        self.references = False
+        """Whether several columns are several right answers instead of parts of one text."""
+        self.fitted = False
+
+    def read(self, raw: Any, cell: Cell) -> str | list[str]:
+        if not isinstance(raw, list | tuple):
+            return text_of(raw, cell)
+        if not raw:
+            raise cell.bad(f"the {cell.role} is an empty list", "Give at least one text.")
+        texts = [text_of(each, cell) for each in raw]
+        if self.references:
+            return texts if len(texts) > 1 else texts[0]
+        if self.join is None:
+            return " ".join(texts)
+        try:
+            return self.join.format(*texts)
+        except (IndexError, KeyError, ValueError):
+            raise cell.bad(f"join={self.join!r} does not fit {len(texts)} columns", "Write one {} for each.") from None
+
+    def fit(self, values: Iterable[str | list[str]]) -> None:
+        self.tokeniser.fit(text for value in values for text in texts_of(value))
+        self.fitted = True
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocab": self.tokeniser.size if self.fitted else 11}
+
+    def save(self, folder: Path) -> None:
+        self.tokeniser.save(folder / FILE)
+
+    def load(self, folder: Path) -> None:
+        self.tokeniser = Tokeniser.load(folder / FILE)
+        self.fitted = True
+
+    def encode(self, value: str | list[str]) -> list[int]:
+        return [*self.tokeniser.encode(texts_of(value)[0]), EOS]
+
+    def left_out(self, encoded: Sequence[int]) -> str | None:
+        return f"longer than max_length={self.max_length} tokens" if len(encoded) - 1 > self.max_length else None
+
+    def clip(self, encoded: list[int], most: int) -> list[int]:
+        return encoded if len(encoded) - 1 <= most else [*encoded[:most], EOS]
+
+    def pad(self, encoded: Sequence[Sequence[int]], generator: torch.Generator | None = None) -> Padded:
+        ids = pad_sequence([torch.tensor(each) for each in encoded], batch_first=True, padding_value=PAD).long()
+        return {"values": ids, "mask": ids != PAD}
+
+    def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
+        text = texts_of(value)[0]
+        pieces = [*self.tokeniser.parts(text), NAMES[EOS]]
+        words = [word for word in self.tokeniser.words(text) if word]
+        return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
+
+    def show(self, value: str | list[str]) -> str:
+        return texts_of(value)[0]
+
+    def learned(self) -> str:
+        return f"{self.tokeniser.size:,} pieces ({self.tokeniser.kind})"
+
+    def warnings(self, examples: int) -> list[str]:
+        asked = getattr(self.tokeniser, "vocab_size", None)
+        if asked is not None and self.tokeniser.size < 0.9 * asked and asked > examples:
+            return [
+                f"vocab_size={asked:,} is more than {examples:,} examples hold: the vocabulary has "
+                f"{self.tokeniser.size:,} pieces, many of them whole words that occur once. Try a smaller one."
+            ]
+        return []
+
+    def unknown(self, value: str | list[str]) -> list[str]:
+        text = texts_of(value)[0]
+        ids = self.tokeniser.encode(text)
+        return [piece for piece, token in zip(self.tokeniser.parts(text), ids, strict=True) if token == UNK]
+
+
+def texts_of(value: str | Sequence[str]) -> list[str]:
+    """One text, or several right answers, as a list."""
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,103 @@
+"""A label from what attention pools out of a text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.attention import Attention
+from saccade.checks import check_count
+from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
+from saccade.layers import TokenEmbedding
+from saccade.layers.choices import make_score, make_selection
+from saccade.models.base import models
+from saccade.registry import nearest
+from saccade.scores import Score
+from saccade.selections import Selection
+
+ENCODERS = ("birnn", "rnn", "convolutional", "embedding")
+
+
+@models.register("pooling")
+class AttentionPooling(nn.Module):
+    r"""An encoder, and learned queries that ask which of its states matter.
+
+    .. math:: c_m = \mathrm{attention}(u_m, h), \qquad z = W [c_1; ...; c_M] + b
+
+    With one query u, an additive score and softmax this is the word attention of Yang et al. (2016); with several
+    queries the self-attentive pooling of Lin et al. (2017).
+
+    Shapes:
+        tokens (batch, length), mask bool (batch, length) -> logits (batch, classes).
+
+    Reference:
+        Yang et al. (2016), "Hierarchical attention networks", section 2.2; Lin et al. (2017), arXiv:1703.03130.
+
+    Args:
+        encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
+        score, selection: of the attention, by short name or with arguments of their own.
+        num_queries: M, how many things are looked for.
+        dropout: of embeddings, and of what is pooled.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab: int,
+        classes: int,
+        embedding_dim: int = 128,
+        hidden_dim: int = 128,
+        encoder: Literal["birnn", "rnn", "convolutional", "embedding"] | Encoder = "birnn",
+        encoder_layers: int = 1,
+        score: str | Score = "additive",
+        selection: str | Selection = "softmax",
+        num_queries: int = 1,
+        dropout: float = 0.2,
+        max_length: int = 2048,
+    ) -> None:
+        super().__init__()
+        check_count("num_queries", num_queries)
+        self.encoder = encoder if isinstance(encoder, Encoder) else _encoder(
+            encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length
+        )
+        dim = self.encoder.output_dim
+        sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}
+        self.pooling = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+        self.queries = nn.Parameter(torch.empty(num_queries, dim))
+        nn.init.normal_(self.queries, std=dim**-0.5)
+        self.output_proj = nn.Linear(num_queries * self.pooling.aggregation.output_dim(dim), classes)
+        self.dropout = dropout
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        encoded = self.encoder(tokens, mask)
+        queries = self.queries.expand(len(tokens), -1, -1)
+        pooled = self.pooling(queries, encoded.states, mask=encoded.mask.unsqueeze(1)).context.flatten(1)
+        logits: Tensor = self.output_proj(F.dropout(pooled, self.dropout, self.training))
+        return logits
+
+
+def _encoder(
+    name: str, vocab: int, embedding_dim: int, hidden_dim: int, layers: int, dropout: float, max_length: int
+) -> Encoder:
+    if name in ("birnn", "rnn"):
+        return RecurrentEncoder(
+            embedding=TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout),
+            input_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            num_layers=layers,
+            cell="gru",
+            bidirectional=name == "birnn",
+            dropout=dropout,
+        )
+    if name == "convolutional":
+        embedding = TokenEmbedding(
+            vocab_size=vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
+        )
+        return ConvolutionalEncoder(embedding=embedding, dim=hidden_dim, num_layers=layers, dropout=dropout)
+    if name == "embedding":
+        embedding = TokenEmbedding(vocab_size=vocab, dim=hidden_dim, dropout=dropout)
+        return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
+    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ENCODERS)}")

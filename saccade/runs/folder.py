@@ -1,0 +1,155 @@
+"""The files of a run folder, and how they are kept from harm."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from saccade.artifacts import CHECKSUMS, ArtifactError, read_json, seal, verify, write_file, write_folder
+from saccade.configuration import ConfigError, write_config
+from saccade.data.readers import absolute
+from saccade.tasks import Task
+from saccade.training import Checkpoints
+
+HEADING = "Every argument of this run."
+WEIGHTS = "model.safetensors"
+UNFINISHED = {"config.yaml", "provenance.json", "task", "data", "metrics.jsonl", "checkpoints", "logs"}
+"""What training writes before the model; the card comes after it."""
+FIXED = ("model.", "task.", "data.", "trainer.batch_tokens", "trainer.seed")
+"""What a resumed training cannot change: its weights, its examples and their order."""
+
+
+class Weights(NamedTuple):
+    """Which weights of a run to load."""
+
+    file: Path
+    remark: str
+    """What the user should know about them; empty for those of a finished training."""
+
+
+def chosen_weights(folder: Path) -> Weights:
+    """The weights of a finished training, or of the best checkpoint of one that was interrupted."""
+    if (folder / WEIGHTS).is_file():
+        return Weights(folder / WEIGHTS, "")
+    checkpoints = Checkpoints(folder / "checkpoints")
+    for step in reversed(checkpoints.steps()):
+        try:
+            verify(checkpoints.path(step))
+            position = read_json(checkpoints.path(step) / "state.json").get("position")
+        except ArtifactError:
+            continue
+        best = position.get("best_step") if isinstance(position, dict) else None
+        chosen = best if isinstance(best, int) and best in checkpoints.steps() else step
+        path = checkpoints.path(chosen)
+        try:
+            verify(path)
+        except ArtifactError:
+            path, chosen = checkpoints.path(step), step
+        file = path / "average.safetensors"
+        which = "best" if chosen == best else "last"
+        return Weights(
+            file if file.is_file() else path / WEIGHTS,
+            f"{folder}: training was interrupted after step {step}, so this is its {which} checkpoint so far, of step "
+            f"{chosen}. To continue: saccade train --resume {folder}",
+        )
+    raise FileNotFoundError(
+        f"{folder} has no model and no checkpoint yet: train it first, with saccade train --resume {folder}"
+    )
+
+
+def check_output(folder: Path) -> None:
+    """Raises if a new run would overwrite anything but a training that never reached its first checkpoint."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; the output must be a folder.")
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")} if folder.exists() else set()
+    if not names:
+        return
+    if (folder / "checkpoints").is_dir() and _is_ours(folder / "config.yaml"):
+        return  # the trainer checks whether there is anything to resume
+    foreign = names - UNFINISHED if _is_ours(folder / "config.yaml") else names
+    if foreign:
+        listed = ", ".join(sorted(foreign)[:5]) + (", ..." if len(foreign) > 5 else "")
+        raise FileExistsError(f"{folder} is not empty (it holds {listed}): choose another folder for the output.")
+
+
+def check_run(folder: str | os.PathLike[str]) -> Path:
+    """The folder as a path; raises unless a training made it."""
+    path = Path(folder)
+    if not (path / "config.yaml").is_file():
+        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.")
+    return path
+
+
+def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises if a resumed run is given another model, task, data or order of the data than it was started with."""
+    before, after = dict(_flat(old)), dict(_flat(new))
+    for key in {**before, **after}:
+        if key.startswith(FIXED) and before.get(key) != after.get(key):
+            raise ConfigError(
+                f"{key} was {before.get(key)!r} when this run started and cannot become {after.get(key)!r}: "
+                "leave it as it was, or train in another folder."
+            )
+
+
+def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with paths of data files that do not depend on the working folder."""
+    data = config.get("data")
+    if not isinstance(data, Mapping):
+        return dict(config)
+    changed = {split: absolute(data[split]) for split in ("train", "valid") if data.get(split)}
+    return {**config, "data": {**data, **changed}}
+
+
+def save_config(folder: Path, plain: Mapping[str, Any]) -> None:
+    """Writes `config.yaml`; the run is unsealed until training ends."""
+    (folder / CHECKSUMS).unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / "config.yaml", write_config(plain, heading=HEADING))
+
+
+def save_task(task: Task, folder: Path) -> None:
+    """Writes what the task learned, all of it or nothing."""
+    with tempfile.TemporaryDirectory() as made:
+        task.save(Path(made))
+        files = {path.relative_to(made).as_posix(): path.read_bytes() for path in _files(Path(made))}
+    write_folder(folder, {**files})
+
+
+def seal_run(folder: Path) -> None:
+    """Writes the checksums of all that `load` reads."""
+    seal(folder, [WEIGHTS, *_read_by_load(folder)])
+
+
+def verify_run(folder: Path) -> None:
+    """Raises `ArtifactError` if a file of a sealed run is not what was written."""
+    if not (folder / CHECKSUMS).exists():  # training has not ended
+        return
+    try:
+        verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{error} Copy the run again from its origin; if you changed the file yourself, delete {folder / CHECKSUMS}."
+        ) from None
+
+
+def _read_by_load(folder: Path) -> list[str]:
+    return ["config.yaml", *(path.relative_to(folder).as_posix() for path in _files(folder / "task"))]
+
+
+def _is_ours(config: Path) -> bool:
+    return config.is_file() and config.read_bytes().startswith(f"# {HEADING}".encode())
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in config.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

@@ -1,0 +1,230 @@
+"""A run: a folder with everything about one trained model, made by `train` and read by `load`.
+
+| file | content |
+| --- | --- |
+| `config.yaml` | the configuration, every default included |
+| `task/` | what the fields learned from the data before training: vocabularies, label names |
+| `model.safetensors` | the weights |
+| `provenance.json` | what it was trained on, and the commands that trained it |
+| `metrics.jsonl` | loss and figures of every step and validation |
+| `checkpoints/` | what `resume` needs |
+| `README.md` | the model card |
+| `checksums.json` | the checksums of what `load` reads, once training has ended |
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from saccade.artifacts import check_header, header_of, load_weights
+from saccade.configuration import read_config
+from saccade.data.corpus import Corpus
+from saccade.evaluation import Figure, LengthBin, by_length
+from saccade.interpretation.explorer import Item
+from saccade.runs.folder import check_run, chosen_weights, verify_run
+from saccade.runs.plan import Plan
+from saccade.runs.workers import Workers
+from saccade.tasks import Answer, Example, Task
+from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
+from saccade.training import Result
+
+Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
+"""Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
+
+
+class Evaluation(NamedTuple):
+    """The figures of a model on some examples."""
+
+    figures: dict[str, Figure]
+    examples: int
+    seconds: float
+    remarks: list[str]
+    """What to know about the answers: how many were cut short, or inputs truncated."""
+    skipped: int
+    """How many bad rows were left out, if they may be."""
+    by_length: list[LengthBin]
+    """By the length of the input, if asked for."""
+    varied: dict[str, dict[str, Figure]]
+    """For each value of an option, such as `beam=5`, if asked for."""
+
+
+class Run:
+    """A trained model with its task.
+
+    Args:
+        folder: where it is.
+        plan: how it was trained.
+        model: in evaluation mode.
+        result: how training ended, if it has just ended.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, model: nn.Module, result: Result | None = None) -> None:
+        self.folder = folder
+        self.plan = plan
+        self.task: Task = plan.task
+        self.model = model.eval()
+        self.result = result
+
+    def __repr__(self) -> str:
+        return f"<Run of {type(self.model).__name__} in {self.folder}>"
+
+    def read(self, inputs: Sequence[Any]) -> Any:
+        """Values in memory as examples, read as the task's fields read them."""
+        if isinstance(inputs, str | os.PathLike):
+            raise TypeError(f"Inputs are a list: write [{inputs!r}].")
+        return Corpus().read([self.task.example(value) for value in inputs], self.task.inputs)
+
+    def predict(
+        self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any
+    ) -> list[Answer]:
+        """The answer to each input.
+
+        Args:
+            inputs: values of the task's input (texts, paths of recordings, ...), or dictionaries where it has several.
+            workers: how many processes of one thread share the work (see `Workers`).
+            batch_size: how many inputs are answered together.
+            options: the task's, such as `beam=5, nbest=3`.
+        """
+        self.task.options.of(options)
+        examples = list(self.read(inputs))
+        for number, left in self.task.truncated(self.model, examples).items():
+            warnings.warn(f"Input {number}, counted from 0, has {left}.", stacklevel=2)
+        return self.answer(examples, workers=workers, batch_size=batch_size, **options)
+
+    def answer(
+        self, examples: Sequence[Example], *, workers: int = 1, batch_size: int = 64, **options: Any
+    ) -> list[Answer]:
+        """The answer to each example, which has been read already."""
+        if workers != 1:
+            with Workers(self.task, self.model, workers) as several:
+                return several.predict(examples, batch_size=batch_size, **options)
+        return self.task.predict(self.model, examples, batch_size=batch_size, **options)
+
+    def align(
+        self, pairs: Sequence[tuple[str, str]], *, reverse: Run | None = None, **options: Any
+    ) -> list[AlignedPair]:
+        """The word alignment of each pair of texts, by forced decoding.
+
+        Args:
+            pairs: source and target texts.
+            reverse: a run of the other direction, to symmetrise with.
+            options: see `saccade.tasks.generation.forced_alignment.align_pairs`.
+        """
+        other = None if reverse is None else (reverse.task, reverse.model)
+        return align_pairs(self.task, self.model, pairs, reverse=other, **options)
+
+    def explain(self, inputs: Sequence[Any], targets: Sequence[Any] | None = None, **options: Any) -> list[Item]:
+        """What the model looks at, for `saccade.interpretation.explorer`: an item for each input.
+
+        Args:
+            inputs: as for `predict`.
+            targets: what it is made to answer; by default what it answers.
+            options: see the task's `explain_options`; and those of `predict`.
+        """
+        if isinstance(inputs, str) or isinstance(targets, str):
+            raise TypeError("inputs and targets are lists: write explain([text]).")
+        if targets is not None and len(targets) != len(inputs):
+            raise ValueError(f"There are {len(inputs)} inputs and {len(targets)} targets: give as many of each.")
+        examples: list[Example] = list(self.read(inputs))
+        if targets is not None:
+            role = next(iter(self.task.targets))
+            wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
+            examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
+        return self.task.explain(self.model, examples, **options)
+
+    def evaluate(
+        self,
+        data: Examples,
+        *,
+        by: int | None = None,
+        vary: Mapping[str, Sequence[Any]] | None = None,
+        corpus: Corpus | None = None,
+        **options: Any,
+    ) -> Evaluation:
+        """The figures of the model on examples whose targets are known.
+
+        Args:
+            data: files, or examples in memory.
+            by: also the figures of inputs of 1 to so many positions, the next so many, and so on.
+            vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
+            corpus: how the files are read, if not as the training files were.
+            options: as those of `predict`.
+        """
+        task = self.task
+        for changes in _variations(vary):
+            task.options.of({k: v for k, v in {**options, **changes}.items() if k not in ("workers", "batch_size")})
+        read = (corpus or self.plan.data).read(data, task.scored)
+        examples = list(read)
+        if not examples:
+            raise ValueError(f"There are no examples in {data!r:.80}.")
+        started = time.monotonic()
+        answers = self.answer(examples, **options)
+        seconds = time.monotonic() - started
+
+        def score(numbers: list[int]) -> dict[str, Figure]:
+            return task.score([answers[n] for n in numbers], [examples[n] for n in numbers])
+
+        bins = [] if by is None else by_length([task.length(example) for example in examples], score, width=by)
+        varied = {
+            ", ".join(f"{name}={value}" for name, value in changes.items()): task.score(
+                self.answer(examples, **{**options, **changes}), examples
+            )
+            for changes in _variations(vary)
+        }
+        remarks = task.remarks(answers)
+        long = len(task.truncated(self.model, examples))
+        if long:
+            remarks.append(f"{long:,} of {len(examples):,} inputs were too long, and truncated.")
+        skipped = report_skipped(read)
+        return Evaluation(task.score(answers, examples), len(examples), seconds, remarks, skipped, bins, varied)
+
+
+def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:
+    """The model of a run folder, ready to predict.
+
+    Nothing in a run is a pickle, but its configuration may name any class by dotted path, and building the model runs
+    that class. So classes that are not Saccade's are refused unless the caller trusts whoever made the run.
+
+    A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
+
+    Args:
+        folder: what `train` made.
+        device: where the model goes; the CPU unless another one is named.
+        trust: whether the run may use classes that are not Saccade's.
+    """
+    path = check_run(folder)
+    weights = chosen_weights(path)
+    verify_run(path)
+    plan = Plan(read_config(path / "config.yaml"), trust=trust)
+    plan.task.load(path / "task")
+    with torch.device("meta"):
+        outline = plan.build()
+    check_header(weights.file, header_of(outline))  # before anything of that size is allocated
+    model = plan.build()
+    load_weights(model, weights.file)
+    if weights.remark:
+        warnings.warn(weights.remark, stacklevel=2)
+    return Run(path, plan, model if device is None else model.to(device))
+
+
+def report_skipped(examples: Any) -> int:
+    """How many bad rows the last reading left out; which ones is printed to standard error."""
+    skipped = getattr(examples, "skipped", None)
+    if skipped is None or not skipped.count:
+        return 0
+    if int(os.environ.get("RANK", "0")) == 0:  # one of the processes that torchrun starts prints
+        print(skipped.report(), file=sys.stderr)
+    return int(skipped.count)
+
+
+def _variations(vary: Mapping[str, Sequence[Any]] | None) -> list[dict[str, Any]]:
+    return [{name: value} for name, values in (vary or {}).items() for value in values]

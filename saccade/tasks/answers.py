@@ -1,0 +1,82 @@
+"""What a model answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Attended:
+    """Where a model looked while it answered."""
+
+    weights: Tensor
+    """(queries, keys)."""
+
+    queries: list[str]
+    """A name for each step of the answer: the pieces of a text, or the label."""
+
+    keys: list[str]
+    """A name for each position of the input: pieces, frames, neighbours."""
+
+    query_words: list[list[int]] = field(default_factory=list)
+    """The places in `queries` of the pieces of each word, where the answer is a text."""
+
+    key_words: list[list[int]] = field(default_factory=list)
+    """The places in `keys` of the pieces of each word, where the input is a text."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answers to one input."""
+
+    value: Any
+    """A text, a label, a list of labels, a number."""
+
+    score: float
+    """How sure the model is: higher is surer, and answers are ranked by it. The scale is the task's."""
+
+    attention: Attended | None = None
+    """None for a model without attention."""
+
+    alternatives: list[Self] = field(default_factory=list)
+    """The best answers, this one first, if several were asked for."""
+
+    details: dict[str, Any] = field(default_factory=dict)
+    """More that the task says about the answer, as JSON can hold it: probabilities, for example."""
+
+    @property
+    def text(self) -> str:
+        """The answer as its user reads it."""
+        if isinstance(self.value, list):
+            return ", ".join(map(str, self.value))
+        return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
+
+    @property
+    def weights(self) -> Tensor | None:
+        """(queries, keys); None for a model without attention."""
+        return None if self.attention is None else self.attention.weights
+
+    def with_weights(self, change: Callable[[Any], Any]) -> Self:
+        """The answer with its weights, and those of its alternatives, as `change` makes them."""
+        attention = self.attention
+        changed = None if attention is None else replace(attention, weights=change(attention.weights))
+        others = [other.with_weights(change) for other in self.alternatives]
+        return replace(self, attention=changed, alternatives=others)
+
+
+@dataclass(frozen=True)
+class Generated(Answer):
+    """A text that a model wrote token by token."""
+
+    tokens: list[int] = field(default_factory=list)
+    """The ids of the text, without the end."""
+
+    finished: bool = True
+    """Whether the model ended the text itself, before the limit on its length."""
+
+    log_prob: float | None = None
+    """The log-probability of the whole text, its end included; None if unknown."""

@@ -1,0 +1,6 @@
+"""Generation: an input becomes a text."""
+
+from saccade.tasks.generation.options import SearchOptions
+from saccade.tasks.generation.task import Generation
+
+__all__ = ["Generation", "SearchOptions"]

@@ -1,0 +1,145 @@
+"""What may be asked of a generated text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+from saccade.search.sampling import check_draws
+from saccade.tasks.options import Options
+
+BEAM = 5
+"""How many hypotheses a search keeps by default."""
+
+LENGTH_PENALTY = 0.6
+"""What divides the scores of a beam search by default."""
+
+RANGES = {
+    "beam": (1, 10_000),
+    "nbest": (1, 10_000),
+    "max_length": (1, 1_000_000),
+    "min_length": (0, 1_000_000),
+    "no_repeat_ngram": (0, 1_000_000),
+    "top_k": (1, 2**31 - 1),
+    "seed": (0, 2**63 - 1),
+    "length_penalty": (0.0, 100.0),
+    "coverage_penalty": (0.0, 1e6),
+    "temperature": (1e-6, 1e6),
+}
+"""The smallest and largest sensible value of each option."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(Options):
+    """How a text is written.
+
+    The score that texts are ranked by is their log-probability, summed over all tokens and the end, divided by
+    ((5 + tokens) / 6) ^ length_penalty, plus the coverage penalty if there is one. With a length penalty of 0 it is
+    the log-probability itself.
+
+    Args:
+        beam: hypotheses kept at each step of the search; 1 is greedy search (default: 5).
+        nbest: how many texts to return for each input; with sample, how many to draw.
+        length_penalty: exponent of the length that a score is divided by; 0 favours short texts, 1 compares nearly by
+            token (default: 0.6, and 0 with sample).
+        coverage_penalty: cost of leaving parts of the input unread (default: 0).
+        min_length: the fewest tokens of a text (default: 0).
+        max_length: the most tokens of a text (default: ten more than the longest training target, or than twice what
+            the length of the input suggests).
+        no_repeat_ngram: never write a sequence of so many tokens twice; 0 allows all (default: 0).
+        prefix: a text that all answers begin with; in Python also a list with one for each input.
+        forbidden: texts that no answer contains, as the vocabulary splits them; may be given several times.
+        forced: pieces at places counted from 0, as 0=The; may be given several times.
+        sample: draw from the model instead of searching.
+        temperature: of the draws; below 1 they are more alike (default: 1).
+        top_k: draw from only this many of the likeliest tokens (default: from all).
+        top_p: draw from the fewest tokens that together have this probability (default: 1).
+        seed: of the draws; the same seed gives the same answers (default: a new one each time).
+        alignments: add which input word each output word attended to most, as 0-0 1-2: words are separated by spaces
+            and counted from 0.
+        subwords: align the pieces of the vocabulary instead of words, the last input piece being its end.
+    """
+
+    beam: int | None = None
+    nbest: int = 1
+    length_penalty: float | None = None
+    coverage_penalty: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    no_repeat_ngram: int | None = None
+    prefix: Any = None
+    forbidden: list[Any] | None = None
+    forced: Any = field(default=None, metadata={"several": True})
+    sample: bool = False
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    alignments: bool = False
+    subwords: bool = False
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        forced = given.get("forced")
+        if isinstance(forced, list | tuple):
+            given = {**given, "forced": dict(map(_place, forced))}
+        return super().of(given)
+
+    def check(self) -> None:
+        for name, (least, most) in RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise ValueError(f"{name} must be from {least} to {most}, got {value}.")
+        if self.sample:
+            if self.beam is not None:
+                raise ValueError("beam searches and sample draws: give one of the two.")
+            draws = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+            check_draws(**{name: value for name, value in draws.items() if value is not None})
+        else:
+            for name in ("temperature", "top_k", "top_p", "seed"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} changes draws: it needs sample.")
+            if self.nbest > self.width:
+                raise ValueError(f"nbest={self.nbest} needs a beam of as many, got beam={self.width}.")
+        if self.max_length is not None and (self.min_length or 0) > self.max_length:
+            raise ValueError(f"min_length={self.min_length} is more than max_length={self.max_length}.")
+        if self.subwords and not self.alignments:
+            raise ValueError("subwords changes alignments: give both.")
+        if isinstance(self.forbidden, str):
+            raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
+        for place in self.forced or ():
+            most = self.max_length or RANGES["max_length"][1]
+            if not isinstance(place, int) or not 0 <= place < most:
+                raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r}.")
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses the search keeps."""
+        return BEAM if self.beam is None else self.beam
+
+    def part(self, numbers: Sequence[int], of: int) -> Self:
+        if not isinstance(self.prefix, list | tuple) or not self.prefix or isinstance(self.prefix[0], int):
+            return self
+        if len(self.prefix) != of:
+            raise ValueError(f"prefix is one text for all inputs or one for each of {of}, got {len(self.prefix)}.")
+        return replace(self, prefix=[self.prefix[number] for number in numbers])
+
+    def describe(self) -> str:
+        name = "sampling" if self.sample else "greedy search" if self.width == 1 else "beam search"
+        shown: dict[str, Any] = {} if self.sample else {"beam": self.width}
+        if name == "beam search":
+            shown["length_penalty"] = LENGTH_PENALTY
+        hidden = ("beam", "nbest", "sample", "alignments", "subwords")
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
+        shown |= {option: value for option, value in given.items() if value not in (None, False)}
+        listed = ", ".join(f"{option.replace('_', ' ')} {value}" for option, value in shown.items())
+        return f"{name} ({listed})" if listed else name
+
+
+def _place(entry: Any) -> tuple[int, str]:
+    """`0=The` as (0, "The")."""
+    place, equals, piece = str(entry).partition("=")
+    if not equals or not place.strip().isdecimal() or not piece or len(place) > 9:
+        raise ValueError(f"forced is a place and a piece, as 0=The; got {entry!r:.60}.")
+    return int(place), piece

@@ -1,0 +1,354 @@
+"""Generation: an input becomes a text."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from saccade.artifacts import ArtifactError
+from saccade.data.special import BOS, EOS, NAMES
+from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
+from saccade.evaluation.alignment import score_alignments
+from saccade.fields import Field, Links, Text, fields
+from saccade.fields.text import texts_of
+from saccade.interpretation.alignments import align, merge_words, pharaoh, read_pharaoh
+from saccade.interpretation.explorer import Item
+from saccade.layers.positions import LearnedPositions
+from saccade.layers.shift import shift_right
+from saccade.registry import nearest
+from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks
+from saccade.tasks.generation.constraint_ids import as_ids
+from saccade.tasks.generation.explaining import ExplainOptions, explain
+from saccade.tasks.generation.options import SearchOptions
+from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
+from saccade.tasks.generation.searching import most_read, search
+from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces
+
+LENGTHS = "lengths.json"
+AER = "aer"
+
+
+@tasks.register("generation")
+class Generation(Task):
+    """Writes a text for each input: translation, captions, transcripts, pronunciations.
+
+    Args:
+        source: what is read: a text, a recording, or any other field.
+        target: the text that is written; like the source if both are texts and this is left out.
+        joint: one vocabulary, learned from both sides and shared by them.
+        label_smoothing: how much probability training spreads evenly over all tokens that can follow.
+        alignment_weight: how much a miss of given links counts next to a token's loss. Above 0, every training example
+            has a third column, `alignment`: links of source and target words (separated by spaces, counted from 0)
+            such as 0-0 1-2.
+        alignment_shift: 0 teaches the links of a token to the attention that writes it; 1 to that of the next step,
+            which has read it: better alignments, but not where the token was translated from.
+        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
+            character_error_rate, word_error_rate; and aer, for examples with an `alignment` column.
+        bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
+    """
+
+    options = SearchOptions
+    explain_options = ExplainOptions
+
+    def __init__(
+        self,
+        *,
+        source: Field | str = "text",
+        target: Text | None = None,
+        joint: bool = False,
+        label_smoothing: float = 0.0,
+        alignment_weight: float = 0.0,
+        alignment_shift: int = 0,
+        metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
+        bleu_tokenize: str = "13a",
+    ) -> None:
+        self.source: Field = fields.create(source) if isinstance(source, str) else source
+        texts = isinstance(self.source, Text)
+        if joint and not texts:
+            raise ValueError("joint=True shares a vocabulary between two texts, and the source is none.")
+        if joint and target is not None:
+            raise ValueError("joint=True means one vocabulary for both sides: leave target out.")
+        if not 0.0 <= label_smoothing < 1.0:
+            raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
+        if not 0.0 <= alignment_weight < math.inf:
+            raise ValueError(f"alignment_weight must be 0 or more, got {alignment_weight}.")
+        if alignment_shift not in (0, 1):
+            raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
+        for metric in metrics:
+            if metric not in (*HIGHER_IS_BETTER, AER):
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
+        if target is None:
+            target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
+        if joint and isinstance(self.source, Text):
+            target.tokeniser = self.source.tokeniser
+        target.references = True
+        self.target: Text = target
+        self.joint = joint
+        self.label_smoothing = label_smoothing
+        self.alignment_weight = alignment_weight
+        self.alignment_shift = alignment_shift
+        self.inputs = {"source": self.source}
+        self.targets = {"target": self.target, **({"alignment": Links()} if alignment_weight else {})}
+        self.metrics = {name: HIGHER_IS_BETTER.get(name, False) for name in metrics}
+        self.bleu_tokenize = bleu_tokenize
+        self.longest_target = 0  # tokens, of the training examples
+        self.target_ratio = 0.0  # target tokens to source positions
+
+    @property
+    def scored(self) -> dict[str, Field]:
+        needed = {"alignment": Links()} if AER in self.metrics else {}
+        return {"source": self.source, "target": self.target, **needed}
+
+    def fit(self, examples: Iterable[Example]) -> None:
+        if self.joint and isinstance(self.source, Text):
+            self.source.fit(text for e in examples for side in ("source", "target") for text in texts_of(e[side]))
+            self.target.fitted = True
+        else:
+            self.source.fit(example["source"] for example in examples)
+            self.target.fit(example["target"] for example in examples)
+
+    def observe(self, sizes: Sequence[Sequence[int]]) -> None:
+        sources, targets = zip(*sizes, strict=True)
+        self.longest_target, self.target_ratio = int(max(targets)) - 1, float(sum(targets) / max(1, sum(sources)))
+
+    def sizes(self) -> dict[str, int]:
+        target = self.target.sizes()["vocab"]
+        if not self.target.fitted and not self.joint:
+            target += 2  # so that no two stand-ins are the same
+        return {**{f"source_{name}": size for name, size in self.source.sizes().items()}, "target_vocab": target}
+
+    def check(self, model: nn.Module) -> None:
+        longest = max(side.max_length for side in (self.source, self.target) if isinstance(side, Text))
+        for part in model.modules():
+            if isinstance(part, LearnedPositions) and part.max_length <= longest:
+                raise ValueError(
+                    f"the model's {part.max_length} learned positions are too few for texts of max_length={longest} "
+                    f"and their end: set model.max_length to {longest + 1} or more, or max_length of source and target "
+                    f"to {part.max_length - 1} or less."
+                )
+
+    def encode(self, example: Example) -> Row:
+        row: Row = {"source": self.source.encode(example["source"])}
+        if "target" in example:
+            row["target"] = self.target.encode(example["target"])
+            if self.alignment_weight and "alignment" in example:
+                words = self._words(self.source, example["source"]), self._words(self.target, example["target"])
+                row["alignment"] = link_pieces(example["alignment"], *words, shift=self.alignment_shift)
+        return row
+
+    def size(self, row: Row) -> tuple[int, ...]:
+        sides = {"source": self.source, "target": self.target}
+        return tuple(field.size(row[side]) for side, field in sides.items() if side in row)
+
+    def left_out(self, row: Row) -> str | None:
+        for side, field in (("source", self.source), ("target", self.target)):
+            reason = field.left_out(row[side]) if side in row else None
+            if reason is not None:
+                return f"{side} {reason}"
+        return None
+
+    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        texts = [{side: value for side, value in row.items() if side != "alignment"} for row in rows]
+        batch = super().collate(texts, generator=generator)
+        if "alignment" in rows[0]:
+            links = [row["alignment"] for row in rows]
+            batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
+        return batch
+
+    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+        source, mask, target, real = (batch[n] for n in ("source", "source_mask", "target", "target_mask"))
+        before = shift_right(target, BOS)
+        smoothing = self.label_smoothing if model.training else 0.0  # validation measures the targets alone
+        if sums_alignments(model) and "alignment" not in batch and not smoothing:
+            alignment = model.alignment(source, mask, before, target, real)
+            return Loss(-alignment.log_likelihood.sum(), real.sum())
+        decoded = model(source, mask, before)
+        # Nothing is computed for padding. Padding and the start token, which come before EOS, are never wanted.
+        found = model.head.loss(decoded.features[real], target[real], smoothing=smoothing, first=EOS)
+        total, parts = found.total, {"accuracy": found.right}
+        if "alignment" in batch:
+            missed = attention_loss(model, decoded.weights, batch["alignment"])
+            parts["alignment"] = missed.detach()
+            if model.training:
+                total = total + self.alignment_weight * missed
+        if model.training and (smoothing or "alignment" in batch):
+            parts["loss"] = found.plain
+        return Loss(total, real.sum(), parts)
+
+    def prepare(self, model: nn.Module, example: Example) -> Row:
+        encoded = self.source.encode(example["source"])
+        return {"source": self.source.clip(encoded, most_read(model, self._trained()))}
+
+    def blank(self, row: Row) -> Answer | None:
+        if not isinstance(self.source, Text) or len(row["source"]) > 1:
+            return None
+        return Generated("", 0.0, Attended(torch.zeros(0, 1), [], [NAMES[EOS]]))
+
+    def answer(
+        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
+    ) -> list[Answer]:
+        mask = batch["source_mask"]
+        asked = as_ids(options, self.target.tokeniser)
+        found = search(model, batch["source"], mask, asked, max_length=self.most_tokens(mask.sum(dim=1)))
+        if sums_alignments(model):
+            found = with_posteriors(model, batch["source"], mask, found)
+        lengths = model.positions(mask).tolist()
+        return [
+            self._answer(example["source"], length, hypotheses)
+            for example, length, hypotheses in zip(examples, lengths, found, strict=True)
+        ]
+
+    def most_tokens(self, positions: Tensor) -> Tensor:
+        """The most tokens of an answer to inputs of so many positions, unless the user says.
+
+        As many as the longest training target has, or twice what the length of the input suggests, and ten.
+        """
+        ratio = max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
+        return (2 * (ratio * positions).ceil().long()).clamp(min=self.longest_target) + 10
+
+    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        if not isinstance(self.source, Text):
+            return {}
+        read = most_read(model, self._trained())
+        values = [self.example(value)["source"] for value in inputs]
+        possible = {n: value for n, value in enumerate(values) if 2 * len(value) > read}  # a piece has half a character
+        lengths = {number: len(self.source.encode(value)) - 1 for number, value in possible.items()}
+        return {
+            number: f"{length:,} tokens, and the model reads only the first {read:,}"
+            for number, length in lengths.items()
+            if length > read
+        }
+
+    def length(self, example: Example) -> int:
+        return self.source.size(self.source.encode(example["source"])) - isinstance(self.source, Text)  # without the end
+
+    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        tokeniser = self.target.tokeniser
+        wanted = [[tokeniser.normalise(text) for text in texts_of(example["target"])] for example in examples]
+        names = [name for name in self.metrics if name != AER]
+        figures = score_texts([answer.text for answer in answers], wanted, names, tokenize=self.bleu_tokenize)
+        for name in OF_TOKENS:
+            if name in figures:
+                tokens = [tokeniser.encode(texts[0]) for texts in wanted]
+                figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
+        if AER in self.metrics:
+            figures[AER] = self._aer(answers, examples)
+        return {name: figures[name] for name in self.metrics}
+
+    def _aer(self, answers: Sequence[Answer], examples: Sequence[Example]) -> Figure:
+        """Of answers whose words are those of the target: only they have gold links."""
+        found, gold = [], []
+        for answer, example in zip(answers, examples, strict=True):
+            if answer.text.split() == self.target.show(example["target"]).split():
+                found.append(alignment_of(answer))
+                gold.append(read_pharaoh(example["alignment"], "The alignment"))
+        note = f"of the {len(found):,} of {len(answers):,} answers that equal their target"
+        return Figure(100.0 * score_alignments(found, gold).aer if found else math.nan, note)
+
+    def remarks(self, answers: Sequence[Answer]) -> list[str]:
+        cut = sum(not getattr(answer, "finished", True) for answer in answers)
+        return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
+
+    def explain(
+        self, model: Any, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+    ) -> list[Item]:
+        return explain(self, model, examples, answers, **options)
+
+    def cells(self, answer: Answer, options: SearchOptions) -> list[str]:
+        links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
+        return [answer.text, *links]
+
+    def as_json(self, example: Example, answer: Answer) -> dict[str, Any]:
+        shown = super().as_json(example, answer)
+        texts = [self._as_json(each) for each in answer.alternatives or [answer]]
+        return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
+
+    def _as_json(self, answer: Answer) -> dict[str, Any]:
+        attention = answer.attention
+        shown = {"answer": answer.value, "score": answer.score}
+        shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
+        if attention is None:
+            return shown
+        shown |= {"queries": attention.queries, "query_words": attention.query_words, "key_words": attention.key_words}
+        shown |= {"alignment": alignment_of(answer, subwords=True), "word_alignment": alignment_of(answer)}
+        return {**shown, "weights": rounded(attention.weights)}
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        lengths = {"longest_target": self.longest_target, "target_ratio": self.target_ratio}
+        (folder / LENGTHS).write_text(json.dumps(lengths), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        super().load(folder)
+        if self.joint and isinstance(self.source, Text):
+            self.target.tokeniser = self.source.tokeniser
+        found = _read_lengths(folder / LENGTHS)
+        self.longest_target, self.target_ratio = found["longest_target"], float(found["target_ratio"])
+
+    def _trained(self) -> int:
+        return self.source.max_length if isinstance(self.source, Text) else 2**31 - 1
+
+    @staticmethod
+    def _words(field: Field, value: Any) -> list[list[int]]:
+        if not isinstance(field, Text):
+            raise ValueError("alignment_weight teaches links between words: the source must be a text.")
+        return field.tokeniser.words(field.show(value))
+
+    def _answer(self, value: Any, length: int, hypotheses: Sequence[Any]) -> Answer:
+        """The best hypothesis, with all of them if several were asked for."""
+        tokeniser = self.target.tokeniser
+        keys, words = self._positions(value, length)
+        answers = []
+        for h in hypotheses:
+            pieces = tokeniser.pieces(h.tokens)
+            attention = None
+            if h.weights is not None:
+                queries = [*pieces, *([NAMES[EOS]] if h.finished else [])]
+                weights = h.weights[: len(queries), : len(keys)].cpu()
+                attention = Attended(weights, queries, keys, tokeniser.group(pieces), words)
+            ended = {"finished": h.finished, "log_prob": h.log_prob}
+            answers.append(Generated(tokeniser.decode(h.tokens), h.score, attention, tokens=list(h.tokens), **ended))
+        return replace(answers[0], alternatives=answers) if len(answers) > 1 else answers[0]
+
+    def _positions(self, value: Any, length: int) -> tuple[list[str], list[list[int]]]:
+        """Names of the positions of the source that the model read, and which of them make words."""
+        if not isinstance(self.source, Text):
+            return self.source.axis(value, length).names, []
+        text = self.source.show(value)
+        names = [*self.source.tokeniser.pieces(self.source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
+        words = [[place for place in word if place < length - 1] for word in self.source.tokeniser.words(text)]
+        return names, [word for word in words if word]
+
+
+def alignment_of(answer: Answer, *, subwords: bool = False) -> list[tuple[int, int]]:
+    """Which source word each target word attended to most, or which piece each piece.
+
+    The end of the target is left out; a piece may have attended to the end of the source, which is the last piece.
+    """
+    attention = answer.attention
+    if attention is None:
+        return []
+    if subwords or not attention.key_words:
+        return align(attention.weights[: len(getattr(answer, "tokens", []))])
+    return align(merge_words(attention.weights, attention.key_words, attention.query_words))
+
+
+def _read_lengths(path: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ArtifactError(f"{path} is damaged: it is not JSON.") from None
+    for name, most in (("longest_target", 10**9), ("target_ratio", 1e9)):
+        value = found.get(name) if isinstance(found, dict) else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+            raise ArtifactError(f"{path} is damaged: {name} must be a number from 0 on, got {value!r:.40}.")
+    return {**found, "longest_target": int(found["longest_target"])}
