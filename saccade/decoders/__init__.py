@@ -4,6 +4,7 @@ from saccade.decoders.aligned import AlignedDecoder
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
+from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import SearchDecoder
@@ -24,9 +25,13 @@ __all__ = [
     "Decoder",
     "FreeTransitions",
     "LearnedStart",
+    "LinearHead",
+    "LowRankHead",
     "LuongDecoder",
+    "MixtureHead",
     "MonotonicTransitions",
     "MoveTransitions",
+    "OutputHead",
     "ProjectSummary",
     "RecurrentDecoder",
     "SearchDecoder",

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.heads import MixtureHead
 from saccade.decoders.sources import Sources, with_a_source
 from saccade.decoders.transitions import Transitions, single
 from saccade.distributions.alignment import Alignment
@@ -65,6 +66,8 @@ class AlignedDecoder(Decoder):
         input_dim, context_dim: features of what the stack reads, and of the encoder's states and its summary.
     """
 
+    head: MixtureHead
+
     def __init__(
         self,
         *,
@@ -92,7 +95,7 @@ class AlignedDecoder(Decoder):
         self.summary_proj = None if online else nn.Linear(context_dim, input_dim, bias=False)
         self.query_proj = nn.Linear(stack.hidden_dim, readout_dim)
         self.key_proj = nn.Linear(context_dim, readout_dim, bias=False)
-        self.output_proj = nn.Linear(readout_dim, vocab_size)
+        self.head = MixtureHead(input_dim=readout_dim, vocab_size=vocab_size)
         self.online = online
         self.dropout = dropout
 
@@ -110,9 +113,9 @@ class AlignedDecoder(Decoder):
         if state.expected is None:
             scores = self.transitions.first(scores)
         expected, position = self._expect(arrived, state.position, scores, sources.mask)
-        raw = self.output_proj(self._readout(query, sources).squeeze(1))
+        raw = self.head.proj(self._readout(query, sources).squeeze(1))
         total = raw.logsumexp(-1)
-        logits = _mixture(raw, expected - total)
+        logits = self.head.mix(raw, expected - total)
         after = AlignedState(sources, states, expected, total, position)
         return Step(logits, after, lambda: _weights(expected, sources))
 
@@ -131,10 +134,6 @@ class AlignedDecoder(Decoder):
         expected = torch.stack(steps, dim=1) if steps else words.new_zeros(len(tokens), 0, sources.mask.shape[1])
         features = torch.cat([self._readout(query, sources), expected.unsqueeze(-1)], dim=-1)
         return Decoded(features, lambda: _weights(expected, sources))
-
-    def output(self, features: Tensor) -> Tensor:
-        raw = self.output_proj(features[..., :-1].to(self.output_proj.weight.dtype))
-        return _mixture(raw, features[..., -1] - raw.logsumexp(-1))
 
     def alignment(self, encoded: Encoded, tokens: Tensor, targets: Tensor, target_mask: Tensor) -> Alignment:
         """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
@@ -168,7 +167,7 @@ class AlignedDecoder(Decoder):
     def _start(self, mask: Tensor) -> Tensor:
         """Before the first word, the first position."""
         first = torch.arange(mask.shape[1], device=mask.device) == 0
-        dtype = torch.promote_types(self.output_proj.weight.dtype, torch.float32)
+        dtype = torch.promote_types(self.head.proj.weight.dtype, torch.float32)
         return torch.where(first, 0.0, FORBIDDEN).to(dtype).expand(mask.shape)
 
     def _arrived(self, tokens: Tensor, state: AlignedState) -> Tensor:
@@ -176,8 +175,8 @@ class AlignedDecoder(Decoder):
         if state.expected is None or state.total is None:
             return self._start(state.memory.mask)
         readout = self._readout(state.hidden[-1][0].unsqueeze(1), state.memory).squeeze(1)
-        of_word = (readout @ self.output_proj.weight[tokens].unsqueeze(-1)).squeeze(-1)
-        words = of_word + self.output_proj.bias[tokens].unsqueeze(-1) - state.total
+        of_word = (readout @ self.head.proj.weight[tokens].unsqueeze(-1)).squeeze(-1)
+        words = of_word + self.head.proj.bias[tokens].unsqueeze(-1) - state.total
         return (state.expected + words).log_softmax(-1)
 
     def _expect(self, arrived: Tensor, position: Tensor, scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,7 +189,7 @@ class AlignedDecoder(Decoder):
 
     def _words(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
         """log p(y_t | a_t) (batch, steps, sources) of the targets alone: all words of all pairs are never kept."""
-        numbers = sources.mask.numel() * (self.output_proj.in_features + self.vocab_size)
+        numbers = sources.mask.numel() * (self.head.proj.in_features + self.vocab_size)
         at_once = max(1, BLOCK // max(1, numbers))
         if targets.shape[1] <= at_once:
             return self._words_of(query, sources, targets)
@@ -201,7 +200,7 @@ class AlignedDecoder(Decoder):
         return torch.cat(parts, dim=1)
 
     def _words_of(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
-        raw = self.output_proj(self._readout(query, sources))
+        raw = self.head.proj(self._readout(query, sources))
         wanted = raw.gather(-1, targets[:, :, None, None].expand(*raw.shape[:-1], 1)).squeeze(-1)
         log_probs: Tensor = wanted - raw.logsumexp(-1)
         return log_probs
@@ -209,11 +208,6 @@ class AlignedDecoder(Decoder):
 
 def _told(embedded: Tensor, summary: Tensor | None) -> Tensor:
     return embedded if summary is None else embedded + summary
-
-
-def _mixture(raw: Tensor, weights: Tensor) -> Tensor:
-    """(*, vocab): the logarithm of the sum over sources of exp(raw) (*, sources, vocab) times exp(weights)."""
-    return torch.logsumexp(raw + weights.unsqueeze(-1), -2)
 
 
 def _weights(expected: Tensor, sources: Sources) -> Tensor:

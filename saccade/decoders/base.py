@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.attention import Attention
+from saccade.decoders.heads import OutputHead
 from saccade.encoders import Encoded
-from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy, linear_cross_entropy
 from saccade.memory import Memory
 from saccade.reading import State
 from saccade.selections import Entmax, Entmax15, Sigmoid, Softmax, Sparsemax
@@ -53,7 +53,7 @@ class Decoded(_Looked):
     """What all steps of teacher forcing give.
 
     Args:
-        features: (batch, steps, dim), for `Decoder.output`, which a loss may ask for real positions alone.
+        features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
         weights: (batch, steps, keys), or a function that computes them, or None without attention.
     """
 
@@ -68,12 +68,13 @@ class Decoded(_Looked):
 class Decoder(nn.Module):
     """Writes a target token by token, looking at what was encoded.
 
-    A new decoder writes `begin`, `step`, `forward` and `output`. Its state is a tuple of tensors with the batch first,
-    memories, plain numbers and tuples of these; a named tuple may call one field `memory`: what belongs to the sentence
-    and is the same for all its hypotheses.
+    A new decoder sets `head` and implements `begin`, `step` and `forward`. Its state is a tuple of tensors with the
+    batch first, memories, plain numbers and tuples of these. In a named tuple, the field `memory` holds what belongs to
+    the sentence and is the same for all its hypotheses.
     """
 
     vocab_size: int
+    head: OutputHead
 
     def begin(self, encoded: Encoded) -> Any:
         """The state before the first token."""
@@ -89,27 +90,6 @@ class Decoder(nn.Module):
         Padding after the end of a row changes nothing before it.
         """
         raise NotImplementedError
-
-    def output(self, features: Tensor) -> Tensor:
-        """Logits (*, vocab) of features (*, dim)."""
-        raise NotImplementedError
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None] | None:
-        """The weight (vocab, dim) and bias (vocab,) of an `output` that is linear, so that a loss needs no logits."""
-        return None
-
-    def cross_entropy(
-        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
-    ) -> CrossEntropy:
-        """`saccade.kernels.cross_entropy.cross_entropy` of `output`, for features (n, dim) and targets (n,)."""
-        weights = self.output_weights() if issubclass(self._writer("output_weights"), self._writer("output")) else None
-        if weights is None:
-            return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
-        return linear_cross_entropy(features, *weights, targets, smoothing=smoothing, first=first)
-
-    def _writer(self, method: str) -> type:
-        """The class that a method is of: a subclass with another `output` has other weights, or none."""
-        return next(kind for kind in type(self).__mro__ if method in vars(kind))
 
     def shares_memory(self) -> bool:
         """Whether `step` takes a memory with fewer rows than the rest of the state has, one for several hypotheses.

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.heads import LinearHead
 from saccade.encoders import Encoded
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers import cell as cells
@@ -78,7 +79,7 @@ class LuongDecoder(Decoder):
         if input_feeding:
             self.feed_proj = nn.Linear(size, stack.first.input_proj.out_features, bias=False)
             glorot_by_gate(self.feed_proj, size)
-        self.output_proj = nn.Linear(size, vocab_size)
+        self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
     def begin(self, encoded: Encoded) -> LuongState:
         states, mask = encoded.states, encoded.mask
@@ -93,7 +94,7 @@ class LuongDecoder(Decoder):
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step(self.output(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
+        return Step(self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
 
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
@@ -129,13 +130,6 @@ class LuongDecoder(Decoder):
     def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))
         return F.dropout(features, self.dropout, self.training)
-
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.output_proj.weight, self.output_proj.bias
 
 
 def _widen(weights: Tensor, keys: int) -> Tensor:

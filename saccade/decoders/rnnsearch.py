@@ -12,6 +12,7 @@ from saccade.aggregations import Expectation
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
 from saccade.decoders.bridge import ProjectSummary
+from saccade.decoders.heads import LinearHead
 from saccade.encoders import Encoded
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
 from saccade.layers.cell import glorot_by_gate
@@ -86,7 +87,7 @@ class SearchDecoder(Decoder):
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
         self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
-        self.output_proj = nn.Linear(maxout_dim, vocab_size)
+        self.head = LinearHead(input_dim=maxout_dim, vocab_size=vocab_size)
         self.query = query
         self.readout_state = readout_state
         self.dropout = dropout
@@ -113,7 +114,7 @@ class SearchDecoder(Decoder):
         else:
             features = self.readout(torch.cat([asked, embedded, context], dim=-1))
         state = SearchState(state.memory, hidden, reading.state)
-        return Step(self.output(features), state, lambda: reading.weights.flatten(0, 1))
+        return Step(self.head.logits(features), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
         state = self._begin(encoded)
@@ -126,7 +127,7 @@ class SearchDecoder(Decoder):
             readings.append(reading)
             contexts.append(context)
         if not readings:
-            return Decoded(embedded.new_zeros(len(tokens), 0, self.output_proj.in_features), _no_weights(encoded))
+            return Decoded(embedded.new_zeros(len(tokens), 0, self.readout.output_dim), _no_weights(encoded))
         asked = torch.stack(hidden[:-1] if self.readout_state == "previous" else hidden[1:], dim=1)
         features = self.readout(torch.cat([asked, embedded, torch.stack(contexts, dim=1)], dim=-1))
         features = F.dropout(features, self.dropout, self.training)
@@ -154,13 +155,6 @@ class SearchDecoder(Decoder):
         """Those of state and token, and those of the context."""
         weight, size = self.readout.proj.weight, self.context_proj.in_features
         return weight[:, :-size], weight[:, -size:]
-
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.output_proj.weight, self.output_proj.bias
 
 
 def _no_weights(encoded: Encoded) -> Tensor:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from saccade.decoders.base import Decoded, Decoder, Step, apart, index_state
+from saccade.decoders.heads import LinearHead
 from saccade.encoders import Encoded
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.memory import Memory
@@ -61,9 +61,10 @@ class TransformerDecoder(Decoder):
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
-        self.output_proj = None if tied else nn.Linear(dim, vocab_size, bias=False)
-        if self.output_proj is not None:
-            nn.init.xavier_uniform_(self.output_proj.weight)
+        tied_to = embedding.weight if tied else None
+        self.head = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=False, tied_to=tied_to)
+        if not tied:
+            nn.init.xavier_uniform_(self.head.proj.weight)
 
     def _layers(self) -> list[TransformerDecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, TransformerDecoderLayer)]
@@ -89,7 +90,7 @@ class TransformerDecoder(Decoder):
             attentions.append(attention)
         features = self.final_norm(outputs).squeeze(1)
         state = TransformerState(state.memory, None, tuple(caches), tuple(attentions))
-        return Step(self.output(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
+        return Step(self.head.logits(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
 
     def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
         order = rows if state.rows is None else state.rows.index_select(0, rows)
@@ -100,9 +101,3 @@ class TransformerDecoder(Decoder):
         for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
             outputs, reading = layer(outputs, memory)
         return Decoded(self.final_norm(outputs), lambda: reading.weights.mean(1))
-
-    def output(self, features: Tensor) -> Tensor:
-        return F.linear(features, *self.output_weights())
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.embedding.weight if self.output_proj is None else self.output_proj.weight, None

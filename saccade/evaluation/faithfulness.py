@@ -80,7 +80,7 @@ def _of_pair(
     with torch.no_grad():
         decoded = model(source[None], mask[None], begun[None])
         weights = decoded.weights[0]
-        before = model.output(decoded.features[0]).float().softmax(dim=-1)
+        before = model.head.logits(decoded.features[0]).float().softmax(dim=-1)
     given = before.gather(1, target[:, None]).squeeze(1)
     count = min(max(1, math.ceil(share * len(places))), len(places))
     most = weights.topk(count, dim=-1).indices
@@ -130,7 +130,7 @@ def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> T
     with changed_attention(source_attentions(model).values(), change):
         decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1))
     each = torch.arange(steps, device=source.device)
-    probabilities: Tensor = model.output(decoded.features[each, each]).float().softmax(dim=-1)
+    probabilities: Tensor = model.head.logits(decoded.features[each, each]).float().softmax(dim=-1)
     return probabilities
 
 

@@ -51,8 +51,10 @@ class TokenEmbedding(nn.Module):
         self.dropout = dropout
 
     @property
-    def weight(self) -> Tensor:
-        return self.table.weight
+    def weight(self) -> nn.Parameter:
+        weight = self.table.weight
+        assert isinstance(weight, nn.Parameter)
+        return weight
 
     def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
         """`start` is the position of the first token."""

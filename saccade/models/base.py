@@ -6,9 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from saccade.decoders import Decoded, Decoder, Step
+from saccade.decoders import Decoded, Decoder, OutputHead, Step
 from saccade.encoders import Encoded, Encoder
-from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
 from saccade.registry import Registry
 
 
@@ -17,7 +16,7 @@ class EncoderDecoder(nn.Module):
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), True = real, target_in (batch, steps), the start token
-        first -> `Decoded` with features (batch, steps, dim), which `output` makes into logits (batch, steps, vocab).
+        first -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab).
     """
 
     def __init__(self, *, encoder: Encoder, decoder: Decoder) -> None:
@@ -34,17 +33,10 @@ class EncoderDecoder(nn.Module):
         encoded: Encoded = self.encoder(source, source_mask)
         return encoded
 
-    def output(self, features: Tensor) -> Tensor:
-        """Logits of features."""
-        return self.decoder.output(features)
-
-    def cross_entropy(
-        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
-    ) -> CrossEntropy:
-        """That of the logits of features (n, dim) with targets (n,); see `saccade.kernels.cross_entropy`."""
-        if type(self).output is EncoderDecoder.output:
-            return self.decoder.cross_entropy(features, targets, smoothing=smoothing, first=first)
-        return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
+    @property
+    def head(self) -> OutputHead:
+        """Turns features into logits and into a loss."""
+        return self.decoder.head
 
     def begin(self, encoded: Encoded) -> Any:
         """The state before the first token."""

@@ -18,7 +18,6 @@ from saccade.checks import check_count
 from saccade.data.special import BOS, EOS, NAMES, PAD
 from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, LengthBin, by_length, score_texts
-from saccade.kernels.cross_entropy import cross_entropy
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
 from saccade.tasks.aligning import sums_alignments, with_posteriors
@@ -175,11 +174,7 @@ class Transduction(Task):
         features = decoded.features[real]  # nothing is computed of padding
         # In validation, the loss is that of the targets. Padding and the beginning, before EOS, are never wanted.
         smoothing = self.label_smoothing if model.training else 0.0
-        if hasattr(model, "cross_entropy"):
-            total, right = model.cross_entropy(features, wanted, smoothing=smoothing, first=EOS)  # type: ignore[operator]
-        else:
-            logits = model.output(features)  # type: ignore[operator]
-            total, right = cross_entropy(logits, wanted, smoothing=smoothing, first=EOS)
+        total, right = model.head.loss(features, wanted, smoothing=smoothing, first=EOS)  # type: ignore[operator, union-attr]
         parts = {"accuracy": right}
         if "alignment" in batch:
             missed = attention_loss(model, decoded.weights, batch["alignment"])

@@ -16,7 +16,7 @@ def test_steps_of_a_search_are_those_of_training(cell, readout_state) -> None:
     source = torch.randint(3, VOCAB, (3, 5))
     mask = torch.arange(5) < torch.tensor([[5], [3], [0]])
     tokens = torch.randint(3, VOCAB, (3, 4))
-    wanted = model.decoder.output(model.decoder(model.encode(source, mask), tokens).features)
+    wanted = model.head.logits(model.decoder(model.encode(source, mask), tokens).features)
     for gradients in (False, True):
         with torch.set_grad_enabled(gradients):
             state = model.begin(model.encode(source, mask))
