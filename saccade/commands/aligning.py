@@ -18,7 +18,7 @@ from saccade.data.readers.lines import read_lines
 from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.evaluation.faithfulness import faithfulness as test_faithfulness
-from saccade.evaluation.report import Figure, alignment_figures
+from saccade.evaluation.report import AlignmentFigure, alignment_figures
 from saccade.interpretation.alignments import (
     FORMATS,
     METHODS,
@@ -149,7 +149,7 @@ def align(
             if wanted is not None:
                 kept.append(aligned)
         sys.stdout.flush()
-    figures: dict[str, Figure] = {}
+    figures: dict[str, AlignmentFigure] = {}
     if wanted is not None:
         backward = [aligned.backward for aligned in kept if aligned.backward is not None]
         figures = alignment_figures([a.links for a in kept], [a.weights for a in kept], backward, wanted)
@@ -241,7 +241,7 @@ def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, torch.Tens
     return found
 
 
-def _print_figures(figures: Mapping[str, Figure], json: bool, file: Any) -> None:
+def _print_figures(figures: Mapping[str, AlignmentFigure], json: bool, file: Any) -> None:
     if json:
         known = {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in figures.items()}
         print(json_module.dumps(known, indent=2), file=file)

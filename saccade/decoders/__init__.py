@@ -7,7 +7,7 @@ from saccade.decoders.cho import ChoDecoder
 from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
-from saccade.decoders.rnnsearch import SearchDecoder
+from saccade.decoders.rnnsearch import RNNSearchDecoder
 from saccade.decoders.transformer import TransformerDecoder
 from saccade.decoders.transitions import (
     FreeTransitions,
@@ -33,8 +33,8 @@ __all__ = [
     "MoveTransitions",
     "OutputHead",
     "ProjectSummary",
+    "RNNSearchDecoder",
     "RecurrentDecoder",
-    "SearchDecoder",
     "ShiftTransitions",
     "Step",
     "TransformerDecoder",

@@ -13,11 +13,11 @@ from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import MixtureHead
 from saccade.decoders.sources import Sources, with_a_source
 from saccade.decoders.transitions import Transitions, single
-from saccade.distributions.alignment import Alignment
-from saccade.encoders import Encoded
+from saccade.distributions.alignment import AlignmentPosterior
+from saccade.encoders import EncoderOutput
 from saccade.encoders.base import top_of
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers import cell as cells
+from saccade.layers.cell import CellState
 from saccade.structures import FORBIDDEN
 
 BLOCK = 2**23
@@ -32,7 +32,7 @@ class AlignedState(NamedTuple):
     """
 
     memory: Sources
-    hidden: tuple[cells.State, ...]
+    hidden: tuple[CellState, ...]
     expected: Tensor | None
     total: Tensor | None
     position: Tensor
@@ -99,7 +99,7 @@ class AlignedDecoder(Decoder):
         self.online = online
         self.dropout = dropout
 
-    def begin(self, encoded: Encoded) -> AlignedState:
+    def begin(self, encoded: EncoderOutput) -> AlignedState:
         position = torch.zeros(len(encoded.mask), dtype=torch.long, device=encoded.mask.device)
         return AlignedState(self._sources(encoded), self.bridge(encoded.summary), None, None, position)
 
@@ -119,7 +119,7 @@ class AlignedDecoder(Decoder):
         after = AlignedState(sources, states, expected, total, position)
         return Step(logits, after, lambda: _weights(expected, sources))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state, query = self._states(encoded, tokens)
         sources = state.memory
         scores = self._scores(query, sources)
@@ -135,20 +135,22 @@ class AlignedDecoder(Decoder):
         features = torch.cat([self._readout(query, sources), expected.unsqueeze(-1)], dim=-1)
         return Decoded(features, lambda: _weights(expected, sources))
 
-    def alignment(self, encoded: Encoded, tokens: Tensor, targets: Tensor, target_mask: Tensor) -> Alignment:
+    def alignment(
+        self, encoded: EncoderOutput, tokens: Tensor, targets: Tensor, target_mask: Tensor
+    ) -> AlignmentPosterior:
         """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
         return self.transitions.alignment(single(words), scores, state.memory.mask, target_mask)
 
-    def _sources(self, encoded: Encoded) -> Sources:
+    def _sources(self, encoded: EncoderOutput) -> Sources:
         states, mask = with_a_source(encoded)
         # Bounded: told at every step, it would otherwise drown the words until the state knows nothing of them.
         summary = None if self.summary_proj is None else torch.tanh(self.summary_proj(top_of(encoded.summary)))
         return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask, summary)
 
-    def _states(self, encoded: Encoded, tokens: Tensor) -> tuple[AlignedState, Tensor]:
+    def _states(self, encoded: EncoderOutput, tokens: Tensor) -> tuple[AlignedState, Tensor]:
         """The state before the first step, and the recurrent network's (batch, steps, hidden_dim) at all of them."""
         state = self.begin(encoded)
         summary = state.memory.summary

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from saccade.attention import Attention
 from saccade.decoders.heads import OutputHead
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 from saccade.memory import Memory
 from saccade.reading import State
 from saccade.selections import Entmax, Entmax15, Sigmoid, Softmax, Sparsemax
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
     vocab_size: int
     head: OutputHead
 
-    def begin(self, encoded: Encoded) -> Any:
+    def begin(self, encoded: EncoderOutput) -> Any:
         """The state before the first token."""
         raise NotImplementedError
 
@@ -84,7 +84,7 @@ class Decoder(nn.Module):
         """One step after tokens (batch,), the previous one of each row; the start token first."""
         raise NotImplementedError
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         """Teacher forcing: what `step` gives after each of tokens (batch, steps), the start token first.
 
         Padding after the end of a row changes nothing before it.

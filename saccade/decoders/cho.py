@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import LinearHead, LowRankHead
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 from saccade.encoders.base import top_of
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
 from saccade.layers.cell import glorot_by_gate
@@ -80,7 +80,7 @@ class ChoDecoder(Decoder):
         for linear in (self.input_proj, self.context_gates):
             glorot_by_gate(linear, hidden_dim)
 
-    def begin(self, encoded: Encoded) -> ChoState:
+    def begin(self, encoded: EncoderOutput) -> ChoState:
         context = torch.tanh(self.context_proj(top_of(encoded.summary)))
         size = self.cell.hidden_dim
         gates, inner = self.context_gates(context).split([2 * size, size], dim=-1)
@@ -96,7 +96,7 @@ class ChoDecoder(Decoder):
         features = self.readout(torch.cat([hidden, embedded, source.context], dim=-1))
         return Step(self.head.logits(features), state._replace(hidden=hidden))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         source, hidden = self.begin(encoded)
         embedded = self.embedding(tokens)
         projected = self.input_proj(embedded) + source.gates.unsqueeze(1)

@@ -11,10 +11,9 @@ from torch.nn import functional as F
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import LinearHead
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers import cell as cells
-from saccade.layers.cell import glorot_by_gate
+from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.memory import Memory
 from saccade.reading import Reading, State
 from saccade.scores import LocationScore
@@ -25,7 +24,7 @@ class LuongState(NamedTuple):
     those of the source, of which the memory may hold fewer."""
 
     memory: Memory
-    hidden: tuple[cells.State, ...]
+    hidden: tuple[CellState, ...]
     fed: Tensor | None
     attention: State
     keys: int
@@ -81,7 +80,7 @@ class LuongDecoder(Decoder):
             glorot_by_gate(self.feed_proj, size)
         self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
-    def begin(self, encoded: Encoded) -> LuongState:
+    def begin(self, encoded: EncoderOutput) -> LuongState:
         states, mask = encoded.states, encoded.mask
         score = self.attention.score
         if isinstance(score, LocationScore):  # the paper ignores what stands beyond its last position
@@ -96,7 +95,7 @@ class LuongDecoder(Decoder):
         features, reading, state = self._advance(projected, state)
         return Step(self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
         embedded = self.embedding(tokens)
         keys = encoded.mask.shape[1]

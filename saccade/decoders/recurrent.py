@@ -7,9 +7,9 @@ from torch.nn import functional as F
 
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import LinearHead
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers.cell import State
+from saccade.layers.cell import CellState
 
 
 class RecurrentDecoder(Decoder):
@@ -45,14 +45,14 @@ class RecurrentDecoder(Decoder):
         self.dropout = dropout
         self.head = LinearHead(input_dim=stack.hidden_dim, vocab_size=vocab_size)
 
-    def begin(self, encoded: Encoded) -> tuple[State, ...]:
-        states: tuple[State, ...] = self.bridge(encoded.summary)
+    def begin(self, encoded: EncoderOutput) -> tuple[CellState, ...]:
+        states: tuple[CellState, ...] = self.bridge(encoded.summary)
         return states
 
-    def step(self, tokens: Tensor, state: tuple[State, ...]) -> Step:
+    def step(self, tokens: Tensor, state: tuple[CellState, ...]) -> Step:
         hidden, state = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state)
         return Step(self.head.logits(hidden), state)
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         hidden = self.stack(self.embedding(tokens), self.begin(encoded))
         return Decoded(F.dropout(hidden, self.dropout, self.training))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from saccade.decoders.base import Decoded, Decoder, Step, apart, index_state
 from saccade.decoders.heads import LinearHead
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.memory import Memory
 
@@ -69,14 +69,14 @@ class TransformerDecoder(Decoder):
     def _layers(self) -> list[TransformerDecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, TransformerDecoderLayer)]
 
-    def _memories(self, encoded: Encoded) -> tuple[Memory, ...]:
+    def _memories(self, encoded: EncoderOutput) -> tuple[Memory, ...]:
         mask = encoded.mask.unsqueeze(1)
         return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
 
     def shares_memory(self) -> bool:
         return all(apart(layer.cross_attention.attention) for layer in self._layers())
 
-    def begin(self, encoded: Encoded) -> TransformerState:
+    def begin(self, encoded: EncoderOutput) -> TransformerState:
         caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
         return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
@@ -96,7 +96,7 @@ class TransformerDecoder(Decoder):
         order = rows if state.rows is None else state.rows.index_select(0, rows)
         return state._replace(rows=order, attention=index_state(state.attention, rows))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         outputs = self.embedding(tokens)
         for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
             outputs, reading = layer(outputs, memory)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What was read of a source.
 
     Args:
@@ -32,7 +32,7 @@ class Encoder(nn.Module):
     summary_dim: int
     """Features of the summary, or of each tensor in it."""
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
         """Reads source (batch, length), or (batch, length, features); mask bool (batch, length), padding last."""
         raise NotImplementedError
 

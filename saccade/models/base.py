@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.decoders import Decoded, Decoder, OutputHead, Step
-from saccade.encoders import Encoded, Encoder
+from saccade.encoders import Encoder, EncoderOutput
 from saccade.registry import Registry
 
 
@@ -29,8 +29,8 @@ class EncoderDecoder(nn.Module):
         decoded: Decoded = self.decoder(self.encode(source, source_mask), target_in)
         return decoded
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> Encoded:
-        encoded: Encoded = self.encoder(source, source_mask)
+    def encode(self, source: Tensor, source_mask: Tensor) -> EncoderOutput:
+        encoded: EncoderOutput = self.encoder(source, source_mask)
         return encoded
 
     @property
@@ -38,7 +38,7 @@ class EncoderDecoder(nn.Module):
         """Turns features into logits and into a loss."""
         return self.decoder.head
 
-    def begin(self, encoded: Encoded) -> Any:
+    def begin(self, encoded: EncoderOutput) -> Any:
         """The state before the first token."""
         return self.decoder.begin(encoded)
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import LearnedStart, SearchDecoder
+from saccade.decoders import LearnedStart, RNNSearchDecoder
 from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
@@ -93,7 +93,7 @@ class RNNSearch(EncoderDecoder):
                 f"online=True needs a selection that stops, 'monotonic' or 'mocha' (hard_at_eval), got {selection!r}."
             )
         both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
-        decoder = SearchDecoder(
+        decoder = RNNSearchDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=attention,
             vocab_size=target_vocab,

@@ -16,7 +16,7 @@ from saccade.registry import nearest
 from saccade.scores import ALiBi, RotaryScore, Score, T5RelativeBias
 from saccade.selections import Selection
 
-Positions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
+PositionKind = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
 
 
 @models.register("transformer")
@@ -61,7 +61,7 @@ class Transformer(EncoderDecoder):
         feed_forward_dim: int | None = None,
         activation: Literal["relu", "gelu"] = "relu",
         norm: NormPlace = "pre",
-        positions: Positions = "sinusoidal",
+        positions: PositionKind = "sinusoidal",
         score: str | Score = "scaled_dot",
         selection: str | Selection = "softmax",
         encoder_selection: str | Selection | None = None,
@@ -153,7 +153,7 @@ def _sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
     return {"query_dim": head, "key_dim": head, "hidden_dim": head, "num_heads": num_heads, "max_keys": max_length}
 
 
-def _with_positions(score: Score, positions: Positions, num_heads: int, causal: bool) -> Score:
+def _with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
     if positions == "rotary":
         return RotaryScore(score=score)  # type: ignore[arg-type]  # it says itself what it cannot turn
     if positions == "relative":
