@@ -44,7 +44,7 @@ class AttendedEncoder(Encoder):
         self.output_dim = self.summary_dim = dim + attention.aggregation.output_dim(dim)
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        embedded = self.embedding(source)
+        embedded, mask = self.embed(source, mask)
         hidden = self.network(embedded, mask).states
         pairs = mask.unsqueeze(1)
         if self.rooted:

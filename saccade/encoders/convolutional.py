@@ -46,7 +46,7 @@ class ConvolutionalEncoder(Encoder):
         self.output_dim = self.summary_dim = dim
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        states = self.embedding(source)
+        states, mask = self.embed(source, mask)
         for block in self.blocks:
             states = block(F.dropout(states, self.dropout, self.training), mask)
         return EncoderOutput(states, mask, mean_of_real(states, mask))

@@ -23,5 +23,5 @@ class EmbeddingEncoder(Encoder):
         self.output_dim = self.summary_dim = dim
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        states = self.embedding(source)
+        states, mask = self.embed(source, mask)
         return EncoderOutput(states, mask, mean_of_real(states, mask))

@@ -59,7 +59,9 @@ class RecurrentEncoder(Encoder):
         self.dropout = dropout
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        states = self.embedding(reverse(source, mask) if self.reversed else source)
+        states, mask = self.embed(source, mask)
+        if self.reversed:
+            states = reverse(states, mask)
         summary = []
         for i, layer in enumerate(self.layers):
             if i:

@@ -35,7 +35,7 @@ class TransformerEncoder(Encoder):
         self.output_dim = self.summary_dim = dim
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
-        states = self.embedding(source)
+        states, mask = self.embed(source, mask)
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
         states = self.final_norm(states)

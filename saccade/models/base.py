@@ -15,8 +15,9 @@ class EncoderDecoder(nn.Module):
     """Reads a source into a memory and writes a target with it.
 
     Shapes:
-        source (batch, length), source_mask bool (batch, length), True = real, target_in (batch, steps), the start token
-        first -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab).
+        source (batch, length), or (batch, length, features), source_mask bool (batch, length), True = real, target_in
+        (batch, steps), the start token first -> `Decoded` with features (batch, steps, dim), which `head` turns into
+        logits (batch, steps, vocab).
     """
 
     def __init__(self, *, encoder: Encoder, decoder: Decoder) -> None:
