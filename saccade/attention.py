@@ -140,6 +140,13 @@ class Attention(nn.Module):
             return self._read_step_by_step(query, memory, state)
         return read_fast(self, query, memory, state) or self.read_plain(query, memory, state)
 
+    @property
+    def independent_queries(self) -> bool:
+        """Whether it reads each query as if it were alone, so that several hypotheses can be queries of one memory."""
+        selection = self.selection
+        apart = not (selection.stateful or selection.joins_queries or selection.stochastic)
+        return apart and self.score.pairwise and not self.score.stateful and not self.aggregation.joins_queries
+
     def read_plain(self, query: Tensor, memory: Memory, state: State) -> Reading:
         """The definition: scores of all keys, their selection, its aggregation. Fast paths give the same."""
         scores = self.score.compare(query, memory.prepared[0])

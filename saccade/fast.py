@@ -11,7 +11,6 @@ from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 from saccade import masks
-from saccade.aggregations import Expectation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.online import online_softmax
@@ -19,7 +18,7 @@ from saccade.kernels.window import gather_keys
 from saccade.memory import Memory
 from saccade.reading import Reading, State
 from saccade.scores import DotProduct
-from saccade.selections import Softmax, softmax
+from saccade.selections import softmax
 from saccade.selections.local import LocalSelection
 
 if TYPE_CHECKING:
@@ -36,11 +35,11 @@ def read_fast(attention: Attention, query: Tensor, memory: Memory, state: State)
 
 
 def _read_by_path(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    if type(attention.aggregation) is not Expectation or attention.score.feature_wise:
+    if not attention.aggregation.weighted_sum or attention.score.feature_wise:
         return None
     if isinstance(attention.selection, LocalSelection):
         return _read_window(attention, attention.selection, query, memory, state)
-    if isinstance(attention.selection, Softmax) and attention.selection.plain:
+    if attention.selection.plain_softmax:
         return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
     return None
 
@@ -94,11 +93,7 @@ class _Plain(NamedTuple):
 def check_blocks(attention: Attention, block_size: int) -> None:
     """Refuses a block size that is not one, or an attention that cannot be computed in blocks."""
     check_count("block_size", block_size)
-    softmax_expectation = (
-        isinstance(attention.selection, Softmax)
-        and attention.selection.plain
-        and type(attention.aggregation) is Expectation
-    )
+    softmax_expectation = attention.selection.plain_softmax and attention.aggregation.weighted_sum
     if not softmax_expectation or not attention.score.pairwise or attention.score.stateful:
         raise ValueError(
             f"block_size={block_size} needs a score of pairs with Softmax() and Expectation(), got "

@@ -8,6 +8,7 @@ from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputH
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import RNNSearchDecoder
+from saccade.decoders.shift import shift_right
 from saccade.decoders.transformer import TransformerDecoder
 from saccade.decoders.transitions import (
     FreeTransitions,
@@ -39,4 +40,5 @@ __all__ = [
     "Step",
     "TransformerDecoder",
     "Transitions",
+    "shift_right",
 ]

@@ -7,12 +7,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from saccade.attention import Attention
 from saccade.decoders.heads import OutputHead
 from saccade.encoders import EncoderOutput
+from saccade.layers.limits import most_keys, most_positions
 from saccade.memory import Memory
 from saccade.reading import State
-from saccade.selections import Entmax, Entmax15, Sigmoid, Softmax, Sparsemax
 
 Weights = Tensor | Callable[[], Tensor] | None
 
@@ -98,6 +97,14 @@ class Decoder(nn.Module):
         """
         return False
 
+    def max_keys(self) -> int | None:
+        """The most source positions that it can attend to, or None."""
+        return most_keys(self)
+
+    def max_steps(self) -> int | None:
+        """The most steps that it can take, or None."""
+        return most_positions(self)
+
     def select(self, state: Any, rows: Tensor) -> Any:
         """The state of the chosen batch rows, which may repeat."""
         if not hasattr(state, "memory"):
@@ -142,13 +149,6 @@ def _rows(state: Any) -> int:
         return len(state.values)
     parts = state if isinstance(state, list | tuple) else ()
     return next((rows for part in parts if (rows := _rows(part))), 0)
-
-
-def apart(attention: Attention) -> bool:
-    """Whether an attention reads each query as if it were alone, so that hypotheses can be queries of one memory."""
-    selection = isinstance(attention.selection, Softmax | Sparsemax | Entmax | Entmax15 | Sigmoid)
-    score = attention.score.pairwise and not attention.score.stateful
-    return selection and score and not attention.aggregation.joins_queries
 
 
 def by_memory(rows: Tensor, memory: Memory) -> Tensor:

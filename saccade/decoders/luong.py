@@ -16,7 +16,6 @@ from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.memory import Memory
 from saccade.reading import Reading, State
-from saccade.scores import LocationScore
 
 
 class LuongState(NamedTuple):
@@ -82,9 +81,9 @@ class LuongDecoder(Decoder):
 
     def begin(self, encoded: EncoderOutput) -> LuongState:
         states, mask = encoded.states, encoded.mask
-        score = self.attention.score
-        if isinstance(score, LocationScore):  # the paper ignores what stands beyond its last position
-            states, mask = states[:, : score.max_keys], mask[:, : score.max_keys]
+        most = self.attention.score.max_keys
+        if most is not None:  # the paper ignores positions beyond the last one that "location" knows
+            states, mask = states[:, :most], mask[:, :most]
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         memory = self.attention.prepare(states, mask=mask.unsqueeze(1))

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention, check_one_by_one
-from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
+from saccade.decoders.base import Decoded, Decoder, Step, by_memory
 from saccade.decoders.bridge import ProjectSummary
 from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
@@ -99,7 +99,7 @@ class RNNSearchDecoder(Decoder):
             glorot_by_gate(linear, hidden_dim)
 
     def shares_memory(self) -> bool:
-        return apart(self.attention)
+        return self.attention.independent_queries
 
     def begin(self, encoded: EncoderOutput) -> RNNSearchState:
         # A context is only ever projected. Where it is a weighted sum of states, a search projects these once instead

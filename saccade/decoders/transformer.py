@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from saccade.decoders.base import Decoded, Decoder, Step, apart, index_state
+from saccade.decoders.base import Decoded, Decoder, Step, index_state
 from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
+from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.memory import Memory
 
 
@@ -74,7 +75,14 @@ class TransformerDecoder(Decoder):
         return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
 
     def shares_memory(self) -> bool:
-        return all(apart(layer.cross_attention.attention) for layer in self._layers())
+        return all(layer.cross_attention.attention.independent_queries for layer in self._layers())
+
+    def max_keys(self) -> int | None:
+        return fewest(most_keys(layer.cross_attention) for layer in self._layers())
+
+    def max_steps(self) -> int | None:
+        own = (most_keys(layer.self_attention) for layer in self._layers())  # its own past is what it attends to there
+        return fewest([most_positions(self), *own])
 
     def begin(self, encoded: EncoderOutput) -> TransformerState:
         caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())

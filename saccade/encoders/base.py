@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.layers import MaskedEmbedding
+from saccade.layers.limits import fewest, most_keys, most_positions
 
 
 class EncoderOutput(NamedTuple):
@@ -49,6 +50,15 @@ class Encoder(nn.Module):
         else:
             embedded = self.embedding(source)
         return embedded, mask
+
+    def max_positions(self) -> int | None:
+        """The most positions that it can encode, or None."""
+        return fewest([most_positions(self), most_keys(self)])
+
+    def source_length(self, positions: int) -> int:
+        """How many tokens besides the end, or how many feature vectors, fill so many positions."""
+        embedding = getattr(self, "embedding", None)
+        return positions * embedding.stride if isinstance(embedding, MaskedEmbedding) else positions - 1
 
 
 def mean_of_real(states: Tensor, mask: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.data.special import BOS, PAD
+from saccade.decoders import shift_right
 from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
 from saccade.interpretation.interventions import changed_attention, source_attentions
@@ -74,7 +75,7 @@ def _of_pair(
 ) -> dict[str, Tensor]:
     """The figures of each step."""
     steps = len(target)
-    begun = torch.cat([target.new_tensor([BOS]), target[:-1]])
+    begun = shift_right(target, BOS)
     mask = source != PAD
     places = mask.nonzero().squeeze(-1)
     with torch.no_grad():

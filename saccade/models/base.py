@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from saccade.decoders import Decoded, Decoder, OutputHead, Step
 from saccade.encoders import Encoder, EncoderOutput
+from saccade.layers.limits import fewest
 from saccade.registry import Registry
 
 
@@ -38,6 +39,16 @@ class EncoderDecoder(nn.Module):
     def head(self) -> OutputHead:
         """Turns features into logits and into a loss."""
         return self.decoder.head
+
+    def longest_source(self) -> int | None:
+        """The most tokens besides the end, or feature vectors, that a source may have; None without a limit."""
+        positions = fewest([self.encoder.max_positions(), self.decoder.max_keys()])
+        return None if positions is None else self.encoder.source_length(positions)
+
+    def longest_target(self) -> int | None:
+        """The most tokens besides the end that a target may have; None without a limit."""
+        steps = self.decoder.max_steps()
+        return None if steps is None else steps - 1
 
     def begin(self, encoded: EncoderOutput) -> Any:
         """The state before the first token."""

@@ -51,6 +51,9 @@ class Score(nn.Module):
     appendable: bool = True
     """Whether keys that are appended later can be prepared by themselves."""
 
+    max_keys: int | None = None
+    """The most keys that it can score, if that is limited."""
+
     query_dim: int | None = None
     key_dim: int | None = None
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, PAD
+from saccade.decoders import shift_right
 from saccade.search import Hypothesis
 
 
@@ -34,7 +35,7 @@ def with_posteriors(
     rows = torch.tensor([row for row, _ in flat], device=source.device)
     targets = [torch.tensor([*h.tokens, *([EOS] if h.finished else [])], device=source.device) for _, h in flat]
     target = pad_sequence(targets, batch_first=True, padding_value=PAD).long()
-    before = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)[:, : target.shape[1]]
+    before = shift_right(target, BOS)
     with torch.no_grad():
         alignment = model.alignment(source[rows], mask[rows], before, target, target != PAD)
     posteriors = iter(alignment.marginals[:, :, : source.shape[1]])

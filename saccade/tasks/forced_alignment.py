@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from saccade.checks import check_count
 from saccade.data.special import BOS, EOS, PAD
+from saccade.decoders import shift_right
 from saccade.evaluation import choose_head
 from saccade.interpretation.alignments import (
     Alignment,
@@ -25,7 +26,6 @@ from saccade.interpretation.alignments import (
     symmetrise,
 )
 from saccade.interpretation.interventions import attention_maps
-from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
 
 Extract = Literal["max", "threshold", "mutual"]
@@ -215,7 +215,7 @@ def forced_maps(model: Any, pairs: Sequence[tuple[list[int], list[int]]]) -> dic
         for side in (0, 1)
     )
     source, target = source.to(device), target.to(device)
-    before = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
+    before = shift_right(target, BOS)
     was_training = model.training
     model.eval()
     try:
@@ -229,23 +229,24 @@ def forced_maps(model: Any, pairs: Sequence[tuple[list[int], list[int]]]) -> dic
 
 def _fits(model: Any, source: int, target: int) -> bool:
     """Whether there is something to align, and no text is longer than the positions that were learnt."""
-    return bool(source and target) and source < _positions(model.encoder) and target < _positions(model.decoder)
+    if not source or not target:
+        return False
+    return _within(source, model.longest_source()) and _within(target, model.longest_target())
 
 
 def too_long(task: Any, model: Any, pairs: Sequence[Pair]) -> list[int]:
     """The numbers of the pairs, from 0, that have more tokens than the model has learnt positions."""
     encode = task.source_tokeniser.encode, task.target_tokeniser.encode
-    most = _positions(model.encoder), _positions(model.decoder)
+    most = model.longest_source(), model.longest_target()
     return [
         number
         for number, pair in enumerate(pairs)
-        if any(len(to_ids(text)) >= limit for to_ids, text, limit in zip(encode, pair, most, strict=True))
+        if any(not _within(len(to_ids(text)), limit) for to_ids, text, limit in zip(encode, pair, most, strict=True))
     ]
 
 
-def _positions(part: Any) -> float:
-    """How many tokens a part of a model can read, the end of the sentence included."""
-    return min((p.max_length for p in part.modules() if isinstance(p, LearnedPositions)), default=float("inf"))
+def _within(length: int, limit: int | None) -> bool:
+    return limit is None or length <= limit
 
 
 def read_head(maps: dict[str, Tensor], reader: Reader) -> Tensor:

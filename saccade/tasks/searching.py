@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
-from saccade.scores import LocationScore
 from saccade.search import Hypothesis, greedy
 from saccade.search import beam as beam_search
 from saccade.search import sample as draw
@@ -26,6 +24,8 @@ LEAST = {"beam": 1, "nbest": 1, "batch_size": 1, "max_length": 1, "min_length": 
 """Options that are whole numbers, and the least that each may be."""
 
 LARGEST_SEED = 2**63 - 1
+
+NO_LIMIT = 2**31 - 1
 
 READ = 1000
 STRETCH = 4
@@ -133,7 +133,8 @@ def _default(option: str) -> Any:
 
 def last_position(model: Any) -> int:
     """How many tokens a model can write: learned positions end somewhere, the others do not."""
-    return _positions(getattr(model, "decoder", model))
+    longest: int | None = model.longest_target()
+    return NO_LIMIT if longest is None else longest
 
 
 def most_read(model: Any, trained: int) -> int:
@@ -141,11 +142,6 @@ def most_read(model: Any, trained: int) -> int:
 
     All can be read that have positions, but far beyond what was trained nothing good is written, and for hours.
     """
-    scored = [score.max_keys - 1 for score in model.modules() if isinstance(score, LocationScore)]  # the end is a key
-    return min(max(READ, STRETCH * trained), _positions(getattr(model, "encoder", model)), *scored)
-
-
-def _positions(part: Any) -> int:
-    """How many tokens have a position, beside the end or the begin."""
-    ends = [module.max_length - 1 for module in part.modules() if isinstance(module, LearnedPositions)]
-    return min(ends, default=2**31 - 1)
+    longest: int | None = model.longest_source()
+    most = max(READ, STRETCH * trained)
+    return most if longest is None else min(most, longest)

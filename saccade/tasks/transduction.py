@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from saccade.checks import check_count
 from saccade.data.special import BOS, EOS, NAMES, PAD
 from saccade.data.tokenisers import Tokeniser, tokenisers
+from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, LengthBin, by_length, score_texts
 from saccade.layers.positions import LearnedPositions
 from saccade.registry import nearest
@@ -164,7 +165,7 @@ class Transduction(Task):
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         source, target = batch["source"], batch["target"]
-        shifted = torch.cat([torch.full_like(target[:, :1], BOS), target[:, :-1]], dim=1)
+        shifted = shift_right(target, BOS)
         real = target != PAD
         if sums_alignments(model) and "alignment" not in batch and not (self.label_smoothing and model.training):
             alignment = model.alignment(source, source != PAD, shifted, target, real)  # type: ignore[operator]
