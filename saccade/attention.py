@@ -17,7 +17,7 @@ from saccade.masks import Mask
 from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
-from saccade.selections import Selection, Softmax
+from saccade.selections import Selection, selections
 
 
 class Attention(nn.Module):
@@ -65,7 +65,7 @@ class Attention(nn.Module):
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
         self.score = score
-        self.selection = selection or score.default_selection() or Softmax()
+        self.selection = selection or selections.create(score.default_selection)
         self.aggregation = (
             aggregation
             or self.selection.default_aggregation()

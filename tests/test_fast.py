@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from saccade import Attention, MultiHead, State, masks
-from saccade.scores import AdditiveScore, BilinearScore, NegativeDistanceScore, ScaledDotScore
+from saccade.aggregations import Expectation
+from saccade.scores import AdditiveScore, BilinearScore, DotScore, NegativeDistanceScore, ScaledDotScore
 from saccade.selections import Softmax, Sparsemax
 from saccade.selections.local_m import LocalM
 from saccade.selections.local_p import LocalP

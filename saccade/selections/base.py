@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.aggregations import Aggregation
 from saccade.distributions import Distribution
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
 from saccade.registry import Registry
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 class Selection(nn.Module):
