@@ -17,7 +17,7 @@ from saccade.masks import Mask
 from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
-from saccade.selections import Selection, Softmax
+from saccade.selections import Selection, selections
 
 
 class Attention(nn.Module):
@@ -65,7 +65,7 @@ class Attention(nn.Module):
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
         self.score = score
-        self.selection = selection or score.default_selection() or Softmax()
+        self.selection = selection or selections.create(score.default_selection)
         self.aggregation = (
             aggregation
             or self.selection.default_aggregation()
@@ -139,6 +139,13 @@ class Attention(nn.Module):
         if self.score.stateful:
             return self._read_step_by_step(query, memory, state)
         return read_fast(self, query, memory, state) or self.read_plain(query, memory, state)
+
+    @property
+    def independent_queries(self) -> bool:
+        """Whether it reads each query as if it were alone, so that several hypotheses can be queries of one memory."""
+        selection = self.selection
+        apart = not (selection.stateful or selection.joins_queries or selection.stochastic)
+        return apart and self.score.pairwise and not self.score.stateful and not self.aggregation.joins_queries
 
     def read_plain(self, query: Tensor, memory: Memory, state: State) -> Reading:
         """The definition: scores of all keys, their selection, its aggregation. Fast paths give the same."""

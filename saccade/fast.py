@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,22 +11,32 @@ from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
 from saccade import masks
-from saccade.aggregations import Expectation
+from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
 from saccade.memory import Memory
 from saccade.reading import Reading, State
-from saccade.scores import DotProduct
-from saccade.selections import Softmax, softmax
+from saccade.scores import DotProduct, Score
+from saccade.selections import Selection, softmax
 from saccade.selections.local import LocalSelection
 
-if TYPE_CHECKING:
-    from saccade.attention import Attention
+
+class Attends(Protocol):
+    """What fast paths need to know of an `Attention`."""
+
+    score: Score
+    selection: Selection
+    aggregation: Aggregation
+    dropout: float
+    block_size: int | None
+    training: bool
+
+    def read_plain(self, query: Tensor, memory: Memory, state: State) -> Reading: ...
 
 
-def read_fast(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+def read_fast(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """The reading of a stateless score by the first path that applies."""
     reading = _read_by_path(attention, query, memory, state)
     if reading is None or torch.compiler.is_compiling() or query.device.type != "cpu":
@@ -35,12 +45,12 @@ def read_fast(attention: Attention, query: Tensor, memory: Memory, state: State)
     return reading if bool(torch.isfinite(reading.context.detach().sum())) else None
 
 
-def _read_by_path(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    if type(attention.aggregation) is not Expectation or attention.score.feature_wise:
+def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
+    if not attention.aggregation.weighted_sum or attention.score.feature_wise:
         return None
     if isinstance(attention.selection, LocalSelection):
         return _read_window(attention, attention.selection, query, memory, state)
-    if isinstance(attention.selection, Softmax) and attention.selection.plain:
+    if attention.selection.plain_softmax:
         return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
     return None
 
@@ -56,7 +66,7 @@ class _Fused(NamedTuple):
         return Categorical(softmax(scores, mask=mask), logits=scores, training=self.training)
 
 
-def _read_fused(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+def _read_fused(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Softmax over inner products, by PyTorch's fused kernels."""
     dot = attention.score.as_dot_product(query, memory.prepared[0])
     if dot is None:
@@ -82,7 +92,7 @@ def _resolve(query: Tensor, memory: Memory) -> Tensor | None:
 
 
 class _Plain(NamedTuple):
-    attention: Attention
+    attention: Attends
     query: Tensor
     memory: Memory
     state: State
@@ -91,14 +101,10 @@ class _Plain(NamedTuple):
         return self.attention.read_plain(self.query, self.memory, self.state).selection
 
 
-def check_blocks(attention: Attention, block_size: int) -> None:
+def check_blocks(attention: Attends, block_size: int) -> None:
     """Refuses a block size that is not one, or an attention that cannot be computed in blocks."""
     check_count("block_size", block_size)
-    softmax_expectation = (
-        isinstance(attention.selection, Softmax)
-        and attention.selection.plain
-        and type(attention.aggregation) is Expectation
-    )
+    softmax_expectation = attention.selection.plain_softmax and attention.aggregation.weighted_sum
     if not softmax_expectation or not attention.score.pairwise or attention.score.stateful:
         raise ValueError(
             f"block_size={block_size} needs a score of pairs with Softmax() and Expectation(), got "
@@ -109,7 +115,7 @@ def check_blocks(attention: Attention, block_size: int) -> None:
         raise ValueError(f"block_size={block_size} does not go with dropout={attention.dropout}: set dropout=0.0.")
 
 
-def _read_blocks(attention: Attention, query: Tensor, memory: Memory, state: State) -> Reading | None:
+def _read_blocks(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Softmax over any score of pairs, in blocks of keys."""
     if attention.block_size is None or memory.num_keys <= attention.block_size or torch.compiler.is_compiling():
         return None
@@ -145,7 +151,7 @@ class _Windowed(NamedTuple):
 
 
 def _read_window(
-    attention: Attention, selection: LocalSelection, query: Tensor, memory: Memory, state: State
+    attention: Attends, selection: LocalSelection, query: Tensor, memory: Memory, state: State
 ) -> Reading | None:
     """A window of keys for each query: nothing is computed for the others."""
     keys = memory.num_keys

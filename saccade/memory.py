@@ -14,7 +14,7 @@ from saccade.kernels.grow import grow
 from saccade.masks import Mask
 
 
-class Reader(Protocol):
+class MemoryOwner(Protocol):
     """What can write and read a memory: `Attention` and `MultiHead`."""
 
     def prepare(
@@ -37,7 +37,7 @@ class Memory:
     prepared: Any
     values: Tensor
     mask: Mask | None
-    reader: Reader
+    reader: MemoryOwner
     own_values: bool = False
 
     @property
@@ -99,7 +99,7 @@ class Memory:
         return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
 
 
-def check_memory(memory: Memory, reader: Reader) -> None:
+def check_memory(memory: Memory, reader: MemoryOwner) -> None:
     """Refuses what is not a memory, or one written by another kind of attention; a copy of the reader may read it."""
     if not isinstance(memory, Memory):
         raise TypeError(f"memory must be a Memory, got {type(memory).__name__}: attention.prepare(keys) writes one.")
@@ -107,7 +107,7 @@ def check_memory(memory: Memory, reader: Reader) -> None:
         raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
 
 
-def _anatomy(reader: Reader) -> list[object]:
+def _anatomy(reader: MemoryOwner) -> list[object]:
     if not isinstance(reader, nn.Module):
         return [type(reader)]
     return [*map(type, reader.modules()), *(parameter.shape for parameter in reader.parameters())]

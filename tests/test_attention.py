@@ -13,7 +13,7 @@ from saccade.aggregations import Expectation, FeatureWise, Pairwise, Sample
 from saccade.distributions import Bernoulli, Categorical
 from saccade.models import Luong, RNNSearch, Transformer
 from saccade.scores import AdditiveScore, DotProduct, DotScore, ScaledDotScore, Score, SumScore
-from saccade.selections import LinearChain, ProjectiveTree, Selection, Softmax, StepChain
+from saccade.selections import LinearChain, ProjectiveTree, Softmax, Sparsemax, StepChain
 
 BATCH, QUERIES, KEYS, QUERY, KEY, VALUE = 2, 3, 13, 5, 7, 11
 
@@ -313,8 +313,7 @@ def test_sum_passes_state_to_its_stateful_members(tensors):
 
 def test_defaults_follow_from_score_and_selection():
     class Wishing(ScaledDotScore):
-        def default_selection(self) -> Selection:
-            return Softmax(temperature=3.0)
+        default_selection = "sparsemax"
 
     class Sampling(Softmax):
         def default_aggregation(self):
@@ -323,13 +322,13 @@ def test_defaults_follow_from_score_and_selection():
     class PerChannel(DotScore):
         feature_wise = True
 
-    assert Attention(score=Wishing()).selection.temperature == 3.0
+    assert type(Attention(score=Wishing()).selection) is Sparsemax
     assert type(Attention(score=DotScore()).selection) is Softmax
     assert type(Attention(score=DotScore()).aggregation) is Expectation
     assert type(Attention(score=DotScore(), selection=Sampling()).aggregation) is Sample
     assert type(Attention(score=PerChannel()).aggregation) is FeatureWise
     explicit = Attention(score=Wishing(), selection=Softmax(), aggregation=Expectation())
-    assert explicit.selection.temperature == 1.0
+    assert type(explicit.selection) is Softmax
 
 
 def test_hard_reading_picks_one_value(tensors):

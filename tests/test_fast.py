@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from saccade import Attention, MultiHead, State, masks
-from saccade.scores import AdditiveScore, BilinearScore, NegativeDistanceScore, ScaledDotScore
+from saccade.aggregations import Expectation
+from saccade.scores import AdditiveScore, BilinearScore, DotScore, NegativeDistanceScore, ScaledDotScore
 from saccade.selections import Softmax, Sparsemax
 from saccade.selections.local_m import LocalM
 from saccade.selections.local_p import LocalP
@@ -117,3 +118,26 @@ def test_a_temperature_is_not_fused():
     reading = attention(x, x)
     assert reading._deferred is None
     torch.testing.assert_close(reading.weights, torch.softmax(2 * x @ x.mT / 5**0.5, -1))
+
+
+def test_traits_decide_the_path_and_overriding_ends_them():
+    class Sharp(Softmax):
+        def select(self, scores, mask, *, query, prepared, state):
+            return super().select(3 * scores, mask, query=query, prepared=prepared, state=state)
+
+    class Doubled(Expectation):
+        def forward(self, weights, values, **parts):
+            return 2 * weights @ values
+
+    class Mine(Softmax):
+        """The same under a name of the user's own."""
+
+    query, keys = torch.randn(2, 3, 5), torch.randn(2, 7, 5)
+    plain = Attention(score=DotScore())(query, keys).context
+    sharp = Attention(score=DotScore(), selection=Sharp())(query, keys)
+    torch.testing.assert_close(sharp.context, (3 * query @ keys.mT).softmax(-1) @ keys)
+    torch.testing.assert_close(Attention(score=DotScore(), aggregation=Doubled())(query, keys).context, 2 * plain)
+    mine = Attention(score=DotScore(), selection=Mine())(query, keys)
+    assert "not computed yet" in repr(mine)  # fused: the weights were not needed
+    assert "not computed yet" not in repr(sharp)
+    torch.testing.assert_close(mine.context, plain)

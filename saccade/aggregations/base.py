@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from saccade.distributions import Distribution
@@ -22,6 +24,18 @@ class Aggregation(nn.Module):
 
     reads_ids: bool = False
     """Whether the values are token ids."""
+
+    weighted_sum: bool = False
+    """Whether the context is `weights @ values` and nothing else, so that fused kernels may compute it.
+
+    A subclass that overrides `weights` or `forward` must declare this itself; it does not inherit it.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "weighted_sum" not in own and ("forward" in own or "weights" in own):
+            cls.weighted_sum = False
 
     def weights(self, selection: Distribution) -> Tensor:
         """What is read from the selection; attention dropout falls on this."""

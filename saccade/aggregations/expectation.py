@@ -18,6 +18,8 @@ class Expectation(Aggregation):
         Bahdanau et al. (2015), arXiv:1409.0473, equation 5.
     """
 
+    weighted_sum: bool = True
+
     def forward(
         self,
         weights: Tensor,

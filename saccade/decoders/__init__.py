@@ -4,9 +4,11 @@ from saccade.decoders.aligned import AlignedDecoder
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
+from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
-from saccade.decoders.rnnsearch import SearchDecoder
+from saccade.decoders.rnnsearch import RNNSearchDecoder
+from saccade.decoders.shift import shift_right
 from saccade.decoders.transformer import TransformerDecoder
 from saccade.decoders.transitions import (
     FreeTransitions,
@@ -24,14 +26,19 @@ __all__ = [
     "Decoder",
     "FreeTransitions",
     "LearnedStart",
+    "LinearHead",
+    "LowRankHead",
     "LuongDecoder",
+    "MixtureHead",
     "MonotonicTransitions",
     "MoveTransitions",
+    "OutputHead",
     "ProjectSummary",
+    "RNNSearchDecoder",
     "RecurrentDecoder",
-    "SearchDecoder",
     "ShiftTransitions",
     "Step",
     "TransformerDecoder",
     "Transitions",
+    "shift_right",
 ]

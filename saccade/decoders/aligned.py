@@ -10,13 +10,14 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.decoders.heads import MixtureHead
 from saccade.decoders.sources import Sources, with_a_source
 from saccade.decoders.transitions import Transitions, single
-from saccade.distributions.alignment import Alignment
-from saccade.encoders import Encoded
+from saccade.distributions.alignment import AlignmentPosterior
+from saccade.encoders import EncoderOutput
 from saccade.encoders.base import top_of
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers import cell as cells
+from saccade.layers.cell import CellState
 from saccade.structures import FORBIDDEN
 
 BLOCK = 2**23
@@ -31,7 +32,7 @@ class AlignedState(NamedTuple):
     """
 
     memory: Sources
-    hidden: tuple[cells.State, ...]
+    hidden: tuple[CellState, ...]
     expected: Tensor | None
     total: Tensor | None
     position: Tensor
@@ -65,6 +66,8 @@ class AlignedDecoder(Decoder):
         input_dim, context_dim: features of what the stack reads, and of the encoder's states and its summary.
     """
 
+    head: MixtureHead
+
     def __init__(
         self,
         *,
@@ -92,11 +95,11 @@ class AlignedDecoder(Decoder):
         self.summary_proj = None if online else nn.Linear(context_dim, input_dim, bias=False)
         self.query_proj = nn.Linear(stack.hidden_dim, readout_dim)
         self.key_proj = nn.Linear(context_dim, readout_dim, bias=False)
-        self.output_proj = nn.Linear(readout_dim, vocab_size)
+        self.head = MixtureHead(input_dim=readout_dim, vocab_size=vocab_size)
         self.online = online
         self.dropout = dropout
 
-    def begin(self, encoded: Encoded) -> AlignedState:
+    def begin(self, encoded: EncoderOutput) -> AlignedState:
         position = torch.zeros(len(encoded.mask), dtype=torch.long, device=encoded.mask.device)
         return AlignedState(self._sources(encoded), self.bridge(encoded.summary), None, None, position)
 
@@ -110,13 +113,13 @@ class AlignedDecoder(Decoder):
         if state.expected is None:
             scores = self.transitions.first(scores)
         expected, position = self._expect(arrived, state.position, scores, sources.mask)
-        raw = self.output_proj(self._readout(query, sources).squeeze(1))
+        raw = self.head.proj(self._readout(query, sources).squeeze(1))
         total = raw.logsumexp(-1)
-        logits = _mixture(raw, expected - total)
+        logits = self.head.mix(raw, expected - total)
         after = AlignedState(sources, states, expected, total, position)
         return Step(logits, after, lambda: _weights(expected, sources))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state, query = self._states(encoded, tokens)
         sources = state.memory
         scores = self._scores(query, sources)
@@ -132,24 +135,22 @@ class AlignedDecoder(Decoder):
         features = torch.cat([self._readout(query, sources), expected.unsqueeze(-1)], dim=-1)
         return Decoded(features, lambda: _weights(expected, sources))
 
-    def output(self, features: Tensor) -> Tensor:
-        raw = self.output_proj(features[..., :-1].to(self.output_proj.weight.dtype))
-        return _mixture(raw, features[..., -1] - raw.logsumexp(-1))
-
-    def alignment(self, encoded: Encoded, tokens: Tensor, targets: Tensor, target_mask: Tensor) -> Alignment:
+    def alignment(
+        self, encoded: EncoderOutput, tokens: Tensor, targets: Tensor, target_mask: Tensor
+    ) -> AlignmentPosterior:
         """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
         return self.transitions.alignment(single(words), scores, state.memory.mask, target_mask)
 
-    def _sources(self, encoded: Encoded) -> Sources:
+    def _sources(self, encoded: EncoderOutput) -> Sources:
         states, mask = with_a_source(encoded)
         # Bounded: told at every step, it would otherwise drown the words until the state knows nothing of them.
         summary = None if self.summary_proj is None else torch.tanh(self.summary_proj(top_of(encoded.summary)))
         return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask, summary)
 
-    def _states(self, encoded: Encoded, tokens: Tensor) -> tuple[AlignedState, Tensor]:
+    def _states(self, encoded: EncoderOutput, tokens: Tensor) -> tuple[AlignedState, Tensor]:
         """The state before the first step, and the recurrent network's (batch, steps, hidden_dim) at all of them."""
         state = self.begin(encoded)
         summary = state.memory.summary
@@ -168,7 +169,7 @@ class AlignedDecoder(Decoder):
     def _start(self, mask: Tensor) -> Tensor:
         """Before the first word, the first position."""
         first = torch.arange(mask.shape[1], device=mask.device) == 0
-        dtype = torch.promote_types(self.output_proj.weight.dtype, torch.float32)
+        dtype = torch.promote_types(self.head.proj.weight.dtype, torch.float32)
         return torch.where(first, 0.0, FORBIDDEN).to(dtype).expand(mask.shape)
 
     def _arrived(self, tokens: Tensor, state: AlignedState) -> Tensor:
@@ -176,8 +177,8 @@ class AlignedDecoder(Decoder):
         if state.expected is None or state.total is None:
             return self._start(state.memory.mask)
         readout = self._readout(state.hidden[-1][0].unsqueeze(1), state.memory).squeeze(1)
-        of_word = (readout @ self.output_proj.weight[tokens].unsqueeze(-1)).squeeze(-1)
-        words = of_word + self.output_proj.bias[tokens].unsqueeze(-1) - state.total
+        of_word = (readout @ self.head.proj.weight[tokens].unsqueeze(-1)).squeeze(-1)
+        words = of_word + self.head.proj.bias[tokens].unsqueeze(-1) - state.total
         return (state.expected + words).log_softmax(-1)
 
     def _expect(self, arrived: Tensor, position: Tensor, scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -190,7 +191,7 @@ class AlignedDecoder(Decoder):
 
     def _words(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
         """log p(y_t | a_t) (batch, steps, sources) of the targets alone: all words of all pairs are never kept."""
-        numbers = sources.mask.numel() * (self.output_proj.in_features + self.vocab_size)
+        numbers = sources.mask.numel() * (self.head.proj.in_features + self.vocab_size)
         at_once = max(1, BLOCK // max(1, numbers))
         if targets.shape[1] <= at_once:
             return self._words_of(query, sources, targets)
@@ -201,7 +202,7 @@ class AlignedDecoder(Decoder):
         return torch.cat(parts, dim=1)
 
     def _words_of(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
-        raw = self.output_proj(self._readout(query, sources))
+        raw = self.head.proj(self._readout(query, sources))
         wanted = raw.gather(-1, targets[:, :, None, None].expand(*raw.shape[:-1], 1)).squeeze(-1)
         log_probs: Tensor = wanted - raw.logsumexp(-1)
         return log_probs
@@ -209,11 +210,6 @@ class AlignedDecoder(Decoder):
 
 def _told(embedded: Tensor, summary: Tensor | None) -> Tensor:
     return embedded if summary is None else embedded + summary
-
-
-def _mixture(raw: Tensor, weights: Tensor) -> Tensor:
-    """(*, vocab): the logarithm of the sum over sources of exp(raw) (*, sources, vocab) times exp(weights)."""
-    return torch.logsumexp(raw + weights.unsqueeze(-1), -2)
 
 
 def _weights(expected: Tensor, sources: Sources) -> Tensor:

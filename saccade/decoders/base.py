@@ -7,12 +7,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from saccade.attention import Attention
-from saccade.encoders import Encoded
-from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy, linear_cross_entropy
+from saccade.decoders.heads import OutputHead
+from saccade.encoders import EncoderOutput
+from saccade.layers.limits import most_keys, most_positions
 from saccade.memory import Memory
 from saccade.reading import State
-from saccade.selections import Entmax, Entmax15, Sigmoid, Softmax, Sparsemax
 
 Weights = Tensor | Callable[[], Tensor] | None
 
@@ -53,7 +52,7 @@ class Decoded(_Looked):
     """What all steps of teacher forcing give.
 
     Args:
-        features: (batch, steps, dim), for `Decoder.output`, which a loss may ask for real positions alone.
+        features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
         weights: (batch, steps, keys), or a function that computes them, or None without attention.
     """
 
@@ -68,14 +67,15 @@ class Decoded(_Looked):
 class Decoder(nn.Module):
     """Writes a target token by token, looking at what was encoded.
 
-    A new decoder writes `begin`, `step`, `forward` and `output`. Its state is a tuple of tensors with the batch first,
-    memories, plain numbers and tuples of these; a named tuple may call one field `memory`: what belongs to the sentence
-    and is the same for all its hypotheses.
+    A new decoder sets `head` and implements `begin`, `step` and `forward`. Its state is a tuple of tensors with the
+    batch first, memories, plain numbers and tuples of these. In a named tuple, the field `memory` holds what belongs to
+    the sentence and is the same for all its hypotheses.
     """
 
     vocab_size: int
+    head: OutputHead
 
-    def begin(self, encoded: Encoded) -> Any:
+    def begin(self, encoded: EncoderOutput) -> Any:
         """The state before the first token."""
         raise NotImplementedError
 
@@ -83,33 +83,12 @@ class Decoder(nn.Module):
         """One step after tokens (batch,), the previous one of each row; the start token first."""
         raise NotImplementedError
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         """Teacher forcing: what `step` gives after each of tokens (batch, steps), the start token first.
 
         Padding after the end of a row changes nothing before it.
         """
         raise NotImplementedError
-
-    def output(self, features: Tensor) -> Tensor:
-        """Logits (*, vocab) of features (*, dim)."""
-        raise NotImplementedError
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None] | None:
-        """The weight (vocab, dim) and bias (vocab,) of an `output` that is linear, so that a loss needs no logits."""
-        return None
-
-    def cross_entropy(
-        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
-    ) -> CrossEntropy:
-        """`saccade.kernels.cross_entropy.cross_entropy` of `output`, for features (n, dim) and targets (n,)."""
-        weights = self.output_weights() if issubclass(self._writer("output_weights"), self._writer("output")) else None
-        if weights is None:
-            return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
-        return linear_cross_entropy(features, *weights, targets, smoothing=smoothing, first=first)
-
-    def _writer(self, method: str) -> type:
-        """The class that a method is of: a subclass with another `output` has other weights, or none."""
-        return next(kind for kind in type(self).__mro__ if method in vars(kind))
 
     def shares_memory(self) -> bool:
         """Whether `step` takes a memory with fewer rows than the rest of the state has, one for several hypotheses.
@@ -117,6 +96,14 @@ class Decoder(nn.Module):
         Neighbours then share it as so many queries, which saves copies of it and reads it once.
         """
         return False
+
+    def max_keys(self) -> int | None:
+        """The most source positions that it can attend to, or None."""
+        return most_keys(self)
+
+    def max_steps(self) -> int | None:
+        """The most steps that it can take, or None."""
+        return most_positions(self)
 
     def select(self, state: Any, rows: Tensor) -> Any:
         """The state of the chosen batch rows, which may repeat."""
@@ -162,13 +149,6 @@ def _rows(state: Any) -> int:
         return len(state.values)
     parts = state if isinstance(state, list | tuple) else ()
     return next((rows for part in parts if (rows := _rows(part))), 0)
-
-
-def apart(attention: Attention) -> bool:
-    """Whether an attention reads each query as if it were alone, so that hypotheses can be queries of one memory."""
-    selection = isinstance(attention.selection, Softmax | Sparsemax | Entmax | Entmax15 | Sigmoid)
-    score = attention.score.pairwise and not attention.score.stateful
-    return selection and score and not attention.aggregation.joins_queries
 
 
 def by_memory(rows: Tensor, memory: Memory) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.encoders.base import top_of
-from saccade.layers.cell import State
+from saccade.layers.cell import CellState
 
 
 class CopyStates(nn.Module):
@@ -18,7 +18,7 @@ class CopyStates(nn.Module):
         Sutskever et al. (2014), arXiv:1409.3215, section 2.
     """
 
-    def forward(self, summary: Any) -> tuple[State, ...]:
+    def forward(self, summary: Any) -> tuple[CellState, ...]:
         if isinstance(summary, Tensor):
             raise TypeError("CopyStates needs a recurrent encoder with the decoder's layers; use ProjectSummary.")
         return tuple(summary)
@@ -45,7 +45,7 @@ class ProjectSummary(nn.Module):
         nn.init.xavier_uniform_(self.proj.weight)
         nn.init.zeros_(self.proj.bias)
 
-    def forward(self, summary: Any) -> tuple[State, ...]:
+    def forward(self, summary: Any) -> tuple[CellState, ...]:
         hidden = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)
         return tuple((h, *(torch.zeros_like(h) for _ in range(self.num_states - 1))) for h in hidden)
 
@@ -57,6 +57,6 @@ class LearnedStart(nn.Module):
         super().__init__()
         self.states = nn.Parameter(torch.zeros(num_layers, num_states, hidden_dim))
 
-    def forward(self, summary: Any) -> tuple[State, ...]:
+    def forward(self, summary: Any) -> tuple[CellState, ...]:
         batch = len(top_of(summary))
         return tuple(tuple(state.expand(batch, -1) for state in layer) for layer in self.states)

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.decoders.base import Decoded, Decoder, Step
-from saccade.encoders import Encoded
+from saccade.decoders.heads import LinearHead, LowRankHead
+from saccade.encoders import EncoderOutput
 from saccade.encoders.base import top_of
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
 from saccade.layers.cell import glorot_by_gate
@@ -72,15 +73,14 @@ class ChoDecoder(Decoder):
         self.context_gates = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="after")
         self.readout = Maxout(input_dim=2 * hidden_dim + embedding_dim, output_dim=maxout_dim)
-        self.output_proj: nn.Module = nn.Linear(maxout_dim, vocab_size)
-        if output_rank is not None:
-            self.output_proj = nn.Sequential(
-                nn.Linear(maxout_dim, output_rank, bias=False), nn.Linear(output_rank, vocab_size)
-            )
+        if output_rank is None:
+            self.head = LinearHead(input_dim=maxout_dim, vocab_size=vocab_size)
+        else:
+            self.head = LowRankHead(input_dim=maxout_dim, vocab_size=vocab_size, rank=output_rank)
         for linear in (self.input_proj, self.context_gates):
             glorot_by_gate(linear, hidden_dim)
 
-    def begin(self, encoded: Encoded) -> ChoState:
+    def begin(self, encoded: EncoderOutput) -> ChoState:
         context = torch.tanh(self.context_proj(top_of(encoded.summary)))
         size = self.cell.hidden_dim
         gates, inner = self.context_gates(context).split([2 * size, size], dim=-1)
@@ -94,9 +94,9 @@ class ChoDecoder(Decoder):
         projected = self.input_proj(embedded) + source.gates
         hidden = gru_step(projected, state.hidden, self.cell.weight, source.inner)
         features = self.readout(torch.cat([hidden, embedded, source.context], dim=-1))
-        return Step(self.output(features), state._replace(hidden=hidden))
+        return Step(self.head.logits(features), state._replace(hidden=hidden))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         source, hidden = self.begin(encoded)
         embedded = self.embedding(tokens)
         projected = self.input_proj(embedded) + source.gates.unsqueeze(1)
@@ -104,10 +104,3 @@ class ChoDecoder(Decoder):
         context = source.context.unsqueeze(1).expand(-1, tokens.shape[1], -1)
         features = self.readout(torch.cat([states, embedded, context], dim=-1))
         return Decoded(F.dropout(features, self.dropout, self.training))
-
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None] | None:
-        return (self.output_proj.weight, self.output_proj.bias) if isinstance(self.output_proj, nn.Linear) else None

@@ -10,13 +10,12 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step
-from saccade.encoders import Encoded
+from saccade.decoders.heads import LinearHead
+from saccade.encoders import EncoderOutput
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers import cell as cells
-from saccade.layers.cell import glorot_by_gate
+from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.memory import Memory
 from saccade.reading import Reading, State
-from saccade.scores import LocationScore
 
 
 class LuongState(NamedTuple):
@@ -24,7 +23,7 @@ class LuongState(NamedTuple):
     those of the source, of which the memory may hold fewer."""
 
     memory: Memory
-    hidden: tuple[cells.State, ...]
+    hidden: tuple[CellState, ...]
     fed: Tensor | None
     attention: State
     keys: int
@@ -78,13 +77,13 @@ class LuongDecoder(Decoder):
         if input_feeding:
             self.feed_proj = nn.Linear(size, stack.first.input_proj.out_features, bias=False)
             glorot_by_gate(self.feed_proj, size)
-        self.output_proj = nn.Linear(size, vocab_size)
+        self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
-    def begin(self, encoded: Encoded) -> LuongState:
+    def begin(self, encoded: EncoderOutput) -> LuongState:
         states, mask = encoded.states, encoded.mask
-        score = self.attention.score
-        if isinstance(score, LocationScore):  # the paper ignores what stands beyond its last position
-            states, mask = states[:, : score.max_keys], mask[:, : score.max_keys]
+        most = self.attention.score.max_keys
+        if most is not None:  # the paper ignores positions beyond the last one that "location" knows
+            states, mask = states[:, :most], mask[:, :most]
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         memory = self.attention.prepare(states, mask=mask.unsqueeze(1))
@@ -93,9 +92,9 @@ class LuongDecoder(Decoder):
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step(self.output(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
+        return Step(self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
         embedded = self.embedding(tokens)
         keys = encoded.mask.shape[1]
@@ -129,13 +128,6 @@ class LuongDecoder(Decoder):
     def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))
         return F.dropout(features, self.dropout, self.training)
-
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.output_proj.weight, self.output_proj.bias
 
 
 def _widen(weights: Tensor, keys: int) -> Tensor:

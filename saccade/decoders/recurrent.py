@@ -6,9 +6,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.decoders.base import Decoded, Decoder, Step
-from saccade.encoders import Encoded
+from saccade.decoders.heads import LinearHead
+from saccade.encoders import EncoderOutput
 from saccade.layers import RecurrentStack, TokenEmbedding
-from saccade.layers.cell import State
+from saccade.layers.cell import CellState
 
 
 class RecurrentDecoder(Decoder):
@@ -42,23 +43,16 @@ class RecurrentDecoder(Decoder):
         self.stack = stack
         self.bridge = bridge
         self.dropout = dropout
-        self.output_proj = nn.Linear(stack.hidden_dim, vocab_size)
+        self.head = LinearHead(input_dim=stack.hidden_dim, vocab_size=vocab_size)
 
-    def begin(self, encoded: Encoded) -> tuple[State, ...]:
-        states: tuple[State, ...] = self.bridge(encoded.summary)
+    def begin(self, encoded: EncoderOutput) -> tuple[CellState, ...]:
+        states: tuple[CellState, ...] = self.bridge(encoded.summary)
         return states
 
-    def step(self, tokens: Tensor, state: tuple[State, ...]) -> Step:
+    def step(self, tokens: Tensor, state: tuple[CellState, ...]) -> Step:
         hidden, state = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state)
-        return Step(self.output(hidden), state)
+        return Step(self.head.logits(hidden), state)
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         hidden = self.stack(self.embedding(tokens), self.begin(encoded))
         return Decoded(F.dropout(hidden, self.dropout, self.training))
-
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.output_proj.weight, self.output_proj.bias

@@ -8,26 +8,31 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.aggregations import Expectation
 from saccade.attention import Attention, check_one_by_one
-from saccade.decoders.base import Decoded, Decoder, Step, apart, by_memory
+from saccade.decoders.base import Decoded, Decoder, Step, by_memory
 from saccade.decoders.bridge import ProjectSummary
-from saccade.encoders import Encoded
+from saccade.decoders.heads import LinearHead
+from saccade.encoders import EncoderOutput
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
 from saccade.layers.cell import glorot_by_gate
 from saccade.memory import Memory
 from saccade.reading import Reading, State
 
 
-class SearchState(NamedTuple):
-    """The state of a `SearchDecoder`."""
+class RNNSearchState(NamedTuple):
+    """The state of an `RNNSearchDecoder`.
+
+    `projected` says whether the memory's values are the encoder's states already multiplied by the weights of the cell
+    and of the readout, so that a context needs no further projection.
+    """
 
     memory: Memory
     hidden: Tensor
     attention: State
+    projected: bool
 
 
-class SearchDecoder(Decoder):
+class RNNSearchDecoder(Decoder):
     r"""A gated recurrent unit whose state asks before each step, with a maxout readout.
 
     .. math:: c_i = \mathrm{attention}(s_{i-1}, h), \quad s_i = \mathrm{GRU}([e_{i-1}; c_i], s_{i-1}), \quad
@@ -86,7 +91,7 @@ class SearchDecoder(Decoder):
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
         self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
-        self.output_proj = nn.Linear(maxout_dim, vocab_size)
+        self.head = LinearHead(input_dim=maxout_dim, vocab_size=vocab_size)
         self.query = query
         self.readout_state = readout_state
         self.dropout = dropout
@@ -94,54 +99,53 @@ class SearchDecoder(Decoder):
             glorot_by_gate(linear, hidden_dim)
 
     def shares_memory(self) -> bool:
-        return apart(self.attention)
+        return self.attention.independent_queries
 
-    def begin(self, encoded: Encoded) -> SearchState:
-        # A context is only ever projected. Where it is a sum of states, a search has them projected once, not at each
-        # step of each hypothesis.
-        ahead = type(self.attention.aggregation) is Expectation and not torch.is_grad_enabled()
-        return self._begin(encoded, self._project(encoded.states) if ahead else None)
+    def begin(self, encoded: EncoderOutput) -> RNNSearchState:
+        # A context is only ever projected. Where it is a weighted sum of states, a search projects these once instead
+        # of projecting a context at each step of each hypothesis.
+        return self._begin(encoded, projected=self.attention.aggregation.weighted_sum)
 
-    def step(self, tokens: Tensor, state: SearchState) -> Step:
+    def step(self, tokens: Tensor, state: RNNSearchState) -> Step:
         embedded = self.embedding(tokens)
         reading, context, hidden = self._advance(embedded, self.input_proj(embedded), state)
         asked = state.hidden if self.readout_state == "previous" else hidden
-        if state.memory.own_values:
+        if state.projected:
             weight, _ = self._readout_weights()
             units = F.linear(torch.cat([asked, embedded], dim=-1), weight, self.readout.proj.bias)
             features = self.readout.largest(units + context[..., self.context_proj.out_features :])
         else:
             features = self.readout(torch.cat([asked, embedded, context], dim=-1))
-        state = SearchState(state.memory, hidden, reading.state)
-        return Step(self.output(features), state, lambda: reading.weights.flatten(0, 1))
+        state = state._replace(hidden=hidden, attention=reading.state)
+        return Step(self.head.logits(features), state, lambda: reading.weights.flatten(0, 1))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
-        state = self._begin(encoded)
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
+        state = self._begin(encoded, projected=False)
         embedded = self.embedding(tokens)
         hidden, readings, contexts = [state.hidden], [], []
         for token, projected in zip(embedded.unbind(1), self.input_proj(embedded).unbind(1), strict=True):
             reading, context, after = self._advance(token, projected, state)
-            state = SearchState(state.memory, after, reading.state)
+            state = state._replace(hidden=after, attention=reading.state)
             hidden.append(after)
             readings.append(reading)
             contexts.append(context)
         if not readings:
-            return Decoded(embedded.new_zeros(len(tokens), 0, self.output_proj.in_features), _no_weights(encoded))
+            return Decoded(embedded.new_zeros(len(tokens), 0, self.readout.output_dim), _no_weights(encoded))
         asked = torch.stack(hidden[:-1] if self.readout_state == "previous" else hidden[1:], dim=1)
         features = self.readout(torch.cat([asked, embedded, torch.stack(contexts, dim=1)], dim=-1))
         features = F.dropout(features, self.dropout, self.training)
         return Decoded(features, lambda: torch.cat([reading.weights for reading in readings], dim=1))
 
-    def _begin(self, encoded: Encoded, values: Tensor | None = None) -> SearchState:
+    def _begin(self, encoded: EncoderOutput, *, projected: bool) -> RNNSearchState:
+        values = self._project(encoded.states) if projected else None
         memory = self.attention.prepare(encoded.states, values, mask=encoded.mask.unsqueeze(1))
-        return SearchState(memory, self.bridge(encoded.summary)[0][0], State())
+        return RNNSearchState(memory, self.bridge(encoded.summary)[0][0], State(), projected)
 
-    def _advance(self, token: Tensor, projected: Tensor, state: SearchState) -> tuple[Reading, Tensor, Tensor]:
+    def _advance(self, token: Tensor, projected: Tensor, state: RNNSearchState) -> tuple[Reading, Tensor, Tensor]:
         query = state.hidden if self.query == "state" else torch.cat([state.hidden, token], dim=-1)
         reading = self.attention.read(by_memory(query, state.memory), state.memory, state=state.attention)
         context = reading.context.flatten(0, 1)
-        ahead = state.memory.own_values
-        gates = context[..., : self.context_proj.out_features] if ahead else self.context_proj(context)
+        gates = context[..., : self.context_proj.out_features] if state.projected else self.context_proj(context)
         hidden = self.cell.step(projected + gates, (state.hidden,))[0]
         return reading, context, hidden
 
@@ -155,13 +159,6 @@ class SearchDecoder(Decoder):
         weight, size = self.readout.proj.weight, self.context_proj.in_features
         return weight[:, :-size], weight[:, -size:]
 
-    def output(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.output_proj(features)
-        return logits
 
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.output_proj.weight, self.output_proj.bias
-
-
-def _no_weights(encoded: Encoded) -> Tensor:
+def _no_weights(encoded: EncoderOutput) -> Tensor:
     return encoded.states.new_zeros(len(encoded.mask), 0, encoded.mask.shape[1])

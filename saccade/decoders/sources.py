@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.encoders import Encoded
+from saccade.encoders import EncoderOutput
 
 
 class Sources(NamedTuple):
@@ -29,7 +29,7 @@ class Sources(NamedTuple):
     summary: Tensor | None
 
 
-def with_a_source(encoded: Encoded) -> tuple[Tensor, Tensor]:
+def with_a_source(encoded: EncoderOutput) -> tuple[Tensor, Tensor]:
     """States and mask in which a source of nothing is one position of zeros: a word comes from somewhere."""
     states, mask = encoded.states, encoded.mask
     if not mask.shape[1]:

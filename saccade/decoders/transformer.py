@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from saccade.decoders.base import Decoded, Decoder, Step, apart, index_state
-from saccade.encoders import Encoded
+from saccade.decoders.base import Decoded, Decoder, Step, index_state
+from saccade.decoders.heads import LinearHead
+from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
+from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.memory import Memory
 
 
@@ -61,21 +62,29 @@ class TransformerDecoder(Decoder):
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
-        self.output_proj = None if tied else nn.Linear(dim, vocab_size, bias=False)
-        if self.output_proj is not None:
-            nn.init.xavier_uniform_(self.output_proj.weight)
+        tied_to = embedding.weight if tied else None
+        self.head = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=False, tied_to=tied_to)
+        if not tied:
+            nn.init.xavier_uniform_(self.head.proj.weight)
 
     def _layers(self) -> list[TransformerDecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, TransformerDecoderLayer)]
 
-    def _memories(self, encoded: Encoded) -> tuple[Memory, ...]:
+    def _memories(self, encoded: EncoderOutput) -> tuple[Memory, ...]:
         mask = encoded.mask.unsqueeze(1)
         return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
 
     def shares_memory(self) -> bool:
-        return all(apart(layer.cross_attention.attention) for layer in self._layers())
+        return all(layer.cross_attention.attention.independent_queries for layer in self._layers())
 
-    def begin(self, encoded: Encoded) -> TransformerState:
+    def max_keys(self) -> int | None:
+        return fewest(most_keys(layer.cross_attention) for layer in self._layers())
+
+    def max_steps(self) -> int | None:
+        own = (most_keys(layer.self_attention) for layer in self._layers())  # its own past is what it attends to there
+        return fewest([most_positions(self), *own])
+
+    def begin(self, encoded: EncoderOutput) -> TransformerState:
         caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
         return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
@@ -89,20 +98,14 @@ class TransformerDecoder(Decoder):
             attentions.append(attention)
         features = self.final_norm(outputs).squeeze(1)
         state = TransformerState(state.memory, None, tuple(caches), tuple(attentions))
-        return Step(self.output(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
+        return Step(self.head.logits(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
 
     def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
         order = rows if state.rows is None else state.rows.index_select(0, rows)
         return state._replace(rows=order, attention=index_state(state.attention, rows))
 
-    def forward(self, encoded: Encoded, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         outputs = self.embedding(tokens)
         for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
             outputs, reading = layer(outputs, memory)
         return Decoded(self.final_norm(outputs), lambda: reading.weights.mean(1))
-
-    def output(self, features: Tensor) -> Tensor:
-        return F.linear(features, *self.output_weights())
-
-    def output_weights(self) -> tuple[Tensor, Tensor | None]:
-        return self.embedding.weight if self.output_proj is None else self.output_proj.weight, None

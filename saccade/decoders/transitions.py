@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from saccade.checks import check_count
 from saccade.decoders.sources import Sources
-from saccade.distributions.alignment import Alignment, log_moves
+from saccade.distributions.alignment import AlignmentPosterior, log_moves
 from saccade.scores import Score
 from saccade.structures import FORBIDDEN
 from saccade.structures.semiring import log_cumulative
@@ -54,7 +54,7 @@ class Transitions(nn.Module):
         """The scores (batch, sources, ...) of the first step, which has none before it."""
         return scores
 
-    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
         """The distribution over alignments of targets to sources, given log p(y_t | a_t) (batch, steps, sources)."""
         raise NotImplementedError
 
@@ -70,8 +70,8 @@ class Transitions(nn.Module):
 class FreeTransitions(Transitions):
     """Every step chooses by itself, by the softmax of the scores."""
 
-    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
-        return Alignment.hard(words, scores, source_mask=mask, target_mask=target_mask)
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
+        return AlignmentPosterior.hard(words, scores, source_mask=mask, target_mask=target_mask)
 
     def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         return torch.where(mask, torch.where(mask, scores, FORBIDDEN).log_softmax(-1), FORBIDDEN)
@@ -93,8 +93,8 @@ class MonotonicTransitions(Transitions):
         scores = super().scores(query, sources)
         return scores - self.slope.to(scores.dtype) * torch.arange(scores.shape[-1], device=scores.device)
 
-    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
-        return Alignment.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
+        return AlignmentPosterior.hard_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
 
     def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         scores = torch.where(mask, scores, FORBIDDEN)
@@ -129,8 +129,8 @@ class MoveTransitions(Transitions):
     def first(self, scores: Tensor) -> Tensor:
         return F.pad(scores[..., 1:], (0, 1), value=FORBIDDEN)
 
-    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
-        return Alignment.stepwise_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
+        return AlignmentPosterior.stepwise_monotonic(words, scores, source_mask=mask, target_mask=target_mask)
 
     def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         leaving = arrived.unsqueeze(-1) + log_moves(scores, mask)
@@ -159,8 +159,8 @@ class ShiftTransitions(Transitions):
         last = sources.mask & ~F.pad(sources.mask, (0, 1))[:, 1:]
         return scores.masked_fill(last.unsqueeze(1), 1e4)
 
-    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> Alignment:
-        return Alignment.segment_to_segment(words, scores, source_mask=mask, target_mask=target_mask)
+    def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
+        return AlignmentPosterior.segment_to_segment(words, scores, source_mask=mask, target_mask=target_mask)
 
     def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         shift = torch.where(mask, F.logsigmoid(-scores), 0.0)

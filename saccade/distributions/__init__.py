@@ -1,6 +1,6 @@
 """Distributions over positions: marginals, mode, samples, log-probability and entropy of what attention selects."""
 
-from saccade.distributions.alignment import Alignment
+from saccade.distributions.alignment import AlignmentPosterior
 from saccade.distributions.base import Distribution
 from saccade.distributions.bernoulli import Bernoulli
 from saccade.distributions.categorical import Categorical
@@ -15,7 +15,7 @@ from saccade.distributions.subset import Subset
 from saccade.distributions.tree import Tree
 
 __all__ = [
-    "Alignment",
+    "AlignmentPosterior",
     "Bernoulli",
     "Categorical",
     "Chain",

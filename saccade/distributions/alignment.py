@@ -17,7 +17,7 @@ from saccade.structures.semiring import log_cumulative
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment(Structured):
+class AlignmentPosterior(Structured):
     """The posterior over alignments of a target to its source, with z (*batch, targets, sources).
 
     The log-partition is the log-likelihood of the target, all alignments summed; the marginals are the posterior
@@ -37,7 +37,7 @@ class Alignment(Structured):
     @classmethod
     def hard(
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
-    ) -> Alignment:
+    ) -> AlignmentPosterior:
         r"""Every step attends one source by itself: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
         dtype = words.dtype
         words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
@@ -46,7 +46,7 @@ class Alignment(Structured):
     @classmethod
     def hard_monotonic(
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
-    ) -> Alignment:
+    ) -> AlignmentPosterior:
         r"""The same without going back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
         dtype = words.dtype
         words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
@@ -60,7 +60,7 @@ class Alignment(Structured):
     @classmethod
     def stepwise_monotonic(
         cls, words: Tensor, moves: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
-    ) -> Alignment:
+    ) -> AlignmentPosterior:
         r"""Step t moves on by m positions: p(a_t = k + m | a_{t-1} = k) = softmax(moves_{tk})_m, m = 0..W - 1.
 
         `moves` (*batch, targets, sources, W) depend on the position before. Moves past the last source are left out and
@@ -87,7 +87,7 @@ class Alignment(Structured):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
         to_the_end: bool = False,
-    ) -> Alignment:
+    ) -> AlignmentPosterior:
         r"""At each source the step emits with probability \sigma(scores), or shifts to the next one.
 
         p(a_t = s | a_{t-1} = k) = \sigma(scores_{ts}) \prod_{k \le l < s} \sigma(-scores_{tl}). With `to_the_end` the

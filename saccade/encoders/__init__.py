@@ -1,7 +1,7 @@
 """Encoders: anything into a memory."""
 
 from saccade.encoders.attended import AttendedEncoder
-from saccade.encoders.base import Encoded, Encoder
+from saccade.encoders.base import Encoder, EncoderOutput
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
@@ -11,8 +11,8 @@ __all__ = [
     "AttendedEncoder",
     "ConvolutionalEncoder",
     "EmbeddingEncoder",
-    "Encoded",
     "Encoder",
+    "EncoderOutput",
     "RecurrentEncoder",
     "TransformerEncoder",
 ]

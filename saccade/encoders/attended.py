@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention import Attention
-from saccade.encoders.base import Encoded, Encoder, mean_of_real
+from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 
 
 class AttendedEncoder(Encoder):
@@ -43,15 +43,15 @@ class AttendedEncoder(Encoder):
         self.rooted = rooted
         self.output_dim = self.summary_dim = dim + attention.aggregation.output_dim(dim)
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
-        embedded = self.embedding(source)
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        embedded, mask = self.embed(source, mask)
         hidden = self.network(embedded, mask).states
         pairs = mask.unsqueeze(1)
         if self.rooted:
             pairs = pairs & _below_the_first(mask.shape[1], mask.device)
         context = self.attention(hidden, hidden, embedded, mask=pairs).context
         states = torch.cat([embedded, context], dim=-1)
-        return Encoded(states, mask, mean_of_real(states, mask))
+        return EncoderOutput(states, mask, mean_of_real(states, mask))
 
 
 def _below_the_first(length: int, device: torch.device) -> Tensor:

@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade.layers import MaskedEmbedding
+from saccade.layers.limits import fewest, most_keys, most_positions
 
-class Encoded(NamedTuple):
+
+class EncoderOutput(NamedTuple):
     """What was read of a source.
 
     Args:
-        states: (batch, length, dim), the keys and values of the memory that a decoder looks at.
-        mask: bool (batch, length), True = real; padding comes last.
+        states: (batch, positions, dim), the keys and values of the memory that a decoder looks at.
+        mask: bool (batch, positions), True = real; padding comes last. There are fewer positions than the source has
+            steps if the encoder's embedding joins several steps.
         summary: what a decoder starts from: a tensor (batch, dim), or for each layer of a recurrent network its
             final state, tensors (batch, dim).
     """
@@ -32,9 +36,29 @@ class Encoder(nn.Module):
     summary_dim: int
     """Features of the summary, or of each tensor in it."""
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
+    embedding: nn.Module
+    """Source -> (batch, length, dim); a `MaskedEmbedding` may return fewer positions."""
+
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
         """Reads source (batch, length), or (batch, length, features); mask bool (batch, length), padding last."""
         raise NotImplementedError
+
+    def embed(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Embeds the source; the mask returned is that of the embeddings, which may be fewer than the source's."""
+        if isinstance(self.embedding, MaskedEmbedding):
+            embedded, mask = self.embedding(source, mask)
+        else:
+            embedded = self.embedding(source)
+        return embedded, mask
+
+    def max_positions(self) -> int | None:
+        """The most positions that it can encode, or None."""
+        return fewest([most_positions(self), most_keys(self)])
+
+    def source_length(self, positions: int) -> int:
+        """How many tokens besides the end, or how many feature vectors, fill so many positions."""
+        embedding = getattr(self, "embedding", None)
+        return positions * embedding.stride if isinstance(embedding, MaskedEmbedding) else positions - 1
 
 
 def mean_of_real(states: Tensor, mask: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.encoders.base import Encoded, Encoder, mean_of_real
+from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 from saccade.layers import ConvolutionBlock
 
 
@@ -45,8 +45,8 @@ class ConvolutionalEncoder(Encoder):
         self.dropout = dropout
         self.output_dim = self.summary_dim = dim
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
-        states = self.embedding(source)
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        states, mask = self.embed(source, mask)
         for block in self.blocks:
             states = block(F.dropout(states, self.dropout, self.training), mask)
-        return Encoded(states, mask, mean_of_real(states, mask))
+        return EncoderOutput(states, mask, mean_of_real(states, mask))

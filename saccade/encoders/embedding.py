@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from saccade.encoders.base import Encoded, Encoder, mean_of_real
+from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 
 
 class EmbeddingEncoder(Encoder):
@@ -22,6 +22,6 @@ class EmbeddingEncoder(Encoder):
         self.embedding = embedding
         self.output_dim = self.summary_dim = dim
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
-        states = self.embedding(source)
-        return Encoded(states, mask, mean_of_real(states, mask))
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        states, mask = self.embed(source, mask)
+        return EncoderOutput(states, mask, mean_of_real(states, mask))

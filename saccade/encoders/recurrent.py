@@ -4,7 +4,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.encoders.base import Encoded, Encoder
+from saccade.encoders.base import Encoder, EncoderOutput
 from saccade.layers import RecurrentLayer
 from saccade.layers.recurrent import CellName, reverse
 
@@ -58,12 +58,14 @@ class RecurrentEncoder(Encoder):
         self.reversed = reversed
         self.dropout = dropout
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
-        states = self.embedding(reverse(source, mask) if self.reversed else source)
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        states, mask = self.embed(source, mask)
+        if self.reversed:
+            states = reverse(states, mask)
         summary = []
         for i, layer in enumerate(self.layers):
             if i:
                 states = F.dropout(states, self.dropout, self.training)
             states, final = layer(states, mask)
             summary.append(final)
-        return Encoded(reverse(states, mask) if self.reversed else states, mask, tuple(summary))
+        return EncoderOutput(reverse(states, mask) if self.reversed else states, mask, tuple(summary))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from saccade.encoders.base import Encoded, Encoder, mean_of_real
+from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 from saccade.layers import TransformerEncoderLayer
 
 
@@ -34,9 +34,9 @@ class TransformerEncoder(Encoder):
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
         self.output_dim = self.summary_dim = dim
 
-    def forward(self, source: Tensor, mask: Tensor) -> Encoded:
-        states = self.embedding(source)
+    def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
+        states, mask = self.embed(source, mask)
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
         states = self.final_norm(states)
-        return Encoded(states, mask, mean_of_real(states, mask))
+        return EncoderOutput(states, mask, mean_of_real(states, mask))

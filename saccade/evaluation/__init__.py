@@ -10,7 +10,7 @@ from saccade.evaluation.alignment import (
     shift_profile,
     soft_aer,
 )
-from saccade.evaluation.attention import Coverage, agreement, blur, coverage, mean_blur, soft_agreement
+from saccade.evaluation.attention import CoverageProfile, agreement, blur, coverage, mean_blur, soft_agreement
 from saccade.evaluation.edits import edit_distance
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.lengths import LengthBin, by_length
@@ -38,7 +38,7 @@ __all__ = [
     "OF_TOKENS",
     "AlignmentScores",
     "ChosenHead",
-    "Coverage",
+    "CoverageProfile",
     "Figure",
     "LengthBin",
     "MatchAndMass",

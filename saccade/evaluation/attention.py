@@ -29,7 +29,7 @@ def mean_blur(weights: Sequence[Tensor]) -> float:
     return sum(rows) / len(rows) if rows else math.nan
 
 
-class Coverage(NamedTuple):
+class CoverageProfile(NamedTuple):
     """How much each source word was looked at, by all target words together."""
 
     totals: list[float]
@@ -44,7 +44,7 @@ class Coverage(NamedTuple):
         return sum(min(total, 1.0) for total in self.totals) / max(len(self.totals), 1)
 
 
-def coverage(weights: Tensor, *, low: float = 0.2, high: float = 2.0) -> Coverage:
+def coverage(weights: Tensor, *, low: float = 0.2, high: float = 2.0) -> CoverageProfile:
     r"""What each source word got.
 
     .. math:: C_j = \sum_i w_{ij}
@@ -64,7 +64,7 @@ def coverage(weights: Tensor, *, low: float = 0.2, high: float = 2.0) -> Coverag
         raise ValueError(f"low and high must be 0 or more and in this order, got low={low} and high={high}.")
     totals: list[float] = weights.sum(dim=-2).tolist()
     dropped = [place for place, total in enumerate(totals) if total < low]
-    return Coverage(totals, dropped, [place for place, total in enumerate(totals) if total > high])
+    return CoverageProfile(totals, dropped, [place for place, total in enumerate(totals) if total > high])
 
 
 def agreement(forward: Iterable[Hashable], backward: Iterable[Hashable]) -> float:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.data.special import BOS, PAD
+from saccade.decoders import shift_right
 from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
 from saccade.interpretation.interventions import changed_attention, source_attentions
@@ -74,13 +75,13 @@ def _of_pair(
 ) -> dict[str, Tensor]:
     """The figures of each step."""
     steps = len(target)
-    begun = torch.cat([target.new_tensor([BOS]), target[:-1]])
+    begun = shift_right(target, BOS)
     mask = source != PAD
     places = mask.nonzero().squeeze(-1)
     with torch.no_grad():
         decoded = model(source[None], mask[None], begun[None])
         weights = decoded.weights[0]
-        before = model.output(decoded.features[0]).float().softmax(dim=-1)
+        before = model.head.logits(decoded.features[0]).float().softmax(dim=-1)
     given = before.gather(1, target[:, None]).squeeze(1)
     count = min(max(1, math.ceil(share * len(places))), len(places))
     most = weights.topk(count, dim=-1).indices
@@ -130,7 +131,7 @@ def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> T
     with changed_attention(source_attentions(model).values(), change):
         decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1))
     each = torch.arange(steps, device=source.device)
-    probabilities: Tensor = model.output(decoded.features[each, each]).float().softmax(dim=-1)
+    probabilities: Tensor = model.head.logits(decoded.features[each, each]).float().softmax(dim=-1)
     return probabilities
 
 

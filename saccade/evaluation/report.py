@@ -10,7 +10,7 @@ from saccade.evaluation.alignment import Links, match_and_mass, score_alignments
 from saccade.evaluation.attention import agreement, coverage, mean_blur, soft_agreement
 from saccade.interpretation.alignments import Link, align
 
-Figure = float | dict[int, float]
+AlignmentFigure = float | dict[int, float]
 """A number, or a number for each offset."""
 
 
@@ -19,7 +19,7 @@ def alignment_figures(
     weights: Sequence[Tensor] = (),
     backward: Sequence[Tensor] = (),
     gold: Sequence[Links] | None = None,
-) -> dict[str, Figure]:
+) -> dict[str, AlignmentFigure]:
     """The figures that `MEANINGS` explains, as far as what is given allows.
 
     Args:
@@ -28,7 +28,7 @@ def alignment_figures(
         backward: (source, target) of each, of a model of the other direction.
         gold: the links that people made.
     """
-    figures: dict[str, Figure] = {}
+    figures: dict[str, AlignmentFigure] = {}
     if gold is not None:
         figures |= score_alignments(links, gold)._asdict()
     if gold is not None and weights:

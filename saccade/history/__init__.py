@@ -8,7 +8,7 @@ from saccade.history.linguistic_coverage import LinguisticCoverage
 from saccade.history.local_fertility import LocalFertility
 from saccade.history.markov import Markov
 from saccade.history.neural_coverage import NeuralCoverage
-from saccade.history.positions import Positions
+from saccade.history.positions import PositionFeature
 
 create = features.create
 names = features.names
@@ -22,7 +22,7 @@ __all__ = [
     "LocalFertility",
     "Markov",
     "NeuralCoverage",
-    "Positions",
+    "PositionFeature",
     "create",
     "features",
     "names",

@@ -16,7 +16,7 @@ class PositionState(NamedTuple):
 
 
 @features.register("positions")
-class Positions(HistoryFeature):
+class PositionFeature(HistoryFeature):
     r"""Logarithms of the step, of each key's position and of the number of keys.
 
     .. math:: \psi_{ij} = [\log(1 + i);\, \log(1 + j);\, \log(1 + S)]

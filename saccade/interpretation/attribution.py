@@ -38,6 +38,6 @@ def gradient_times_input(model: Any, source: Tensor, source_mask: Tensor, target
             handle.remove()
         decoded = model.decoder(encoded, target_in.expand(steps, -1))
         each = torch.arange(steps, device=target.device)
-        log_probs = model.output(decoded.features[each, each]).float().log_softmax(dim=-1)
+        log_probs = model.head.logits(decoded.features[each, each]).float().log_softmax(dim=-1)
         (gradient,) = torch.autograd.grad(log_probs[each, target].sum(), embedded[0])
     return (gradient * embedded[0].detach()).sum(dim=-1).abs()

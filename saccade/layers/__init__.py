@@ -2,7 +2,7 @@
 
 from saccade.layers.cell import Cell
 from saccade.layers.convolution import ConvolutionBlock
-from saccade.layers.embedding import TokenEmbedding
+from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmbedding
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.maxout import Maxout
@@ -13,10 +13,12 @@ from saccade.layers.transformer import FeedForward, Residual, TransformerDecoder
 __all__ = [
     "Cell",
     "ConvolutionBlock",
+    "FeatureEmbedding",
     "FeedForward",
     "GRUCell",
     "LSTMCell",
     "LearnedPositions",
+    "MaskedEmbedding",
     "Maxout",
     "RecurrentLayer",
     "RecurrentStack",

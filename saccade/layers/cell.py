@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from saccade.checks import check_count
 
-State = tuple[Tensor, ...]
+CellState = tuple[Tensor, ...]
 """A recurrent state: what is put out comes first, (h,) of a GRU and (h, c) of an LSTM."""
 
 
@@ -39,19 +39,19 @@ class Cell(nn.Module):
         """The parameters as `sequence` takes them; cells side by side stack theirs."""
         raise NotImplementedError
 
-    def step(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: CellState) -> CellState:
         """The state after one step; projected (*batch, gates * hidden_dim)."""
         raise NotImplementedError
 
-    def sequence(self, projected: Tensor, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The states (steps, *batch, hidden_dim) after each step of projected (steps, *batch, gates * hidden_dim)."""
         raise NotImplementedError
 
-    def zeros(self, *batch: int, like: Tensor) -> State:
+    def zeros(self, *batch: int, like: Tensor) -> CellState:
         """The state before anything was read."""
         return (like.new_zeros(*batch, self.hidden_dim),) * self.num_states
 
-    def forward(self, projected: Tensor, state: State | None = None) -> tuple[Tensor, ...]:
+    def forward(self, projected: Tensor, state: CellState | None = None) -> tuple[Tensor, ...]:
         """All steps: projected (batch, steps, gates * hidden_dim) -> states (batch, steps, hidden_dim)."""
         state = self.zeros(len(projected), like=projected) if state is None else state
         states = self.sequence(projected.transpose(0, 1), state, *self.tensors())

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from saccade.layers.cell import Cell, State, sum_of_products
+from saccade.layers.cell import Cell, CellState, sum_of_products
 
 
 class GRUCell(Cell):
@@ -50,10 +50,10 @@ class GRUCell(Cell):
     def tensors(self) -> tuple[Tensor, ...]:
         return (self.weight,) if self.bias is None else (self.weight, self.bias)
 
-    def step(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: CellState) -> CellState:
         return (gru_step(projected, state[0], self.weight, self.bias),)
 
-    def sequence(self, projected: Tensor, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         return (gru_sequence(projected, state[0], *tensors),)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from saccade.layers.cell import Cell, State, sum_of_products
+from saccade.layers.cell import Cell, CellState, sum_of_products
 
 
 class LSTMCell(Cell):
@@ -46,10 +46,10 @@ class LSTMCell(Cell):
     def tensors(self) -> tuple[Tensor, ...]:
         return self.weight, self.bias
 
-    def step(self, projected: Tensor, state: State) -> State:
+    def step(self, projected: Tensor, state: CellState) -> CellState:
         return lstm_step(projected, state[0], state[1], self.weight, self.bias)
 
-    def sequence(self, projected: Tensor, state: State, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         weight, bias = tensors
         size = self.hidden_dim
         bias = nn.functional.pad(bias, (size, 2 * size))  # of the forget gate, the second of four

@@ -26,6 +26,7 @@ class Maxout(nn.Module):
         super().__init__()
         check_count("pieces", pieces)
         self.pieces = pieces
+        self.output_dim = output_dim
         self.proj = nn.Linear(input_dim, pieces * output_dim)
         nn.init.xavier_uniform_(self.proj.weight)
         nn.init.zeros_(self.proj.bias)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.layers.cell import Cell, State, glorot_by_gate
+from saccade.layers.cell import Cell, CellState, glorot_by_gate
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.registry import nearest
@@ -55,16 +55,16 @@ class RecurrentLayer(nn.Module):
         assert isinstance(cell, Cell)
         return cell
 
-    def step(self, inputs: Tensor, state: State) -> State:
+    def step(self, inputs: Tensor, state: CellState) -> CellState:
         """One more step of inputs (batch, input_dim), forwards."""
         return self.cell.step(self.input_proj(inputs), state)
 
-    def run(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, ...]:
+    def run(self, inputs: Tensor, state: CellState | None = None) -> tuple[Tensor, ...]:
         """The states (batch, length, hidden_dim) after each step of the forward direction."""
         states: tuple[Tensor, ...] = self.cell(self.input_proj(inputs), state)
         return states
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, State]:
+    def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, CellState]:
         projected = self.input_proj(inputs)
         if self.directions == 1:
             states = self.cell(projected)
@@ -118,7 +118,7 @@ class RecurrentStack(nn.Module):
         """Tensors in one layer's state."""
         return self.first.cell.num_states
 
-    def forward(self, inputs: Tensor, states: Sequence[State]) -> Tensor:
+    def forward(self, inputs: Tensor, states: Sequence[CellState]) -> Tensor:
         outputs = inputs
         for i, (layer, state) in enumerate(zip(self._layers(), states, strict=True)):
             if i:
@@ -126,7 +126,7 @@ class RecurrentStack(nn.Module):
             outputs = layer.run(outputs, state)[0]
         return outputs
 
-    def step(self, projected: Tensor, states: Sequence[State]) -> tuple[Tensor, tuple[State, ...]]:
+    def step(self, projected: Tensor, states: Sequence[CellState]) -> tuple[Tensor, tuple[CellState, ...]]:
         """The top state and all states after one step, whose input the first layer has projected already."""
         first, *others = self._layers()
         after = [first.cell.step(projected, states[0])]
@@ -144,7 +144,7 @@ def reverse(tensor: Tensor, mask: Tensor) -> Tensor:
     return tensor[torch.arange(len(tensor), device=mask.device).unsqueeze(1), index]
 
 
-def last_real(states: tuple[Tensor, ...], mask: Tensor) -> State:
+def last_real(states: tuple[Tensor, ...], mask: Tensor) -> CellState:
     """The states (batch, length, dim) after each row's last real step, zero where there is none."""
     if not mask.shape[1]:
         return tuple(tensor.new_zeros(len(tensor), tensor.shape[-1]) for tensor in states)

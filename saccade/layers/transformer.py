@@ -15,7 +15,6 @@ from saccade.memory import Memory
 from saccade.multihead import MultiHead
 from saccade.reading import Reading, State
 from saccade.registry import nearest
-from saccade.selections.local import LocalSelection
 
 NormPlace = Literal["pre", "post"]
 
@@ -182,7 +181,7 @@ def _check_growing(attention: MultiHead) -> None:
             f"{type(score).__name__} cannot look back at a growing past: it mixes neighbouring keys or remembers "
             "weights over a fixed number of them. Give it to the cross-attention alone."
         )
-    if selection.stateful and not isinstance(selection, LocalSelection):
+    if selection.stateful and not selection.grows:
         raise ValueError(
             f"{type(selection).__name__} cannot look back at a growing past: it needs all keys from the start. Give "
             "it to the cross-attention alone."

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from saccade.distributions.alignment import Alignment
+from saccade.distributions.alignment import AlignmentPosterior
 from saccade.losses.base import Reduction, reduce
 
 
@@ -20,7 +20,7 @@ def segment_to_segment_loss(
     .. math:: \ell = -\log \sum_{a_1 \le \dots \le a_T} \prod_t p(y_t \mid a_t)\, \sigma(s_{t a_t})
         \prod_{a_{t-1} \le l < a_t} \sigma(-s_{tl})
 
-    `Alignment.segment_to_segment` gives the posterior alignment with it.
+    `AlignmentPosterior.segment_to_segment` gives the posterior alignment with it.
 
     Shapes:
         words (*batch, targets, sources): log p(y_t | a_t), of the words that were written alone; scores of the same
@@ -30,7 +30,7 @@ def segment_to_segment_loss(
     Reference:
         Yu et al. (2016), "Online Segment to Segment Neural Transduction".
     """
-    alignment = Alignment.segment_to_segment(
+    alignment = AlignmentPosterior.segment_to_segment(
         words, scores, source_mask=source_mask, target_mask=target_mask, to_the_end=to_the_end
     )
     return reduce(-alignment.log_likelihood, reduction)
@@ -50,8 +50,8 @@ def hard_alignment_loss(
     .. math:: \ell = -\log \sum_{a} \prod_t p(y_t \mid a_t)\, p(a_t \mid a_{t-1}), \qquad
         p(a_t = j \mid a_{t-1} = k) = \frac{[j \ge k] \exp s_{tj}}{\sum_{j' \ge k} \exp s_{tj'}}
 
-    Without `monotonic` there is no condition on a_{t-1}: every p(y_t) is a sum by itself. `Alignment.hard_monotonic`
-    and `Alignment.hard` give the posterior alignment with it.
+    Without `monotonic` there is no condition on a_{t-1}: every p(y_t) is a sum by itself.
+    `AlignmentPosterior.hard_monotonic` and `AlignmentPosterior.hard` give the posterior alignment with it.
 
     Shapes:
         words (*batch, targets, sources): log p(y_t | a_t), of the words that were written alone; scores of the same
@@ -62,7 +62,7 @@ def hard_alignment_loss(
         Wu et al. (2018), "Hard Non-Monotonic Attention for Character-Level Transduction"; Wu and Cotterell (2019),
         "Exact Hard Monotonic Attention for Character-Level Transduction", their 0th order.
     """
-    kind = Alignment.hard_monotonic if monotonic else Alignment.hard
+    kind = AlignmentPosterior.hard_monotonic if monotonic else AlignmentPosterior.hard
     alignment = kind(words, scores, source_mask=source_mask, target_mask=target_mask)
     return reduce(-alignment.log_likelihood, reduction)
 
@@ -85,5 +85,5 @@ def stepwise_alignment_loss(
     Reference:
         Wu and Cotterell (2019), "Exact Hard Monotonic Attention for Character-Level Transduction", their 1st order.
     """
-    alignment = Alignment.stepwise_monotonic(words, moves, source_mask=source_mask, target_mask=target_mask)
+    alignment = AlignmentPosterior.stepwise_monotonic(words, moves, source_mask=source_mask, target_mask=target_mask)
     return reduce(-alignment.log_likelihood, reduction)

@@ -6,14 +6,14 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.decoders import AlignedDecoder, LearnedStart, Transitions
-from saccade.distributions.alignment import Alignment
+from saccade.distributions.alignment import AlignmentPosterior
 from saccade.encoders import RecurrentEncoder
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.recurrent import CellName
 from saccade.models.base import EncoderDecoder
 
 
-class Aligned(EncoderDecoder):
+class AlignedModel(EncoderDecoder):
     """A recurrent encoder, and an `AlignedDecoder` that sums over all alignments to its states.
 
     Args:
@@ -71,7 +71,7 @@ class Aligned(EncoderDecoder):
 
     def alignment(
         self, source: Tensor, source_mask: Tensor, target_in: Tensor, target: Tensor, target_mask: Tensor
-    ) -> Alignment:
+    ) -> AlignmentPosterior:
         """The distribution over alignments of targets (batch, steps): a task trains its `log_likelihood` (batch,).
 
         target_in is the target without its last token, the start token first; masks are bool, True = real.

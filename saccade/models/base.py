@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from saccade.decoders import Decoded, Decoder, Step
-from saccade.encoders import Encoded, Encoder
-from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
+from saccade.decoders import Decoded, Decoder, OutputHead, Step
+from saccade.encoders import Encoder, EncoderOutput
+from saccade.layers.limits import fewest
 from saccade.registry import Registry
 
 
@@ -16,8 +16,9 @@ class EncoderDecoder(nn.Module):
     """Reads a source into a memory and writes a target with it.
 
     Shapes:
-        source (batch, length), source_mask bool (batch, length), True = real, target_in (batch, steps), the start token
-        first -> `Decoded` with features (batch, steps, dim), which `output` makes into logits (batch, steps, vocab).
+        source (batch, length), or (batch, length, features), source_mask bool (batch, length), True = real, target_in
+        (batch, steps), the start token first -> `Decoded` with features (batch, steps, dim), which `head` turns into
+        logits (batch, steps, vocab).
     """
 
     def __init__(self, *, encoder: Encoder, decoder: Decoder) -> None:
@@ -30,23 +31,26 @@ class EncoderDecoder(nn.Module):
         decoded: Decoded = self.decoder(self.encode(source, source_mask), target_in)
         return decoded
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> Encoded:
-        encoded: Encoded = self.encoder(source, source_mask)
+    def encode(self, source: Tensor, source_mask: Tensor) -> EncoderOutput:
+        encoded: EncoderOutput = self.encoder(source, source_mask)
         return encoded
 
-    def output(self, features: Tensor) -> Tensor:
-        """Logits of features."""
-        return self.decoder.output(features)
+    @property
+    def head(self) -> OutputHead:
+        """Turns features into logits and into a loss."""
+        return self.decoder.head
 
-    def cross_entropy(
-        self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0
-    ) -> CrossEntropy:
-        """That of the logits of features (n, dim) with targets (n,); see `saccade.kernels.cross_entropy`."""
-        if type(self).output is EncoderDecoder.output:
-            return self.decoder.cross_entropy(features, targets, smoothing=smoothing, first=first)
-        return cross_entropy(self.output(features), targets, smoothing=smoothing, first=first)
+    def longest_source(self) -> int | None:
+        """The most tokens besides the end, or feature vectors, that a source may have; None without a limit."""
+        positions = fewest([self.encoder.max_positions(), self.decoder.max_keys()])
+        return None if positions is None else self.encoder.source_length(positions)
 
-    def begin(self, encoded: Encoded) -> Any:
+    def longest_target(self) -> int | None:
+        """The most tokens besides the end that a target may have; None without a limit."""
+        steps = self.decoder.max_steps()
+        return None if steps is None else steps - 1
+
+    def begin(self, encoded: EncoderOutput) -> Any:
         """The state before the first token."""
         return self.decoder.begin(encoded)
 

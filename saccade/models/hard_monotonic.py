@@ -7,13 +7,13 @@ from typing import Literal
 from saccade.decoders import FreeTransitions, MonotonicTransitions, MoveTransitions, Transitions
 from saccade.layers.choices import make_score
 from saccade.layers.recurrent import CellName
-from saccade.models.aligned import Aligned, context_dim
+from saccade.models.aligned import AlignedModel, context_dim
 from saccade.models.base import models
 from saccade.scores import Score
 
 
 @models.register("hard_monotonic")
-class HardMonotonic(Aligned):
+class HardMonotonic(AlignedModel):
     """Every word comes from one source position, never before the last one; all alignments are summed exactly.
 
     Order 0 (0-MONO) chooses the position by its score among those that are left; order 1 (1-MONO) moves on by a number

@@ -8,11 +8,12 @@ import torch
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import LearnedStart, SearchDecoder
+from saccade.decoders import LearnedStart, RNNSearchDecoder
 from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import EncoderDecoder, models
+from saccade.models.sources import embed_source
 from saccade.registry import nearest
 from saccade.scores import AdditiveScore, Score
 from saccade.selections import Selection
@@ -25,14 +26,17 @@ class RNNSearch(EncoderDecoder):
     """A bidirectional recurrent encoder, and a decoder that looks at its states before each step.
 
     Shapes:
-        source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
-        -> features (batch, steps, maxout_dim). The paper: hidden_dim and alignment_dim 1000, embedding_dim 620,
+        source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,
+        steps) -> features (batch, steps, maxout_dim). The paper: hidden_dim and alignment_dim 1000, embedding_dim 620,
         maxout_dim 500.
 
     Reference:
         Bahdanau et al. (2015), arXiv:1409.0473.
 
     Args:
+        source_vocab, source_dim: exactly one: the number of source tokens, or the size of the feature vectors that the
+            source consists of.
+        source_stride: how many feature vectors become one source position.
         encoder: "birnn" is the paper's; "rnn" reads forwards alone; "convolutional" and "embedding" (with positions)
             see no farther than their windows, or not at all; or any `Encoder`.
         score, selection: of the attention, by short name or as an instance; the paper's are additive and softmax.
@@ -49,7 +53,9 @@ class RNNSearch(EncoderDecoder):
     def __init__(
         self,
         *,
-        source_vocab: int,
+        source_vocab: int | None = None,
+        source_dim: int | None = None,
+        source_stride: int = 1,
         target_vocab: int,
         embedding_dim: int = 128,
         hidden_dim: int = 256,
@@ -70,16 +76,18 @@ class RNNSearch(EncoderDecoder):
         if isinstance(encoder, str):
             if online and encoder not in ("birnn", "rnn"):
                 raise ValueError(f"online=True has an encoder of its own, got encoder={encoder!r}.")
-            encoder = _make_encoder(
-                "rnn" if online else encoder,
-                source_vocab,
-                embedding_dim,
-                hidden_dim,
-                encoder_layers,
-                cell,
-                dropout,
-                max_length,
+            name = "rnn" if online else encoder
+            recurrent = name in ("birnn", "rnn")
+            embedding = embed_source(
+                vocab=source_vocab,
+                features=source_dim,
+                stride=source_stride,
+                dim=embedding_dim if recurrent else hidden_dim,
+                positions=None if recurrent else "learned",
+                max_length=max_length,
+                dropout=dropout,
             )
+            encoder = _make_encoder(name, embedding, embedding_dim, hidden_dim, encoder_layers, cell, dropout)
         context_dim = encoder.output_dim
         sizes = {
             "query_dim": hidden_dim if query == "state" else hidden_dim + embedding_dim,
@@ -93,7 +101,7 @@ class RNNSearch(EncoderDecoder):
                 f"online=True needs a selection that stops, 'monotonic' or 'mocha' (hard_at_eval), got {selection!r}."
             )
         both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
-        decoder = SearchDecoder(
+        decoder = RNNSearchDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=attention,
             vocab_size=target_vocab,
@@ -115,17 +123,16 @@ class RNNSearch(EncoderDecoder):
 
 def _make_encoder(
     name: str,
-    source_vocab: int,
+    embedding: nn.Module,
     embedding_dim: int,
     hidden_dim: int,
     num_layers: int | None,
     cell: Literal["paper", "fast"],
     dropout: float,
-    max_length: int,
 ) -> Encoder:
     if name in ("birnn", "rnn"):
         return RecurrentEncoder(
-            embedding=TokenEmbedding(vocab_size=source_vocab, dim=embedding_dim, dropout=dropout),
+            embedding=embedding,
             input_dim=embedding_dim,
             hidden_dim=hidden_dim,
             num_layers=num_layers or 1,
@@ -133,9 +140,6 @@ def _make_encoder(
             bidirectional=name == "birnn",
             dropout=dropout,
         )
-    embedding = TokenEmbedding(
-        vocab_size=source_vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
-    )
     if name == "convolutional":
         return ConvolutionalEncoder(
             embedding=embedding, dim=hidden_dim, num_layers=3 if num_layers is None else num_layers, dropout=dropout

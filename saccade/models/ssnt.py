@@ -5,13 +5,13 @@ from __future__ import annotations
 from saccade.decoders import ShiftTransitions
 from saccade.layers.choices import make_score
 from saccade.layers.recurrent import CellName
-from saccade.models.aligned import Aligned, context_dim
+from saccade.models.aligned import AlignedModel, context_dim
 from saccade.models.base import models
 from saccade.scores import Score
 
 
 @models.register("ssnt")
-class SegmentToSegment(Aligned):
+class SegmentToSegment(AlignedModel):
     """Reads from left to right; at each position it writes a word, or reads on. All alignments are summed exactly.
 
     Shapes:

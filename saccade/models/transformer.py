@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from torch import nn
+
 from saccade.attention import Attention
 from saccade.decoders import TransformerDecoder
 from saccade.encoders import TransformerEncoder
@@ -11,12 +13,13 @@ from saccade.layers import FeedForward, TokenEmbedding, TransformerDecoderLayer,
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.transformer import NormPlace
 from saccade.models.base import EncoderDecoder, models
+from saccade.models.sources import embed_source
 from saccade.multihead import MultiHead
 from saccade.registry import nearest
 from saccade.scores import ALiBi, RotaryScore, Score, T5RelativeBias
 from saccade.selections import Selection
 
-Positions = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
+PositionKind = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
 
 
 @models.register("transformer")
@@ -24,13 +27,17 @@ class Transformer(EncoderDecoder):
     """An encoder and a decoder of attention alone, with any score and any selection inside the heads.
 
     Shapes:
-        source (batch, length), source_mask bool (batch, length), target_in (batch, steps) -> features (batch, steps,
-        dim). The paper's base model: dim 512, 8 heads, 6 + 6 layers, feed_forward_dim 2048, post-norm, dropout 0.1.
+        source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,
+        steps) -> features (batch, steps, dim). The paper's base model: dim 512, 8 heads, 6 + 6 layers,
+        feed_forward_dim 2048, post-norm, dropout 0.1.
 
     Reference:
         Vaswani et al. (2017), arXiv:1706.03762.
 
     Args:
+        source_vocab, source_dim: exactly one: the number of source tokens, or the size of the feature vectors that the
+            source consists of.
+        source_stride: how many feature vectors become one source position.
         dim: features of every state.
         encoder_layers, decoder_layers: how many (the decoder's default: as many as the encoder's).
         feed_forward_dim: default: four times dim.
@@ -52,7 +59,9 @@ class Transformer(EncoderDecoder):
     def __init__(
         self,
         *,
-        source_vocab: int,
+        source_vocab: int | None = None,
+        source_dim: int | None = None,
+        source_stride: int = 1,
         target_vocab: int,
         dim: int = 128,
         num_heads: int = 4,
@@ -61,7 +70,7 @@ class Transformer(EncoderDecoder):
         feed_forward_dim: int | None = None,
         activation: Literal["relu", "gelu"] = "relu",
         norm: NormPlace = "pre",
-        positions: Positions = "sinusoidal",
+        positions: PositionKind = "sinusoidal",
         score: str | Score = "scaled_dot",
         selection: str | Selection = "softmax",
         encoder_selection: str | Selection | None = None,
@@ -77,6 +86,8 @@ class Transformer(EncoderDecoder):
             raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
         if tied not in ("none", "target", "all"):
             raise ValueError(f"Unknown tied {tied!r}.{nearest(tied, ('none', 'target', 'all'))}")
+        if tied == "all" and source_dim is not None:
+            raise ValueError(f"tied='all' shares token embeddings, got source_dim={source_dim}: use tied='target'.")
         if tied == "all" and source_vocab != target_vocab:
             raise ValueError(
                 f"tied='all' needs one vocabulary, got source_vocab={source_vocab} and target_vocab={target_vocab}: "
@@ -105,19 +116,19 @@ class Transformer(EncoderDecoder):
         def feed_forward() -> FeedForward:
             return FeedForward(dim=dim, hidden_dim=feed_forward_dim or 4 * dim, activation=activation)
 
-        def embedding(vocab_size: int) -> TokenEmbedding:
-            return TokenEmbedding(
-                vocab_size=vocab_size,
-                dim=dim,
-                scale=True,
-                positions=positions if positions in ("sinusoidal", "learned") else None,
-                max_length=max_length,
-                dropout=dropout,
+        embedded: dict[str, Any] = {
+            "positions": positions if positions in ("sinusoidal", "learned") else None,
+            "max_length": max_length,
+            "dropout": dropout,
+        }
+        target_embedding = TokenEmbedding(vocab_size=target_vocab, dim=dim, scale=True, **embedded)
+        source_embedding: nn.Module = target_embedding
+        if tied != "all":
+            source_embedding = embed_source(
+                vocab=source_vocab, features=source_dim, stride=source_stride, dim=dim, scale=True, **embedded
             )
-
-        target_embedding = embedding(target_vocab)
         encoder = TransformerEncoder(
-            embedding=target_embedding if tied == "all" else embedding(source_vocab),
+            embedding=source_embedding,
             layers=[
                 TransformerEncoderLayer(
                     self_attention=self_heads(False), feed_forward=feed_forward(), norm=norm, dropout=dropout
@@ -153,7 +164,7 @@ def _sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
     return {"query_dim": head, "key_dim": head, "hidden_dim": head, "num_heads": num_heads, "max_keys": max_length}
 
 
-def _with_positions(score: Score, positions: Positions, num_heads: int, causal: bool) -> Score:
+def _with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
     if positions == "rotary":
         return RotaryScore(score=score)  # type: ignore[arg-type]  # it says itself what it cannot turn
     if positions == "relative":

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
 from saccade.registry import Registry
-
-if TYPE_CHECKING:
-    from saccade.selections.base import Selection
 
 Prepared = Any
 """What `prepare` returns: a tensor, or nested tuples of tensors, each with the keys on its last axis but one."""
@@ -51,6 +48,12 @@ class Score(nn.Module):
     appendable: bool = True
     """Whether keys that are appended later can be prepared by themselves."""
 
+    max_keys: int | None = None
+    """The most keys that it can score, if that is limited."""
+
+    default_selection: str = "softmax"
+    """The short name of the selection that `Attention` takes if none is given."""
+
     query_dim: int | None = None
     key_dim: int | None = None
 
@@ -83,21 +86,15 @@ class Score(nn.Module):
         """The same scores as an inner product, where they are one."""
         return None
 
-    def default_selection(self) -> Selection | None:
-        """The selection that `Attention` takes if none is given; None for softmax."""
-        return None
-
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores of a stateless score, or of the first step of a stateful one."""
         prepared = self.prepare(keys)
         return self.compare(query, prepared, self.begin(query, prepared))
 
     def __add__(self, other: Score) -> Score:
-        from saccade.scores.sum import SumScore
-
         if not isinstance(other, Score):
             return NotImplemented
-        return SumScore(scores=[self, other])
+        return scores.create("sum", scores=[self, other])
 
 
 scores: Registry[Score] = Registry("score")

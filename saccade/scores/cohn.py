@@ -1,6 +1,6 @@
 """Structural alignment biases."""
 
-from saccade.history import HistoryFeature, LocalFertility, Markov, Positions
+from saccade.history import HistoryFeature, LocalFertility, Markov, PositionFeature
 from saccade.scores.base import scores
 from saccade.scores.history import HistoryScore
 
@@ -37,7 +37,7 @@ class CohnScore(HistoryScore):
     ) -> None:
         features: list[HistoryFeature] = []
         if position:
-            features.append(Positions())
+            features.append(PositionFeature())
         if markov:
             features.append(Markov())
         if fertility:

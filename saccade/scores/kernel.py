@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from saccade.scores.base import DotProduct, Prepared, Score, check_same_features, scores
-
-if TYPE_CHECKING:
-    from saccade.selections.base import Selection
 
 
 def positive_features(x: Tensor) -> Tensor:
@@ -33,14 +28,11 @@ class KernelScore(Score):
         Katharopoulos et al. (2020), arXiv:2006.16236, section 3.2.
     """
 
+    default_selection = "relu_normalized"
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         return positive_features(keys)
 
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
         check_same_features(query, prepared, self)
         return DotProduct(positive_features(query), prepared, 1.0)
-
-    def default_selection(self) -> Selection:
-        from saccade.selections.relu_normalized import ReLUNormalized
-
-        return ReLUNormalized()

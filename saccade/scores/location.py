@@ -25,6 +25,7 @@ class LocationScore(Score):
     """
 
     pairwise: bool = False
+    max_keys: int
 
     def __init__(self, *, query_dim: int, max_keys: int) -> None:
         super().__init__()

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
 from saccade.scores.base import Prepared, scores
 from saccade.scores.negative_distance import NegativeDistanceScore
-
-if TYPE_CHECKING:
-    from saccade.selections.base import Selection
 
 
 @scores.register("rbf_kernel")
@@ -29,10 +26,7 @@ class RBFKernelScore(NegativeDistanceScore):
         Nadaraya (1964), Watson (1964); sigma is `bandwidth`.
     """
 
+    default_selection = "relu_normalized"
+
     def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
         return super().compare(query, prepared).exp()
-
-    def default_selection(self) -> Selection:
-        from saccade.selections.relu_normalized import ReLUNormalized
-
-        return ReLUNormalized()

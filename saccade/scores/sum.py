@@ -32,6 +32,7 @@ class SumScore(Score):
         self.pairwise = all(m.pairwise for m in flat)
         self.feature_wise = flat[0].feature_wise
         self.query_free = all(m.query_free for m in flat)
+        self.max_keys = min((m.max_keys for m in flat if m.max_keys is not None), default=None)
         self.appendable = all(m.appendable for m in flat)
 
     @property

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.aggregations import Aggregation
 from saccade.distributions import Distribution
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
 from saccade.registry import Registry
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 class Selection(nn.Module):
@@ -33,8 +31,23 @@ class Selection(nn.Module):
     joins_queries: bool = False
     """Whether all queries pick together, one structure for all of them."""
 
+    grows: bool = False
+    """Whether a stateful selection keeps its state valid when keys are appended, as in self-attention to the past."""
+
+    plain_softmax: bool = False
+    """Whether it is `softmax(scores)` and nothing else, so that fused kernels may compute it.
+
+    A subclass that overrides `select` or `forward` must declare this itself; it does not inherit it.
+    """
+
     online: bool = False
     """Whether evaluation looks at no key after the last one that it reads."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "plain_softmax" not in own and ("select" in own or "forward" in own):
+            cls.plain_softmax = False
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
         """The query-independent half, where a selection looks at the keys itself (see `Score.prepare`)."""

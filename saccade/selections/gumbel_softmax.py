@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from saccade.aggregations import Aggregation, Sample
 from saccade.distributions import Categorical, Distribution, Drawn
 from saccade.selections.base import Selection, selections
 from saccade.selections.previous import working_dtype
 from saccade.selections.softmax import softmax
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("gumbel_softmax")
@@ -60,6 +58,4 @@ class GumbelSoftmax(Selection):
         return Categorical(soft.detach()).mode + (soft - soft.detach())
 
     def default_aggregation(self) -> Aggregation | None:
-        from saccade.aggregations import Sample
-
         return Sample()

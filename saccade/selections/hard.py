@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from saccade.aggregations import Aggregation, Sample
 from saccade.distributions import Categorical, Distribution, Drawn
 from saccade.selections.base import Selection, selections
 from saccade.selections.softmax import softmax
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("hard")
@@ -66,6 +64,4 @@ class Hard(Selection):
         return torch.where(coin < self.expectation_rate, probs, distribution.sample())
 
     def default_aggregation(self) -> Aggregation | None:
-        from saccade.aggregations import Sample
-
         return Sample()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch import Tensor
 
+from saccade.aggregations import Aggregation, RenormalizedMean
 from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.distributions.subset import Subset
 from saccade.selections.base import Selection, selections
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("k_subset")
@@ -44,6 +42,4 @@ class KSubset(Selection):
         return Subset.of(scores, self.k, mask, training=self.training)
 
     def default_aggregation(self) -> Aggregation:
-        from saccade.aggregations import RenormalizedMean
-
         return RenormalizedMean()

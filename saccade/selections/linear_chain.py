@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.aggregations import Aggregation, RenormalizedMean
 from saccade.distributions import Distribution
 from saccade.distributions.chain import Segmentation
 from saccade.selections.base import Selection, selections
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("linear_chain")
@@ -72,6 +70,4 @@ class LinearChain(Selection):
         return strength * self.transitions.square().sum()
 
     def default_aggregation(self) -> Aggregation:
-        from saccade.aggregations import RenormalizedMean
-
         return RenormalizedMean(scale=self.mass)

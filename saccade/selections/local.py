@@ -21,6 +21,7 @@ class LocalSelection(Selection):
     """
 
     stateful = True
+    grows = True
     defective = False
     """Whether weights may sum to less than one."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -10,13 +10,11 @@ from torch.nn import functional as F
 
 from saccade.checks import check_count
 from saccade.distributions import Chunked, Distribution
+from saccade.scores import Score
 from saccade.selections.base import check_finite, selections
 from saccade.selections.monotonic import Monotonic
 from saccade.selections.positions import Positions
 from saccade.selections.previous import last_weights, working_dtype
-
-if TYPE_CHECKING:
-    from saccade.scores.base import Score
 
 
 @selections.register("mocha")
@@ -56,8 +54,6 @@ class MoChA(Monotonic):
         super().__init__(
             noise=noise, offset=offset, learn_offset=learn_offset, threshold=threshold, hard_at_eval=hard_at_eval
         )
-        from saccade.scores.base import Score
-
         check_count("width", width)
         if chunk_score is not None and not isinstance(chunk_score, Score):
             raise TypeError(f"chunk_score must be a Score or None, got {chunk_score!r}.")

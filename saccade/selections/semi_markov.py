@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.aggregations import Aggregation, RenormalizedMean
 from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.distributions.segments import SegmentSet
 from saccade.selections.base import Selection, selections
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("semi_markov")
@@ -46,6 +44,4 @@ class SemiMarkov(Selection):
         return SegmentSet.of(scores, self.durations, mask, training=self.training)
 
     def default_aggregation(self) -> Aggregation:
-        from saccade.aggregations import RenormalizedMean
-
         return RenormalizedMean()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from saccade.aggregations import Aggregation, RenormalizedMean
 from saccade.distributions import Bernoulli, Distribution
 from saccade.selections.base import Selection, selections
-
-if TYPE_CHECKING:
-    from saccade.aggregations.base import Aggregation
 
 
 @selections.register("sigmoid")
@@ -47,6 +45,4 @@ class Sigmoid(Selection):
         return Bernoulli(torch.sigmoid(logits).masked_fill(~mask, 0.0), logits=logits, training=self.training)
 
     def default_aggregation(self) -> Aggregation | None:
-        from saccade.aggregations import RenormalizedMean
-
         return None if self.mass is None else RenormalizedMean(scale=self.mass)

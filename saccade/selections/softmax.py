@@ -38,11 +38,11 @@ class Softmax(Selection):
         self.temperature = nn.Parameter(torch.tensor(float(temperature))) if learn_temperature else temperature
 
     @property
-    def plain(self) -> bool:
-        """Whether fused kernels compute the same: no temperature."""
+    def plain_softmax(self) -> bool:  # type: ignore[override]
+        """Whether there is no temperature."""
         return not isinstance(self.temperature, nn.Parameter) and self.temperature == 1.0
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         # What stands under the mask may be anything: it must not reach the gradient of the temperature.
-        logits = scores if self.plain else scores.masked_fill(~mask, 0.0) / self.temperature
+        logits = scores if self.plain_softmax else scores.masked_fill(~mask, 0.0) / self.temperature
         return Categorical(softmax(logits, mask=mask), logits=logits, training=self.training)

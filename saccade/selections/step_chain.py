@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from saccade.distributions import Distribution
 from saccade.distributions.chain import Chain
+from saccade.scores import Score
 from saccade.selections.base import Selection, check_finite, full_mask, selections
 from saccade.structures import FORBIDDEN
-
-if TYPE_CHECKING:
-    from saccade.scores.base import Score
 
 
 @selections.register("step_chain")
@@ -41,8 +39,6 @@ class StepChain(Selection):
 
     def __init__(self, *, following: Score | Sequence[Score]) -> None:
         super().__init__()
-        from saccade.scores.base import Score
-
         several = isinstance(following, Iterable) and not isinstance(following, Score)
         given: list[Any] = list(following) if several else [following]  # type: ignore[arg-type]
         for score in given:
@@ -57,8 +53,6 @@ class StepChain(Selection):
         return keys, tuple(score.prepare(keys, mask=mask, start=start) for score in self._scores())
 
     def _scores(self) -> list[Score]:
-        from saccade.scores.base import Score
-
         return [score for score in self.following if isinstance(score, Score)]
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -29,7 +29,7 @@ def test_every_step_is_told_the_summary_unless_it_is_not_there_yet():
         model = untrained(order=1, online=online)
         encoded = model.encode(source, mask)
         other = encoded._replace(summary=model.encode(source.flip(1), mask).summary)
-        logits, changed = (model.decoder.output(model.decoder(e, tokens).features) for e in (encoded, other))
+        logits, changed = (model.head.logits(model.decoder(e, tokens).features) for e in (encoded, other))
         assert torch.equal(logits, changed) == online
 
 
@@ -50,7 +50,7 @@ def test_precision_is_that_of_the_model_or_more(order, dtype):
     source, mask = torch.randint(3, 9, (2, 6)), torch.ones(2, 6, dtype=torch.bool)
     tokens, steps = torch.full((2, 4), 3), torch.ones(2, 4, dtype=torch.bool)
     half, exact = untrained(order=order).to(dtype), untrained(order=order).double()
-    logits, expected = (model.output(model(source, mask, tokens).features) for model in (half, exact))
+    logits, expected = (model.head.logits(model(source, mask, tokens).features) for model in (half, exact))
     assert logits.isfinite().all()
     torch.testing.assert_close(logits.double(), expected, atol=0.1, rtol=0.1)
     step = half.step(tokens[:, 0], half.begin(half.encode(source, mask)))

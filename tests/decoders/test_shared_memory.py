@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from saccade.distributions import Categorical
 from saccade.models import models
+from saccade.selections import Selection
 
 SENTENCES, LENGTH, VOCAB = 3, 5, 17
 SIZES = {"source_vocab": VOCAB, "target_vocab": VOCAB}
@@ -62,3 +64,18 @@ def test_attention_that_remembers_does_not_share():
     assert not model.decoder.shares_memory()
     state = model.begin(model.encode(torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)))
     assert memories(model.select(state, torch.tensor([0, 0, 1, 1]))) == 4
+
+
+class Squared(Selection):
+    """A user's own selection, which no list in the library names."""
+
+    def select(self, scores, mask, *, query, prepared, state):
+        weights = scores.square().masked_fill(~mask, 0)
+        return Categorical(weights / weights.sum(-1, keepdim=True).clamp(min=1e-9))
+
+
+def test_a_selection_of_the_user_shares_too():
+    for name in ("rnnsearch", "transformer"):
+        model = models.create(name, **SIZES, selection=Squared()).double().eval()
+        assert model.decoder.shares_memory()
+        test_as_if_each_had_its_own(model, [0, 0, 1, 1, 2, 2], 3)

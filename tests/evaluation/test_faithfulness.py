@@ -25,7 +25,7 @@ def literal(model, source, target, share):
     begun = torch.cat([torch.tensor([BOS]), target[:-1]])
     batch = source[None], torch.ones(1, len(source), dtype=torch.bool), begun[None]
     decoded = model(*batch)
-    before = model.output(decoded.features)[0].softmax(-1)
+    before = model.head.logits(decoded.features)[0].softmax(-1)
     count = math.ceil(share * len(source))
     rows = {"comprehensiveness": [], "sufficiency": [], "uniform": []}
     for step in range(len(target)):
@@ -49,7 +49,7 @@ def literal(model, source, target, share):
                 return out
 
             with changed_attention(source_attentions(model).values(), change):
-                return model.output(model(*batch).features)[0, step].softmax(-1)
+                return model.head.logits(model(*batch).features)[0, step].softmax(-1)
 
         for name, values in rows.items():
             after = changed(name)

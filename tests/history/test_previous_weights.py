@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from saccade.history import ConvolvedWeights, LocalFertility, Markov, Positions
+from saccade.history import ConvolvedWeights, LocalFertility, Markov, PositionFeature
 from saccade.history.neighbours import neighbours
 
 MASK = torch.tensor([[True] * 4 + [False] * 3, [False, False] + [True] * 5, [False] * 7])
@@ -50,7 +50,7 @@ def test_a_filter_may_be_wider_than_the_keys():
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)], ids=len)
 def test_no_keys(batch):
-    for feature in (ConvolvedWeights(num_filters=2, width=3), Markov(), LocalFertility(), Positions()):
+    for feature in (ConvolvedWeights(num_filters=2, width=3), Markov(), LocalFertility(), PositionFeature()):
         state, query, kept = begin(feature, batch=batch, keys=0)
         assert feature.features(state, query, kept).shape == (*batch, 0, feature.feature_dim)
 
@@ -66,7 +66,7 @@ def test_markov_forgets_and_fertility_adds():
 
 
 def test_positions_count_attendable_keys():
-    feature = Positions()
+    feature = PositionFeature()
     state, query, kept = begin(feature, MASK)
     for step in range(4):
         seen = feature.features(state, query, kept)
@@ -80,7 +80,7 @@ def test_positions_count_attendable_keys():
 
 
 def test_positions_do_not_stop_counting_in_half_precision():
-    feature = Positions()
+    feature = PositionFeature()
     kept = feature.prepare(torch.zeros(1001, 3).bfloat16())
     state = feature.begin(torch.zeros(1, 3), kept)
     for _ in range(300):

@@ -117,7 +117,7 @@ def test_gradient_times_input_step_by_step(name) -> None:
 
     def log_prob(step: int) -> torch.Tensor:
         decoded = model(source[None], torch.ones(1, 7, dtype=torch.bool), target_in[None])
-        return model.output(decoded.features)[0, step].log_softmax(-1)[target[step]]
+        return model.head.logits(decoded.features)[0, step].log_softmax(-1)[target[step]]
 
     # All that a place's vector is multiplied by, one place at a time: the derivative by a factor 1 + t at t = 0.
     for step, place in ((0, 3), (4, 6), (2, 0)):

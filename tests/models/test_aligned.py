@@ -64,7 +64,7 @@ def test_the_likelihood_and_the_posterior_are_those_of_the_enumeration(name):
         alignment = model.alignment(source, MASK[:1], before, target, REAL[:1])
         decoder = model.decoder
         state, query = decoder._states(model.encode(source, MASK[:1]), before)
-        words = decoder.output_proj(decoder._readout(query, state.memory)).log_softmax(-1)[0]
+        words = decoder.head.proj(decoder._readout(query, state.memory)).log_softmax(-1)[0]
         scores = decoder.transitions.scores(query, state.memory)[0]
 
     def way(k, s, t):
@@ -169,7 +169,7 @@ def test_what_was_not_read_changes_nothing(name, size, monkeypatch):
 def test_an_online_model_trains_on_all_alignments(name):
     model = build(ONLINE[name]).train()
     source, target, before = batch()
-    logits = model.output(model(source, MASK, before).features)
+    logits = model.head.logits(model(source, MASK, before).features)
     likelihood = torch.where(REAL, logits.gather(-1, target.unsqueeze(-1)).squeeze(-1), 0.0).sum(-1)
     torch.testing.assert_close(
         model.alignment(source, MASK, before, target, REAL).log_likelihood.double(), likelihood, atol=1e-5, rtol=1e-5

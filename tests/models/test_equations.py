@@ -18,7 +18,7 @@ def prepare(model):
     source, target = torch.randint(4, 13, (2, 6)), torch.randint(1, 11, (2, 5))
     with torch.no_grad():
         decoded = model(source, MASK, target)
-        logits = model.output(decoded.features)
+        logits = model.head.logits(decoded.features)
     return model, source, target, logits, decoded.weights
 
 
@@ -46,7 +46,7 @@ def test_cho():
             candidate = torch.tanh(W @ e + b + r * (U @ g + C @ c + decoder.cell.bias))
             g = z * g + (1 - z) * candidate
             s = maxout(decoder.readout.proj.weight @ torch.cat([g, e, c]) + decoder.readout.proj.bias)
-            expected = decoder.output_proj.weight @ s + decoder.output_proj.bias
+            expected = decoder.head.proj.weight @ s + decoder.head.proj.bias
             torch.testing.assert_close(logits[row, t], expected)
 
 
@@ -68,7 +68,7 @@ def test_sutskever_reads_in_reverse_and_hands_over_every_layer():
             states = [h for h, _ in pairs]
             outputs = [h for h, _ in run(decoder_layer, outputs, pairs[-1])]
         for t, h in enumerate(outputs):
-            expected = model.decoder.output_proj.weight @ h + model.decoder.output_proj.bias
+            expected = model.decoder.head.proj.weight @ h + model.decoder.head.proj.bias
             torch.testing.assert_close(logits[row, t], expected)
 
 
@@ -98,7 +98,7 @@ def test_rnnsearch():
             z = 1 - sigmoid(W_z @ e + b_z + U_z @ s + C_z @ c)  # the paper's z is 1 less ours
             candidate = torch.tanh(W @ e + b + U @ (r * s) + C @ c)
             s = (1 - z) * s + z * candidate
-            expected = decoder.output_proj.weight @ readout + decoder.output_proj.bias
+            expected = decoder.head.proj.weight @ readout + decoder.head.proj.bias
             torch.testing.assert_close(logits[row, t], expected)
             torch.testing.assert_close(weights[row, t, :length], alpha)
 
@@ -128,7 +128,7 @@ def test_luong_general_with_input_feeding():
             a = torch.softmax(torch.stack([h @ W_a @ state for state in states]), dim=0)
             context = sum(w * state for w, state in zip(a, states, strict=True))
             fed = torch.tanh(decoder.combine_proj.weight @ torch.cat([context, h]))
-            expected = decoder.output_proj.weight @ fed + decoder.output_proj.bias
+            expected = decoder.head.proj.weight @ fed + decoder.head.proj.bias
             torch.testing.assert_close(logits[row, t], expected)
             torch.testing.assert_close(weights[row, t, :length], a)
 
@@ -167,6 +167,6 @@ def test_kim_reads_the_soft_parent_in_trees_below_the_first_token():
             a = torch.softmax(torch.stack([h @ W_a @ state for state in states]), dim=0)
             context = sum(w * state for w, state in zip(a, states, strict=True))
             fed = torch.tanh(decoder.combine_proj.weight @ torch.cat([context, h]))
-            expected = decoder.output_proj.weight @ fed + decoder.output_proj.bias
+            expected = decoder.head.proj.weight @ fed + decoder.head.proj.bias
             torch.testing.assert_close(logits[row, t], expected)
             torch.testing.assert_close(weights[row, t, :length], a)

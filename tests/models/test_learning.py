@@ -57,7 +57,7 @@ def learn(model, task, *, rate=5e-3, most=1200, longest=6):
             loss = -alignment.log_likelihood.sum() / real.sum()
         else:
             features = model(source, mask, target[:, :-1]).features[real]
-            loss = F.cross_entropy(model.output(features), target[:, 1:][real])
+            loss = F.cross_entropy(model.head.logits(features), target[:, 1:][real])
         optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

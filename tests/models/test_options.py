@@ -9,7 +9,7 @@ def test_tied_embeddings_are_one_matrix():
     model = Transformer(**{**TINY, "target_vocab": 13}, tied="all")
     assert model.encoder.embedding is model.decoder.embedding
     features = torch.randn(3, 12)
-    torch.testing.assert_close(model.output(features), features @ model.encoder.embedding.weight.T)
+    torch.testing.assert_close(model.head.logits(features), features @ model.encoder.embedding.weight.T)
     with pytest.raises(ValueError, match="one vocabulary"):
         Transformer(**TINY, tied="all")
 
@@ -28,7 +28,7 @@ def test_output_is_computed_for_what_is_asked():
     model = RNNSearch(**SMALL)
     mask = torch.ones(2, 3, dtype=torch.bool)
     decoded = model(torch.ones(2, 3, dtype=torch.long), mask, torch.ones(2, 5, dtype=torch.long))
-    assert model.output(decoded.features[torch.tensor([[True, False, True, False, False]] * 2)]).shape == (4, 11)
+    assert model.head.logits(decoded.features[torch.tensor([[True, False, True, False, False]] * 2)]).shape == (4, 11)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_bfloat16_autocast_trains(name):
     mask = torch.arange(5) < torch.tensor([[5], [2]])
     with torch.autocast("cpu", dtype=torch.bfloat16):
         decoded = model(torch.randint(4, 13, (2, 5)), mask, torch.randint(1, 11, (2, 3)))
-        loss = model.output(decoded.features).float().logsumexp(-1).sum()
+        loss = model.head.logits(decoded.features).float().logsumexp(-1).sum()
     loss.backward()
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())

@@ -31,7 +31,7 @@ def test_step_by_step_equals_teacher_forcing(name, dtype, tolerance):
     source, target = batch()
     with torch.no_grad():
         decoded = model(source, MASK, target)
-        logits = model.output(decoded.features)
+        logits = model.head.logits(decoded.features)
         state = model.begin(model.encode(source, MASK))
         for t in range(STEPS):
             step = model.step(target[:, t], state)
@@ -49,7 +49,7 @@ def test_a_row_alone_is_as_in_the_batch(name):
     decoded = model(source, MASK, target)
     for row, length in enumerate(LENGTHS.tolist()):
         alone = model(source[row : row + 1, :length], MASK[row : row + 1, :length], target[row : row + 1])
-        ours, theirs = model.output(alone.features)[0], model.output(decoded.features)[row]
+        ours, theirs = model.head.logits(alone.features)[0], model.head.logits(decoded.features)[row]
         torch.testing.assert_close(ours, theirs, atol=1e-10, rtol=0)
         if decoded.weights is not None:
             torch.testing.assert_close(alone.weights[0], decoded.weights[row, :, :length], atol=1e-10, rtol=0)
@@ -94,7 +94,7 @@ def test_select_and_reorder(name):
         for t in range(2):
             state = model.step(target[:, t], state).state
         chosen = model.step(target[rows, 2], model.select(state, rows))
-        full = model.output(model(source[rows], MASK[rows], target[rows]).features)
+        full = model.head.logits(model(source[rows], MASK[rows], target[rows]).features)
         torch.testing.assert_close(chosen.logits, full[:, 2], atol=1e-10, rtol=0)
         # Two hypotheses of each of two sentences change places within their sentence.
         twice = torch.tensor([0, 0, 1, 1])
@@ -110,7 +110,7 @@ def test_select_and_reorder(name):
 def test_every_parameter_learns_and_empty_inputs_stay_finite(name):
     model = build(name).train()
     source, target = batch()
-    model.output(model(source, MASK, target).features).square().sum().backward()
+    model.head.logits(model(source, MASK, target).features).square().sum().backward()
     assert [n for n, p in model.named_parameters() if p.grad is None] == []
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
     nothing = model(source[:, :0], MASK[:, :0], target[:, :0])

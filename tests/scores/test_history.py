@@ -15,7 +15,7 @@ from saccade.history import (
     LocalFertility,
     Markov,
     NeuralCoverage,
-    Positions,
+    PositionFeature,
 )
 from saccade.scores import (
     AdditiveScore,
@@ -287,7 +287,7 @@ def test_heads_are_a_batch_dimension(name):
 
 @pytest.mark.parametrize("flag", ["position", "markov", "fertility"])
 def test_cohn_biases_can_be_switched(flag):
-    kinds = {"position": Positions, "markov": Markov, "fertility": LocalFertility}
+    kinds = {"position": PositionFeature, "markov": Markov, "fertility": LocalFertility}
     alone = CohnScore(**DIMS, **{name: name == flag for name in kinds})
     assert [type(f) for f in alone.features] == [kinds[flag]]
     without = CohnScore(**DIMS, **{flag: False})
@@ -302,7 +302,7 @@ def test_features_compose():
         LinguisticCoverage(key_dim=KEY_DIM),
         NeuralCoverage(query_dim=QUERY_DIM, key_dim=KEY_DIM, feature_dim=2),
         CoverageEmbedding(query_dim=QUERY_DIM, key_dim=KEY_DIM, feature_dim=2),
-        Positions(),
+        PositionFeature(),
         Markov(),
         LocalFertility(),
     ]

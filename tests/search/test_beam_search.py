@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from saccade.search import beam, greedy
-from tests.search.toys import Encoded, Recurrent, Step, Table, rescore, score, sequences
+from tests.search.toys import EncoderOutput, Recurrent, Step, Table, rescore, score, sequences
 
 
 def close(one, two):
@@ -59,7 +59,7 @@ class Sure:
     """Writes 3, 4, 5, 6 and ends, nearly surely; ending at once is the next best all along."""
 
     def __init__(self):
-        self.encoded = Encoded(torch.zeros(1, 1, 1), torch.ones(1, 1, dtype=torch.bool))
+        self.encoded = EncoderOutput(torch.zeros(1, 1, 1), torch.ones(1, 1, dtype=torch.bool))
 
     def begin(self, encoded):
         return 0
@@ -186,7 +186,7 @@ def test_no_gradients_and_no_sentences():
     model = Recurrent()
     (first, *_) = beam(model, model.encoded, max_length=3)
     assert not first[0].weights.requires_grad
-    assert beam(model, Encoded(torch.zeros(0, 3, 5), torch.zeros(0, 3, dtype=torch.bool)), max_length=3) == []
+    assert beam(model, EncoderOutput(torch.zeros(0, 3, 5), torch.zeros(0, 3, dtype=torch.bool)), max_length=3) == []
 
 
 def test_finished_sentences_leave_the_batch():

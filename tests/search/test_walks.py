@@ -5,7 +5,7 @@ import torch
 
 from saccade.search import beam, greedy, sample
 from saccade.search.sampling import keep_top_k, keep_top_p
-from tests.search.toys import Encoded, Recurrent, Table, rescore
+from tests.search.toys import EncoderOutput, Recurrent, Table, rescore
 
 
 @pytest.mark.parametrize("make", [lambda: Table(batch=7, vocab=11, keys=4, seed=3), lambda: Recurrent(seed=3)])
@@ -38,7 +38,7 @@ def test_greedy_takes_the_likeliest_token(make):
 
 def test_samples_follow_the_model():
     model = Table(batch=1, vocab=6, seed=1)
-    many = Encoded(torch.zeros(20011, 1, 1), torch.ones(20011, 1, dtype=torch.bool))  # the same sentence again
+    many = EncoderOutput(torch.zeros(20011, 1, 1), torch.ones(20011, 1, dtype=torch.bool))  # the same sentence again
     found = sample(model, many, max_length=2, generator=torch.Generator().manual_seed(7))
     counts = Counter((tuple(h.tokens), h.finished) for h in found)
     for h in {(tuple(h.tokens), h.finished): h for h in found}.values():
@@ -53,7 +53,7 @@ def test_samples_follow_the_model():
 
 def test_temperature_and_truncation():
     model = Table(batch=1, vocab=9, seed=2)
-    many = Encoded(torch.zeros(5003, 1, 1), torch.ones(5003, 1, dtype=torch.bool))
+    many = EncoderOutput(torch.zeros(5003, 1, 1), torch.ones(5003, 1, dtype=torch.bool))
 
     def first_tokens(**options):
         found = sample(model, many, max_length=1, min_length=1, generator=torch.Generator().manual_seed(3), **options)
@@ -114,7 +114,7 @@ def test_finished_sentences_leave_the_batch():
 
 
 def test_no_sentences():
-    nothing = Encoded(torch.zeros(0, 3, 1), torch.zeros(0, 3, dtype=torch.bool))
+    nothing = EncoderOutput(torch.zeros(0, 3, 1), torch.zeros(0, 3, dtype=torch.bool))
     model = Recurrent()
     assert greedy(model, nothing, max_length=3) == sample(model, nothing, max_length=3) == []
 

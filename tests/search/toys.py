@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     states: Tensor
     mask: Tensor
     summary: None = None
@@ -33,7 +33,7 @@ class Table:
             mask = torch.arange(keys) < lengths[:, None]
             scores = torch.randn(batch, steps, vocab, keys, generator=generator) * 2
             self.weights = scores.masked_fill(~mask[:, None, None], float("-inf")).softmax(dim=-1)
-        self.encoded = Encoded(torch.zeros(batch, keys or 3, 1), mask)
+        self.encoded = EncoderOutput(torch.zeros(batch, keys or 3, 1), mask)
 
     def begin(self, encoded):
         return encoded.states[:, 0, 0].long() if encoded is not self.encoded else torch.arange(len(encoded.mask)), 0
@@ -52,7 +52,7 @@ class Table:
 
     def alone(self, sentence):
         """What the model begins with for one sentence of the batch."""
-        return Encoded(torch.full((1, 1, 1), float(sentence)), self.encoded.mask[sentence : sentence + 1])
+        return EncoderOutput(torch.full((1, 1, 1), float(sentence)), self.encoded.mask[sentence : sentence + 1])
 
 
 class Recurrent(nn.Module):
@@ -67,7 +67,7 @@ class Recurrent(nn.Module):
         nn.init.normal_(self.out.weight, std=1.5)
         nn.init.constant_(self.out.bias[2:3], 1.0)  # some sentences end early
         lengths = torch.randint(1, keys + 1, (batch,))
-        self.encoded = Encoded(torch.randn(batch, keys, dim), torch.arange(keys) < lengths[:, None])
+        self.encoded = EncoderOutput(torch.randn(batch, keys, dim), torch.arange(keys) < lengths[:, None])
 
     def begin(self, encoded):
         hidden = (encoded.states * encoded.mask[..., None]).sum(dim=1)
@@ -91,7 +91,7 @@ class Recurrent(nn.Module):
 
     def alone(self, sentence):
         keys = int(self.encoded.mask[sentence].sum())  # without its padding
-        return Encoded(self.encoded.states[sentence : sentence + 1, :keys], torch.ones(1, keys, dtype=torch.bool))
+        return EncoderOutput(self.encoded.states[sentence : sentence + 1, :keys], torch.ones(1, keys, dtype=torch.bool))
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
+from saccade.distributions import AlignmentPosterior, Chain, Segmentation, SegmentSet, Subset, Tree
 from saccade.masks import from_lengths
 from saccade.structures import FORBIDDEN, Chains, NonProjectiveTrees, ProjectiveTrees
 
@@ -31,9 +31,12 @@ CASES = {
     "segmentation": (lambda s, b: Segmentation.of(s, b, MASK), [random(2, 4), random(2, 2)]),
     "subset": (lambda scores: Subset.of(scores, 2, MASK), [random(2, 4)]),
     "segments": (lambda scores, durations: SegmentSet.of(scores, durations, MASK), [random(2, 4), random(3)]),
-    "hard monotonic": (lambda w, s: Alignment.hard_monotonic(w, s, source_mask=MASK[1]), [random(3, 4), random(3, 4)]),
-    "segment to segment": (Alignment.segment_to_segment, [random(3, 4), random(3, 4, seed=1)]),
-    "stepwise": (Alignment.stepwise_monotonic, [random(3, 4), random(3, 4, 2)]),
+    "hard monotonic": (
+        lambda w, s: AlignmentPosterior.hard_monotonic(w, s, source_mask=MASK[1]),
+        [random(3, 4), random(3, 4)],
+    ),
+    "segment to segment": (AlignmentPosterior.segment_to_segment, [random(3, 4), random(3, 4, seed=1)]),
+    "stepwise": (AlignmentPosterior.stepwise_monotonic, [random(3, 4), random(3, 4, 2)]),
 }
 
 
@@ -262,12 +265,12 @@ WRONG = {
     "NaN": (lambda: Chain.of(random(2, 5, 3) * torch.nan, random(3, 3)), ValueError, r"nan at index \(0, 0, 0\)"),
     "inf": (lambda: Tree.of(random(3, 3) + torch.inf), ValueError, "inf at index"),
     "targets padded at the start": (
-        lambda: Alignment.hard(random(3, 4), random(3, 4), target_mask=torch.tensor([False, True, True])),
+        lambda: AlignmentPosterior.hard(random(3, 4), random(3, 4), target_mask=torch.tensor([False, True, True])),
         ValueError,
         "targets that are masked must be the last",
     ),
     "sources padded at the start": (
-        lambda: Alignment.stepwise_monotonic(random(3, 4), random(3, 4, 2), source_mask=MASK[0]),
+        lambda: AlignmentPosterior.stepwise_monotonic(random(3, 4), random(3, 4, 2), source_mask=MASK[0]),
         ValueError,
         "sources that are masked must be the last",
     ),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade import masks
-from saccade.distributions import Alignment, Categorical, Chain, SegmentSet, Structured, Subset, Tree
+from saccade.distributions import AlignmentPosterior, Categorical, Chain, SegmentSet, Structured, Subset, Tree
 from saccade.losses import entropy_bonus, hard_alignment_loss, reinforce_loss, segment_to_segment_loss
 from saccade.structures import Structure, log_plus
 
@@ -96,8 +96,8 @@ def test_kl_of_shared_and_of_own_transitions():
             "potentials are",
         ),
         (
-            lambda: Alignment.stepwise_monotonic(random(3, 5), random(3, 5, 1)),
-            lambda: Alignment.stepwise_monotonic(random(3, 5), random(3, 5, 3)),
+            lambda: AlignmentPosterior.stepwise_monotonic(random(3, 5), random(3, 5, 1)),
+            lambda: AlignmentPosterior.stepwise_monotonic(random(3, 5), random(3, 5, 3)),
             "potentials are",
         ),
         (
@@ -137,10 +137,10 @@ def test_a_structure_of_more_parts_than_keys():
 
 
 KINDS = {
-    "hard": lambda words, scores, **masks: Alignment.hard(words, scores, **masks),
-    "hard monotonic": lambda words, scores, **masks: Alignment.hard_monotonic(words, scores, **masks),
-    "segment to segment": lambda words, scores, **masks: Alignment.segment_to_segment(words, scores, **masks),
-    "stepwise": lambda words, scores, **masks: Alignment.stepwise_monotonic(
+    "hard": lambda words, scores, **masks: AlignmentPosterior.hard(words, scores, **masks),
+    "hard monotonic": lambda words, scores, **masks: AlignmentPosterior.hard_monotonic(words, scores, **masks),
+    "segment to segment": lambda words, scores, **masks: AlignmentPosterior.segment_to_segment(words, scores, **masks),
+    "stepwise": lambda words, scores, **masks: AlignmentPosterior.stepwise_monotonic(
         words, torch.stack([scores, scores.flip(-1)], -1), **masks
     ),
 }
@@ -191,8 +191,8 @@ def test_losses_of_alignments_to_nothing_are_infinite():
 def test_the_end_is_the_last_source_that_there_is():
     words, scores = -random(2, 5).abs(), random(2, 5, seed=1)
     mask = torch.tensor([True, False, True, True, False])
-    found = Alignment.segment_to_segment(words, scores, source_mask=mask, to_the_end=True).log_likelihood
-    expected = Alignment.segment_to_segment(words[:, mask], scores[:, mask], to_the_end=True).log_likelihood
+    found = AlignmentPosterior.segment_to_segment(words, scores, source_mask=mask, to_the_end=True).log_likelihood
+    expected = AlignmentPosterior.segment_to_segment(words[:, mask], scores[:, mask], to_the_end=True).log_likelihood
     torch.testing.assert_close(found, expected)
 
 
@@ -218,7 +218,7 @@ STRUCTURES = {
     "chain": lambda scores: Chain.of(scores, TRANSITIONS),
     "subset": lambda scores: Subset.of(scores, 2, torch.ones(4, 4, dtype=torch.bool)),
     "segments": lambda scores: SegmentSet.of(scores, DURATIONS, torch.ones(4, 4, dtype=torch.bool)),
-    "alignment": lambda scores: Alignment.hard_monotonic(-scores.abs(), scores),
+    "alignment": lambda scores: AlignmentPosterior.hard_monotonic(-scores.abs(), scores),
 }
 
 

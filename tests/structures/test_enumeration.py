@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from saccade.distributions import Alignment, Chain, Segmentation, SegmentSet, Subset, Tree
+from saccade.distributions import AlignmentPosterior, Chain, Segmentation, SegmentSet, Subset, Tree
 from tests.oracles.structures import (
     Enumerated,
     chain_weight,
@@ -238,7 +238,7 @@ def test_alignment(kind, targets, sources, padded):
         second = grow(second, (0, 0, 0, 2, 0, 1) if second.dim() == 3 else (0, 2, 0, 1), value=77.0)
         masks["source_mask"] = torch.arange(sources + 2) < sources
         masks["target_mask"] = torch.arange(targets + 1) < targets
-    alignment = getattr(Alignment, kind)(words, second, **masks)
+    alignment = getattr(AlignmentPosterior, kind)(words, second, **masks)
     expected = Enumerated(z, weights)
     torch.testing.assert_close(alignment.log_likelihood, expected.log_partition)
     torch.testing.assert_close(alignment.marginals, expected.marginals)
@@ -262,5 +262,5 @@ def test_segment_to_segment_may_have_to_reach_the_end():
             for path in itertools.product(range(4), repeat=2)
         ]
     )
-    alignment = Alignment.segment_to_segment(words, scores, to_the_end=True)
+    alignment = AlignmentPosterior.segment_to_segment(words, scores, to_the_end=True)
     torch.testing.assert_close(alignment.log_likelihood, weights.logsumexp(0))

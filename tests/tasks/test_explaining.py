@@ -43,7 +43,7 @@ def test_one_map_with_one_head_that_is_what_the_decoder_reports(model, arguments
     assert "".join(only.queries.pieces) == TARGETS[0] + "</s>"
     assert (only.keys.special, only.queries.special) == ([15], [18])
     assert only.keys.words == [[0], [2, 3, 4, 5, 6], [8, 9, 10, 11, 12], [14]]
-    chances = model.output(decoded.features).log_softmax(-1)[0].gather(1, torch.tensor([*target, EOS])[:, None])
+    chances = model.head.logits(decoded.features).log_softmax(-1)[0].gather(1, torch.tensor([*target, EOS])[:, None])
     assert values(item)["mean log-probability"] == pytest.approx(chances.mean().item(), abs=1e-5)
 
 

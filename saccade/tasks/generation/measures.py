@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.evaluation import MEANINGS
 from saccade.evaluation.faithfulness import faithfulness
-from saccade.evaluation.report import Figure, alignment_figures
+from saccade.evaluation.report import AlignmentFigure, alignment_figures
 from saccade.interpretation.alignments import Alignment, Words, align, merge_words
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.interventions import source_attentions
@@ -96,7 +96,7 @@ def short(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
-def _measure(figure: tuple[str, Figure]) -> Measure:
+def _measure(figure: tuple[str, AlignmentFigure]) -> Measure:
     name, value = figure
     if isinstance(value, dict):
         shown: float | str = ", ".join(f"{offset:+d}: {mass:.2f}" for offset, mass in value.items())

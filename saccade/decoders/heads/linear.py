@@ -1,0 +1,45 @@
+"""A linear output head."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from saccade.decoders.heads.base import OutputHead
+from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
+
+
+class LinearHead(OutputHead):
+    r"""One linear map, or the target embeddings themselves; the loss never holds all logits at once.
+
+    .. math:: W x + b
+
+    Shapes:
+        features (*, input_dim) -> logits (*, vocab_size).
+
+    Reference:
+        Tied weights: Press and Wolf (2017), arXiv:1608.05859.
+
+    Args:
+        bias: whether there is a b.
+        tied_to: embedding weights (vocab_size, input_dim) to use as W, without a bias.
+    """
+
+    def __init__(
+        self, *, input_dim: int, vocab_size: int, bias: bool = True, tied_to: nn.Parameter | None = None
+    ) -> None:
+        super().__init__()
+        if tied_to is None:
+            self.proj = nn.Linear(input_dim, vocab_size, bias=bias)
+            return
+        if tuple(tied_to.shape) != (vocab_size, input_dim):
+            raise ValueError(f"tied_to must be ({vocab_size}, {input_dim}), got {tuple(tied_to.shape)}.")
+        self.proj = nn.Linear(input_dim, vocab_size, bias=False, device="meta")  # draws no random numbers
+        self.proj.weight = tied_to
+
+    def logits(self, features: Tensor) -> Tensor:
+        logits: Tensor = self.proj(features)
+        return logits
+
+    def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
+        weight, bias = self.proj.weight, self.proj.bias
+        return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)

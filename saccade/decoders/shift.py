@@ -1,0 +1,9 @@
+"""The input of teacher forcing."""
+
+import torch
+from torch import Tensor
+
+
+def shift_right(target: Tensor, start: int) -> Tensor:
+    """What a decoder reads before it writes each token of target (*, steps): the start token, then all but the last."""
+    return torch.cat([torch.full_like(target[..., :1], start), target[..., :-1]], dim=-1)

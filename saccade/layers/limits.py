@@ -1,0 +1,25 @@
+"""How long the inputs of a module may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torch import nn
+
+from saccade.layers.positions import LearnedPositions
+from saccade.scores import Score
+
+
+def most_positions(module: nn.Module) -> int | None:
+    """The most positions that all learned positions in a module have, or None."""
+    return fewest(part.max_length for part in module.modules() if isinstance(part, LearnedPositions))
+
+
+def most_keys(module: nn.Module) -> int | None:
+    """The most keys that all scores in a module can compare, or None."""
+    return fewest(part.max_keys for part in module.modules() if isinstance(part, Score))
+
+
+def fewest(limits: Iterable[int | None]) -> int | None:
+    """The smallest of the limits; None means no limit."""
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -1,0 +1,37 @@
+"""The embedding of a model's source: tokens or feature vectors."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from saccade.layers import FeatureEmbedding, TokenEmbedding
+from saccade.layers.embedding import PositionTable
+
+
+def embed_source(
+    *,
+    vocab: int | None,
+    features: int | None,
+    stride: int,
+    dim: int,
+    scale: bool = False,
+    positions: PositionTable | None,
+    max_length: int,
+    dropout: float,
+) -> nn.Module:
+    """An embedding of tokens of this vocabulary, or of vectors with so many features: exactly one is given."""
+    if (vocab is None) == (features is None):
+        raise ValueError(
+            f"Give either source_vocab, for token ids, or source_dim, for feature vectors; got source_vocab={vocab} "
+            f"and source_dim={features}."
+        )
+    if features is not None:
+        return FeatureEmbedding(
+            input_dim=features, dim=dim, stride=stride, positions=positions, max_length=max_length, dropout=dropout
+        )
+    if stride != 1:
+        raise ValueError(f"source_stride={stride} joins feature vectors: it needs source_dim, not source_vocab.")
+    assert vocab is not None
+    return TokenEmbedding(
+        vocab_size=vocab, dim=dim, scale=scale, positions=positions, max_length=max_length, dropout=dropout
+    )
