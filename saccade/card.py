@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 import saccade
-from saccade.configuration.parts import name_of
+from saccade.configuration.classes import name_of
 from saccade.provenance import Provenance, Start
 
 if TYPE_CHECKING:
-    from saccade.configuration import Plan
+    from saccade.runs.plan import Plan
     from saccade.training import Result
 
 

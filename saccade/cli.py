@@ -20,15 +20,15 @@ import saccade
 from saccade.commands.aligning import align
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
-from saccade.commands.members import KINDS, list_members, select_scores, show_member
+from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
-from saccade.configuration.plan import BASES
+from saccade.configuration.sections import SECTIONS
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.registry import nearest
 
-__all__ = ["COMMANDS", "KINDS", "build_parser", "main"]
+__all__ = ["COMMANDS", "build_parser", "main"]
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "train": train_model,
@@ -43,7 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "select": select_scores,
 }
 
-OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(BASES)})(?:=(.*))?", re.DOTALL)
+OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
 """`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
@@ -172,7 +172,7 @@ def _parse(parser: argparse.ArgumentParser, given: Sequence[str], command: str |
     if wrong is not None and command is not None:
         parameters = inspect.signature(COMMANDS[command]).parameters.values()
         flags = [f"--{p.name.replace('_', '-')}" for p in parameters if p.kind is p.KEYWORD_ONLY]
-        flags += [f"--{section}" for section in BASES if _takes_overrides(COMMANDS[command])]
+        flags += [f"--{section}" for section in SECTIONS if _takes_overrides(COMMANDS[command])]
         more = (
             " Arguments of the configuration are set as --section.argument value."
             if _takes_overrides(COMMANDS[command])

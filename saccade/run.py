@@ -26,12 +26,12 @@ import torch
 from torch import nn
 
 from saccade.artifacts import load_weights
-from saccade.configuration import Plan, read_config
-from saccade.configuration.parts import trusting
+from saccade.configuration import read_config
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin
 from saccade.interpretation.explorer import Item
 from saccade.run_folder import check_run, verify_run
+from saccade.runs.plan import Plan
 from saccade.tasks import Example, Prediction, Task
 from saccade.tasks.explaining import explain_texts
 from saccade.tasks.forced_alignment import Aligned, align_pairs
@@ -175,8 +175,7 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     if not (path / "model.safetensors").is_file():
         raise FileNotFoundError(f"{path} has no model yet: its training has not ended. Resume it.")
     verify_run(path)
-    with trusting(trust):
-        plan = Plan(read_config(path / "config.yaml"))
+    plan = Plan(read_config(path / "config.yaml"), trust=trust)
     plan.task.load(path / "task")
     model = plan.build()
     load_weights(model, path / "model.safetensors")

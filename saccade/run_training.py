@@ -11,8 +11,8 @@ from typing import Any
 import saccade
 from saccade.artifacts import write_file
 from saccade.card import model_card
-from saccade.configuration import ConfigError, Plan, override, read_config
-from saccade.configuration.parts import spell_out
+from saccade.configuration import ConfigError, override, read_config
+from saccade.configuration.classes import spell_out
 from saccade.data.corpus import hold_out
 from saccade.data.storage import store
 from saccade.provenance import Provenance, this_start
@@ -26,6 +26,7 @@ from saccade.run_folder import (
     seal_run,
     with_absolute_paths,
 )
+from saccade.runs.plan import Plan
 from saccade.tasks import Encoded
 from saccade.training import seed_everything
 
@@ -62,9 +63,9 @@ def train(
     folder, raw = _start(config, output, resume)
     for name, part in given.items():
         raw = _merged(raw, name, spell_out(part))
-    plan = Plan(with_absolute_paths(override(raw, overrides or {})))
+    plan = Plan(with_absolute_paths(override(raw, overrides or {})), trust=True)
     if resume is not None:
-        begun = Plan(with_absolute_paths(read_config(folder / "config.yaml"))).plain
+        begun = Plan(with_absolute_paths(read_config(folder / "config.yaml")), trust=True).plain
         check_unchanged(begun, plan.plain)
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run began: resume it without examples.")

@@ -10,7 +10,7 @@ from typing import Any
 from saccade.checks import check_count
 from saccade.commands.pictures import check_picture
 from saccade.commands.predicting import tell_unfinished
-from saccade.configuration.schema import Part
+from saccade.configuration.build import check_part
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure
 from saccade.registry import nearest
@@ -179,7 +179,7 @@ def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
         missing = [role for role in task.scored or task.columns if role not in changes["columns"]]
         if missing:
             raise ValueError(f"--columns: say which column is the {' and the '.join(missing)}.")
-    corpus: Corpus = Part(part.kind, {**part.plain, **changes}, "data").make()
+    corpus: Corpus = check_part(part.kind, {**part.plain, **changes}, "data").make()
     return corpus
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from saccade.configuration import ConfigError, Plan, override, read_config
+from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.files import find_config
-from saccade.configuration.schema import hint_of, readable
+from saccade.configuration.hints import argument_helps, hint_of, readable
+from saccade.configuration.spelling import check_spelling
+from saccade.runs.plan import Plan
 from saccade.training.processes import check_trackers
 
 
@@ -90,7 +92,9 @@ def validate_config(config: str, **overrides: str) -> None:
     Args:
         config: a YAML file, or the name of one that comes with Saccade.
     """
-    plan = Plan(override(read_config(config), _with_data(overrides)))
+    described = override(read_config(config), _with_data(overrides))
+    check_spelling(described)
+    plan = Plan(described, trust=True)
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # which holds no earlier training
     check_trackers(plan.trainer.trackers)
@@ -120,7 +124,9 @@ def copy_config(name: str, file: str) -> None:
 
 def explain_config(config: str, overrides: dict[str, Any]) -> str:
     """Every argument that a configuration may set: its type, what it is for, and its value here."""
-    plan = Plan(override(read_config(config), _with_data(overrides)))
+    described = override(read_config(config), _with_data(overrides))
+    check_spelling(described)
+    plan = Plan(described, trust=True)
     lines = []
     for section, part in plan.parts.items():
         lines += [f"{section}: {_paragraphs(part.kind)[0]}", ""]
@@ -131,21 +137,6 @@ def explain_config(config: str, overrides: dict[str, Any]) -> str:
             lines.append(f"      here: {json.dumps(value, ensure_ascii=False)}")
         lines.append("")
     return "\n".join(lines)
-
-
-def argument_helps(kind: type) -> dict[str, str]:
-    """What the `Args:` of a class's docstring say about each argument."""
-    listed = next((text for text in _paragraphs(kind) if text.startswith("Args:")), "").splitlines()[1:]
-    helps: dict[str, str] = {}
-    names: list[str] = []
-    for line in listed:
-        if line.startswith("    ") and not line.startswith("     ") and ": " in line:
-            heading, _, text = line.strip().partition(": ")
-            names = [name.strip() for name in heading.split(",")]
-            helps |= dict.fromkeys(names, text)
-        else:
-            helps |= {name: f"{helps[name]} {line.strip()}" for name in names}
-    return helps
 
 
 def _with_data(overrides: dict[str, str]) -> dict[str, str]:

@@ -160,4 +160,4 @@ class Task:
         """Reads what `save` wrote into a task constructed with the same arguments."""
 
 
-tasks: Registry[Task] = Registry("task")
+tasks: Registry[Task] = Registry("task", base=Task, home="saccade.tasks")

@@ -1,0 +1,1 @@
+"""Runs: from a configuration to a folder with a trained model."""
