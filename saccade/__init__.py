@@ -1,15 +1,15 @@
 """Saccade: every attention mechanism as a score, a selection and an aggregation."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from saccade import aggregations, losses, masks, scores, selections
-from saccade.attention import Attention
-from saccade.memory import Memory
-from saccade.multihead import MultiHead
-from saccade.reading import Reading, State
-
 if TYPE_CHECKING:
+    from saccade import aggregations, losses, masks, scores, selections
+    from saccade.attention import Attention
     from saccade.interpretation.recording import record
+    from saccade.memory import Memory
+    from saccade.multihead import MultiHead
+    from saccade.reading import Reading, State
     from saccade.run import Run, load
     from saccade.run_training import train
 
@@ -32,19 +32,32 @@ __all__ = [
     "train",
 ]
 
+_HOMES = {
+    "Attention": "saccade.attention",
+    "Memory": "saccade.memory",
+    "MultiHead": "saccade.multihead",
+    "Reading": "saccade.reading",
+    "Run": "saccade.run",
+    "State": "saccade.reading",
+    "load": "saccade.run",
+    "record": "saccade.interpretation.recording",
+    "train": "saccade.run_training",
+}
+"""Where the public names come from; all others are modules."""
+
 
 def __getattr__(name: str) -> Any:
-    """What trains and loads models is imported when it is first used: attention alone needs none of it."""
-    if name in ("Run", "load"):
-        from saccade import run
+    """Imports a public name when it is first used: the command line answers simple questions without torch."""
+    if name not in __all__:
+        raise AttributeError(f"module 'saccade' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name) if name in _HOMES else _module(name)
+    globals()[name] = found
+    return found
 
-        return getattr(run, name)
-    if name == "train":
-        from saccade.run_training import train
 
-        return train
-    if name == "record":
-        from saccade.interpretation.recording import record
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
-        return record
-    raise AttributeError(f"module 'saccade' has no attribute {name!r}")
+
+def _module(name: str) -> Any:
+    return importlib.import_module(f"saccade.{name}")

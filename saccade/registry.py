@@ -1,48 +1,80 @@
-"""Short names for members: `scores.create("additive", query_dim=37, ...)`."""
+"""Short names for classes: `scores.create("additive", query_dim=37, ...)`."""
+
+from __future__ import annotations
 
 import difflib
+import functools
+import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 C = TypeVar("C")
 
+NOTED = "_constructor_arguments"
+"""The attribute in which an instance of a registered class keeps the arguments that it was made with."""
+
+registries: dict[str, Registry[Any]] = {}
+"""Every registry that has a home, by its plural: `scores`, `selections`, `models`, ..."""
+
 
 def nearest(name: str, choices: Iterable[str]) -> str:
     """The end of an error message: the nearest right name, and all of them."""
     choices = sorted(choices)
-    close = difflib.get_close_matches(name, choices, n=1)
+    close = difflib.get_close_matches(name[:100], choices, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"{hint} Choose from: {', '.join(choices)}."
 
 
 class Registry(Generic[T]):
-    """Members of one kind, each under one short name."""
+    """The members of one kind, each under a short name.
 
-    def __init__(self, kind: str) -> None:
+    Args:
+        kind: what a member is called, such as "score".
+        base: the class that members derive from.
+        home: the module that imports all members. A registry with a home is listed in `registries`.
+        plural: the name of the kind as a whole, if not the kind with an s.
+    """
+
+    def __init__(self, kind: str, *, base: type = object, home: str | None = None, plural: str | None = None) -> None:
         self.kind = kind
+        self.plural = plural or f"{kind}s"
+        self.base = base
+        self.home = home
+        self.aliases: dict[str, str] = {}
         self._members: dict[str, type[T]] = {}
+        if home is not None:
+            registries[self.plural] = self
 
-    def register(self, name: str) -> Callable[[type[C]], type[C]]:
-        """Class decorator: makes the class reachable as `name`."""
+    def register(self, name: str, *, aliases: Collection[str] = ()) -> Callable[[type[C]], type[C]]:
+        """Class decorator: makes the class available as `name`, and under its `aliases`.
+
+        Instances keep the arguments that they were made with, so that a run can write them to its configuration.
+        """
 
         def add(member: type[C]) -> type[C]:
-            if name in self._members:
-                raise ValueError(f"The {self.kind} name {name!r} is taken by {self._members[name].__name__}.")
+            for taken in (name, *aliases):
+                owner = self._members.get(self.aliases.get(taken, taken))
+                if owner is not None:
+                    raise ValueError(f"The {self.kind} name {taken!r} is taken by {owner.__name__}.")
             self._members[name] = member  # type: ignore[assignment]
+            self.aliases |= dict.fromkeys(aliases, name)
+            _note_arguments(member)
             return member
 
         return add
 
     def names(self) -> list[str]:
+        """The short names, without aliases."""
         return sorted(self._members)
 
     def get(self, name: str) -> type[T]:
         """The class called `name`."""
-        if name not in self._members:
-            raise ValueError(f"Unknown {self.kind} {name!r}.{nearest(name, self._members)}")
-        return self._members[name]
+        found = self._members.get(self.aliases.get(name, name))
+        if found is None:
+            raise ValueError(f"Unknown {self.kind} {name!r}.{nearest(name, [*self._members, *self.aliases])}")
+        return found
 
     def create(self, name: str, **arguments: Any) -> T:
         """An instance of the class called `name`; arguments are checked against its constructor."""
@@ -59,6 +91,42 @@ class Registry(Generic[T]):
 
     def items(self) -> list[tuple[str, type[T]]]:
         return sorted(self._members.items())
+
+    def load(self) -> Registry[T]:
+        """The registry itself, with all of its members imported."""
+        if self.home is not None:
+            importlib.import_module(self.home)
+        return self
+
+
+def registry_of(base: Any) -> Registry[Any] | None:
+    """The registry whose members derive from exactly this class, with all of its members."""
+    found = next((registry for registry in registries.values() if registry.base is base), None)
+    return None if found is None else found.load()
+
+
+def arguments_of(instance: object) -> dict[str, Any] | None:
+    """The arguments that an instance of a registered class was made with; None for any other object."""
+    return getattr(instance, NOTED, None) if not isinstance(instance, type) else None
+
+
+def _note_arguments(member: type) -> None:
+    """Wraps the constructor so that it notes its arguments."""
+    made = member.__init__  # type: ignore[misc]
+    if member.__module__ == "builtins":  # which cannot be changed
+        return
+    if made is object.__init__:  # it takes none
+        setattr(member, NOTED, {})
+        return
+
+    @functools.wraps(made)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        if type(self) is member:  # and not a subclass, which has arguments of its own
+            named = kwargs if not args else inspect.signature(made).bind(self, *args, **kwargs).arguments
+            vars(self)[NOTED] = {name: value for name, value in named.items() if name != "self"}
+        made(self, *args, **kwargs)
+
+    member.__init__ = __init__  # type: ignore[misc]
 
 
 def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:

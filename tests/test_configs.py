@@ -6,7 +6,8 @@ import pytest
 
 import saccade
 from saccade.commands.training import explain_config
-from saccade.configuration import Plan, read_config, shipped
+from saccade.configuration import read_config, shipped
+from saccade.runs.plan import Plan
 
 TOY = {
     "data.train": "pairs.tsv",

@@ -5,7 +5,8 @@ import random
 import pytest
 
 import saccade
-from saccade.configuration import Plan, read_config
+from saccade.configuration import read_config
+from saccade.runs.plan import Plan
 
 SIZES = {
     "embedding_dim": 24,

@@ -73,4 +73,4 @@ class MarginalAggregation(Aggregation):
         return selection.marginals
 
 
-aggregations: Registry[Aggregation] = Registry("aggregation")
+aggregations: Registry[Aggregation] = Registry("aggregation", base=Aggregation, home="saccade.aggregations")

@@ -1,67 +1,60 @@
-"""The commands that show what there is: list, show, select."""
+"""The commands that show the members of Saccade: list, show, select."""
 
 from __future__ import annotations
 
-import inspect
 import json as json_module
 import shutil
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import nn
-
-import saccade
+from saccade.configuration.catalogue import Described, Parameter, catalogue
 from saccade.configuration.files import shipped
-from saccade.data.tokenisers import tokenisers
-from saccade.models import models
-from saccade.registry import Registry, constructor_parameters, describe, nearest
-from saccade.tasks import tasks
-from saccade.training import optimisers, schedules
+from saccade.registry import nearest
 
-KINDS: dict[str, Registry[Any]] = {
-    "scores": saccade.scores.scores,
-    "selections": saccade.selections.selections,
-    "aggregations": saccade.aggregations.aggregations,
-    "models": models,
-    "tasks": tasks,
-    "tokenisers": tokenisers,
-    "optimisers": optimisers,
-    "schedules": schedules,
-}
-
-HOMES = {"tokenisers": "saccade.data.tokenisers", "optimisers": "saccade.training", "schedules": "saccade.training"}
-"""Where the classes of a kind are imported from, if not from `saccade.kind`."""
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 def list_members(kind: str | None = None, *, json: bool = False) -> None:
-    """List what there is to choose from: scores, selections, models, configs and so on.
+    """List scores, selections, models, configs and everything else that has a short name.
 
         saccade list selections
         saccade list configs
 
-    Each member is shown with its short name, its class with the arguments of its constructor, and what it does; each
-    config with what it trains. `saccade copy` makes a copy of a config to edit. Without a kind, all but the configs.
+    Each member is shown with its short name and aliases, its class with the arguments of its constructor, and what it
+    does; each config with what it trains. `saccade copy` copies a config for you to edit. Without a kind, everything
+    but the configs is listed.
 
     Args:
-        kind: scores, selections, aggregations, models, tasks, tokenisers, optimisers, schedules or configs.
+        kind: scores, selections, aggregations, history, models, tasks, tokenisers, optimisers, schedules or configs.
         json: print a JSON array of objects instead of a table.
     """
     if kind == "configs":
         _list_configs(json)
         return
-    if kind is not None and kind not in KINDS:
-        raise ValueError(f"Unknown kind {kind!r}.{nearest(kind, [*KINDS, 'configs'])}")
-    shown = [k for k in KINDS if kind in (None, k)]
+    kinds = catalogue()
+    if kind is not None and kind not in kinds:
+        raise ValueError(f"Unknown kind {kind!r}.{nearest(kind, [*kinds, 'configs'])}")
+    shown = [k for k in kinds if kind in (None, k)]
     if json:
-        print(json_module.dumps([_as_json(k, n, m) for k in shown for n, m in KINDS[k].items()], indent=2))
+        print(json_module.dumps([_as_json(k, n, m) for k in shown for n, m in kinds[k].members.items()], indent=2))
         return
     for k in shown:
         if kind is None:
             print(f"{k}\n")
-        _print_table([(name, [describe(member), summary(member)]) for name, member in KINDS[k].items()])
+        _print_table([(name, _lines(k, name, member)) for name, member in kinds[k].members.items()])
         if k != shown[-1]:
             print()
+
+
+def _lines(kind: str, name: str, member: Described) -> list[str]:
+    aliases = _aliases(kind, name)
+    return [member.signature, member.summary, *([f"Also called {', '.join(aliases)}."] if aliases else [])]
+
+
+def _aliases(kind: str, name: str) -> list[str]:
+    return sorted(alias for alias, member in catalogue()[kind].aliases.items() if member == name)
 
 
 def _list_configs(json: bool) -> None:
@@ -79,24 +72,24 @@ def show_member(name: str) -> None:
         saccade show additive
 
     Args:
-        name: a short name (additive) or a class name (AdditiveScore).
+        name: a short name (additive), an alias (general) or a class name (AdditiveScore).
     """
     found = [
         (kind, short, member)
-        for kind, registry in KINDS.items()
-        for short, member in registry.items()
-        if name in (short, member.__name__)
+        for kind in catalogue().values()
+        for short, member in kind.members.items()
+        if name in (short, member.name) or kind.aliases.get(name) == short
     ]
     if not found:
-        raise ValueError(
-            f"No member is called {name!r}.{nearest(name, {n for r in KINDS.values() for n in r.names()})}"
-        )
-    for kind, short, member in found:
-        print(f"{HOMES.get(kind, f'saccade.{kind}')}.{describe(member)}")
-        print(f"short name: {short}\n")
-        print(inspect.getdoc(member) or "")
-        if member is not found[-1][2]:
+        known = {known for kind in catalogue().values() for known in (*kind.members, *kind.aliases)}
+        raise ValueError(f"No member is called {name!r}.{nearest(name, known)}")
+    for number, (kind, short, member) in enumerate(found):
+        if number:
             print()
+        aliases = _aliases(kind.plural, short)
+        print(f"{kind.home}.{member.signature}")
+        print(f"short name: {short}{f' (also {chr(44).join(aliases)})' if aliases else ''}\n")
+        print(member.doc)
 
 
 def select_scores(scores: list[float]) -> None:
@@ -110,6 +103,8 @@ def select_scores(scores: list[float]) -> None:
     Args:
         scores: one number for each key, for example 2 1.6 0.5 -1.
     """
+    import torch
+
     if not scores:
         raise ValueError("Give at least one score, for example: saccade select 2 1.6 0.5 -1")
     rows = [("scores", torch.tensor(scores))] + [
@@ -121,15 +116,14 @@ def select_scores(scores: list[float]) -> None:
         print(f"{name:{width}}{''.join(cells)}")
 
 
-def summary(member: type) -> str:
-    """The first sentence of a docstring."""
-    return " ".join((inspect.getdoc(member) or "").partition("\n\n")[0].split())
-
-
 def context_free_selections() -> list[tuple[str, type]]:
-    """The selections that are built without arguments and need to know nothing but scores."""
+    """The selections that are built without arguments and need nothing but scores."""
+    import torch
+
+    from saccade.selections import selections
+
     found = []
-    for name, member in KINDS["selections"].items():
+    for name, member in selections.items():
         try:
             weights_of(member, torch.zeros(1, 2))
         except (TypeError, ValueError):
@@ -140,25 +134,29 @@ def context_free_selections() -> list[tuple[str, type]]:
 
 def weights_of(member: type[nn.Module], scores: torch.Tensor) -> torch.Tensor:
     """The weights of a selection with its default arguments, in evaluation mode."""
+    import torch
+
     with torch.no_grad():
         weights: torch.Tensor = member().eval()(scores).marginals
         return weights
 
 
-def _as_json(kind: str, name: str, member: type) -> dict[str, Any]:
-    parameters = [
-        {"name": p.name, "required": True}
-        if p.default is p.empty
-        else {"name": p.name, "required": False, "default": p.default if _is_plain(p.default) else repr(p.default)}
-        for p in constructor_parameters(member).values()
-    ]
+def _as_json(kind: str, name: str, member: Described) -> dict[str, Any]:
     return {
         "kind": kind,
         "name": name,
-        "class": f"{HOMES.get(kind, f'saccade.{kind}')}.{member.__name__}",
-        "parameters": parameters,
-        "summary": summary(member),
+        "aliases": _aliases(kind, name),
+        "class": f"{catalogue()[kind].home}.{member.name}",
+        "parameters": [_parameter_as_json(parameter) for parameter in member.parameters.values()],
+        "summary": member.summary,
     }
+
+
+def _parameter_as_json(parameter: Parameter) -> dict[str, Any]:
+    if parameter.required:
+        return {"name": parameter.name, "required": True}
+    default = parameter.default if _is_plain(parameter.default) else repr(parameter.default)
+    return {"name": parameter.name, "required": False, "default": default}
 
 
 def _is_plain(value: object) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from saccade.configuration.errors import ConfigError
-from saccade.data.extra import required
+from saccade.configuration.errors import ConfigError, shown
+from saccade.configuration.yaml_files import MOST_DEPTH, load_yaml, parse_yaml, read_text
 
 FOLDER = Path(__file__).parent.parent / "configs"
 
@@ -21,51 +21,53 @@ def shipped() -> dict[str, Path]:
 
 
 def find_config(name: str | os.PathLike[str]) -> Path:
-    """The file of that path, or the shipped configuration of that name (`configs/` and `.yaml` may be left out)."""
+    """The file at that path, or the shipped configuration of that name (`configs/` and `.yaml` are optional)."""
     path = Path(name)
-    if path.is_file():
+    if "\0" in str(name):
+        raise ConfigError(f"{str(name)!r} is not the name of a file.")
+    if path.exists() and not path.is_dir():
         return path
     short = path.with_suffix("") if path.suffix in (".yaml", ".yml") else path
     short = short.relative_to("configs") if short.parts[:1] == ("configs",) else short
     if short.as_posix() in shipped():
         return shipped()[short.as_posix()]
-    # Of the names alone: a folder that many share would make them all alike.
+    # Compare the last parts only: a shared folder would make all names alike.
     near = [each for each in shipped() if difflib.get_close_matches(short.name, [Path(each).name], cutoff=0.75)]
     close = difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ConfigError(
-        f"There is no file {str(name)!r}, and no configuration of that name.{hint} `saccade list configs` shows those "
-        "that come with Saccade."
+        f"There is no file {str(name)!r}, and no configuration of that name.{hint} `saccade list configs` lists the "
+        "configurations that come with Saccade."
     )
 
 
 def read_config(name: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a YAML file says, unchecked."""
-    yaml = required("yaml")
+    """The content of a YAML file, unchecked."""
     path = find_config(name)
-    try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_loader(yaml))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text.") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    found = parse_yaml(read_text(path), str(path))
     if not isinstance(found, dict):
-        raise ConfigError(f"{path} must hold sections such as `model:` and `trainer:`.")
+        raise ConfigError(f"{path} must have sections such as `model:` and `trainer:`.")
     return found
 
 
 def write_config(config: Mapping[str, Any], *, heading: str = "") -> str:
     """A configuration as YAML."""
-    text: str = required("yaml").safe_dump(dict(config), sort_keys=False, allow_unicode=True, width=120)
+    yaml = load_yaml()
+
+    class Dumper(yaml.SafeDumper):  # type: ignore[name-defined,misc] # PyYAML is imported when needed, as Any
+        def ignore_aliases(self, data: Any) -> bool:
+            return True  # `read_config` refuses them
+
+    text: str = yaml.dump(dict(config), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
     return "".join(f"# {line}\n" for line in heading.splitlines()) + text
 
 
 def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The configuration with `{"model.hidden_dim": 64}` and the like set; nothing that was given is changed.
+    """The configuration with changes such as `{"model.hidden_dim": 64}` applied; the original is left alone.
 
-    A text that YAML reads as a mapping or a list is one: `{"trainer.schedule": "{class: cosine, warmup: 100}"}`. A
-    mapping replaces single arguments of a part, unless it names another class, which begins without the arguments of
-    the old one, as a mere name does. Parts are set before their arguments, in whatever order they are given.
+    Text that looks like a YAML mapping or list is read as one: `{"trainer.schedule": "{class: cosine, warmup: 100}"}`.
+    A mapping replaces single arguments of a part. If it names another class, the old arguments are dropped, as they
+    are for a bare name. Parts are set before their arguments, whatever the order in which they are given.
     """
     changed = copy.deepcopy(dict(config))
     for key in sorted(changes, key=lambda name: name.removesuffix(".class").count(".")):
@@ -74,6 +76,8 @@ def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
             key, value = key.removesuffix(".class"), {"class": value}
         place = changed
         *outer, last = key.split(".")
+        if len(outer) >= MOST_DEPTH:
+            raise ConfigError(f"{shown(key)} is nested deeper than {MOST_DEPTH} levels.")
         for name in outer:
             place[name] = place = _as_mapping(place.get(name))
         old = _as_mapping(place.get(last))
@@ -92,29 +96,10 @@ def _as_mapping(part: Any) -> dict[str, Any]:
 
 
 def _as_written(key: str, value: Any) -> Any:
-    """What YAML makes of a mapping or a list on the command line; anything else as it is."""
+    """A mapping or a list on the command line, read as YAML; anything else as it is."""
     if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
         return value
-    yaml = required("yaml")
     try:
-        return yaml.load(value, Loader=_loader(yaml))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{key}: {value!r} is not YAML ({error.problem}); write it as '{{a: 1, b: 2}}'.") from None
-
-
-def _loader(yaml: Any) -> Any:
-    """PyYAML's safe loader, which would let the last of two equal keys win; this one refuses."""
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML is imported when needed, as Any
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-            seen = set()
-            for key, _ in node.value:
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} is there twice", key.start_mark
-                    )
-                seen.add(key.value)
-            mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-            return mapping
-
-    return Loader
+        return parse_yaml(value, f"{key}: {shown(value)}")
+    except ConfigError as error:
+        raise ConfigError(f"{error}; write it as '{{a: 1, b: 2}}'.") from None

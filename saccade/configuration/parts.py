@@ -1,110 +1,122 @@
-"""Classes by short name or dotted path."""
+"""Classes with checked arguments, from which objects are made."""
 
 from __future__ import annotations
 
-import contextlib
-import contextvars
 import functools
-import importlib
-import os
-import sys
-from collections.abc import Iterator
+import typing
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from saccade.configuration.classes import name_of
 from saccade.configuration.errors import ConfigError
-from saccade.registry import Registry, nearest
-
-_TRUSTING = contextvars.ContextVar("trusting", default=True)
-
-
-@contextlib.contextmanager
-def trusting(trust: bool) -> Iterator[None]:
-    """Whether a configuration may name classes that are not Saccade's: to make one runs whatever code it has."""
-    before = _TRUSTING.set(trust)
-    try:
-        yield
-    finally:
-        _TRUSTING.reset(before)
+from saccade.configuration.hints import alternatives, hint_of
+from saccade.configuration.scalars import PLAIN
+from saccade.registry import constructor_parameters
 
 
-def registries() -> Iterator[tuple[type, Registry[Any]]]:
-    """The base class of each kind of part, and the members' short names."""
-    from torch import nn
+@dataclass(frozen=True)
+class Part:
+    """A class with checked arguments, from which instances are made."""
 
-    from saccade.aggregations import Aggregation, aggregations
-    from saccade.data.tokenisers import Tokeniser, tokenisers
-    from saccade.models import models
-    from saccade.scores import Score, scores
-    from saccade.selections import Selection, selections
-    from saccade.tasks import Task, tasks
-    from saccade.training import Optimiser, Schedule, optimisers, schedules
+    kind: type
+    given: dict[str, Any]
+    """The arguments that are not left to their defaults; classes among them are parts again."""
 
-    yield Task, tasks
-    yield Tokeniser, tokenisers
-    yield Optimiser, optimisers
-    yield Schedule, schedules
-    yield Score, scores
-    yield Selection, selections
-    yield Aggregation, aggregations
-    yield nn.Module, models
+    where: str
+    """The key of the configuration."""
 
+    @property
+    def plain(self) -> dict[str, Any]:
+        """All arguments as a configuration writes them, with defaults and without the class."""
+        written = {}
+        for name, parameter in constructor_parameters(self.kind).items():
+            if name in self.given:
+                written[name] = _plain(self.given[name])
+            elif parameter.default is not parameter.empty and _is_plain(parameter.default):
+                written[name] = _plain(parameter.default)
+        return written
 
-def spell_out(value: Any) -> Any:
-    """`partial(Entmax, alpha=1.3)` or `Entmax`, as Python would say it, in the form that a configuration has."""
-    if isinstance(value, functools.partial):
-        if value.args:
-            raise ConfigError(f"{value} has arguments without names: constructors take keywords only.")
-        return {"class": value.func, **value.keywords}
-    return {"class": value} if isinstance(value, type) else value
+    def lacks(self, supplied: Collection[str] = ()) -> list[str]:
+        """The required arguments that are neither given nor supplied."""
+        required = [p.name for p in constructor_parameters(self.kind).values() if p.default is p.empty]
+        return [name for name in required if name not in self.given and name not in supplied]
 
+    def missing(self, supplied: Collection[str] = ()) -> Iterator[str]:
+        """The problem of each part, this one and those inside, that lacks arguments which nobody fills in.
 
-def find_class(name: Any, base: type, where: str) -> type:
-    """The class that a configuration calls `name`: a short name, or the dotted path of a class of the user's own."""
-    registry = next((registry for kind, registry in registries() if kind is base), None)
-    if isinstance(name, type) and issubclass(name, base):
-        return name
-    if not isinstance(name, str):
-        raise ConfigError(f"{where}: a class is a short name or a dotted path, got {name!r}.")
-    if "." not in name:
-        if registry is None:
-            raise ConfigError(f"{where}: {name!r} must be the dotted path of a {base.__name__}.")
+        Args:
+            supplied: arguments of this part that `make` gets.
+        """
+        needs = self.lacks(supplied)
+        if needs:
+            yield f"{self.where} ({known(self.kind)}) needs {', '.join(needs)}."
+        for name, value in self.given.items():
+            if not takes_partial(hint_of(self.kind, name)):
+                for part in parts_of(value):
+                    yield from part.missing()
+
+    def arguments(self) -> dict[str, Any]:
+        """The given arguments, with new instances of the classes among them."""
+        return {name: made(value) for name, value in self.given.items()}
+
+    def make(self, **supplied: Any) -> Any:
+        """A new instance, or a `partial` of the class if it lacks arguments, which its owner then fills in."""
+        partial = functools.partial(self.kind, **self.arguments(), **supplied)
+        if next(self.missing(supplied), None) is not None:
+            return partial
         try:
-            return registry.get(name)
-        except ValueError as error:
-            raise ConfigError(f"{where}: {error} Or give the dotted path of your own class.") from None
-    found = _imported(name, where)
-    if not isinstance(found, type) or not issubclass(found, base):
-        raise ConfigError(f"{where}: {name} is not a kind of {base.__name__}.")
-    return found
+            return partial()
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ConfigError(str(error) if isinstance(error, ConfigError) else f"{self.where}: {error}") from None
 
 
-def name_of(found: type) -> str:
-    """The short name if there is one, else the dotted path."""
-    for _, registry in registries():
-        for name, member in registry.items():
-            if member is found:
-                return name
-    return f"{found.__module__}.{found.__qualname__}"
+def known(kind: type) -> str:
+    """A class as error messages call it: its short name, or the class's own."""
+    name = name_of(kind)
+    return kind.__name__ if "." in name else name
 
 
-def _imported(path: str, where: str) -> Any:
-    module, _, name = path.rpartition(".")
-    if not _TRUSTING.get() and module.partition(".")[0] != "saccade":
-        raise ConfigError(
-            f"{where}: {path} is no class of Saccade's, and to use it runs code that this run chose. If you trust "
-            "where the run and the class come from, load it with trust=True (on the command line: --trust-classes)."
-        )
-    here = os.getcwd()
-    if here not in sys.path:  # a console script does not look in the current folder, where the user's file is
-        sys.path.append(here)
-    try:
-        imported = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise ConfigError(f"{where}: there is no module {error.name!r} to find {path} in.") from None
-        raise
-    if not hasattr(imported, name):
-        raise ConfigError(
-            f"{where}: {module} has no {name!r}.{nearest(name, (n for n in dir(imported) if n[0] != '_'))}"
-        )
-    return getattr(imported, name)
+def takes_partial(hint: Any) -> bool:
+    """Whether the owner of an argument fills in what a class lacks: the annotation allows a `partial`."""
+    return any(typing.get_origin(member) is functools.partial for member in alternatives(hint))
+
+
+def parts_of(value: Any) -> Iterator[Part]:
+    """The parts of a checked value, those within parts not included."""
+    if isinstance(value, Part):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from parts_of(each)
+
+
+def made(value: Any) -> Any:
+    """A checked value with a new instance for each part."""
+    if isinstance(value, Part):
+        return value.make()
+    if isinstance(value, dict):
+        return {name: made(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(made(inner) for inner in value)
+    return value
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a default can be written; one that cannot is left out, and is the default again."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(map(_is_plain, value.values()))
+    return isinstance(value, PLAIN)
+
+
+def _plain(value: Any) -> Any:
+    """A checked value as a configuration writes it."""
+    if isinstance(value, Part):
+        return {"class": name_of(value.kind), **value.plain}
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value if isinstance(value, PLAIN) else str(value)

@@ -38,7 +38,9 @@ class HistoryFeature(nn.Module):
         raise NotImplementedError
 
 
-features: Registry[HistoryFeature] = Registry("history feature")
+features: Registry[HistoryFeature] = Registry(
+    "history feature", base=HistoryFeature, home="saccade.history", plural="history"
+)
 
 
 def attendable(prepared: Tensor, mask: Tensor | None) -> Tensor:

@@ -1,8 +1,10 @@
-"""Scores and selections by short name, in the sizes of the place where they stand."""
+"""Scores and selections by name, completed with the sizes of the place where they stand."""
 
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 from saccade.registry import Registry, constructor_parameters
@@ -10,22 +12,42 @@ from saccade.scores import Score, scores
 from saccade.selections import Selection, selections
 
 
-def make_score(score: str | Score, **sizes: Any) -> Score:
-    """A score called so, given those of the `sizes` that its constructor takes; a copy of a given instance."""
+def make_score(score: str | Score | functools.partial[Score], **sizes: Any) -> Score:
+    """The score of that name or `partial`, with those `sizes` that it takes and lacks; a copy of an instance."""
     made: Score = _make(score, scores, Score, sizes)
     return made
 
 
-def make_selection(selection: str | Selection | None, **sizes: Any) -> Selection | None:
-    """The same for a selection; None stays None, which is the score's own."""
+def make_selection(selection: str | Selection | functools.partial[Selection] | None, **sizes: Any) -> Selection | None:
+    """The same for a selection; None stays None, which means the score's own."""
     made: Selection | None = None if selection is None else _make(selection, selections, Selection, sizes)
     return made
 
 
-def _make(given: Any, registry: Registry[Any], kind: type, sizes: dict[str, Any]) -> Any:
+def _make(given: Any, registry: Registry[Any], kind: type, sizes: Mapping[str, Any]) -> Any:
     if isinstance(given, kind):
         return copy.deepcopy(given)
-    if not isinstance(given, str):
+    if isinstance(given, str):
+        member: type = registry.get(given)
+        given = functools.partial(member)
+    if not isinstance(given, functools.partial):
         raise TypeError(f"{registry.kind} must be the name of one or a {kind.__name__}, got {given!r}.")
-    accepted = constructor_parameters(registry.get(given))
-    return registry.create(given, **{size: value for size, value in sizes.items() if size in accepted})
+    made = _complete(given, sizes)
+    if not isinstance(made, kind):
+        raise TypeError(f"{registry.kind} must be the name of one or a {kind.__name__}, got {made!r}.")
+    return made
+
+
+def _complete(given: Any, sizes: Mapping[str, Any]) -> Any:
+    """A `partial` called with the sizes that it lacks, and so are those among its arguments; anything else as it is."""
+    if isinstance(given, list | tuple):
+        return type(given)(_complete(each, sizes) for each in given)
+    if not isinstance(given, functools.partial):
+        return given
+    parameters = constructor_parameters(given.func)  # type: ignore[arg-type]
+    arguments = {name: _complete(value, sizes) for name, value in given.keywords.items()}
+    arguments = {name: value for name, value in sizes.items() if name in parameters} | arguments
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in arguments]
+    if missing:
+        raise TypeError(f"{given.func.__name__} needs {', '.join(missing)}: give it as an argument beside its class.")
+    return given.func(**arguments)

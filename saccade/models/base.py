@@ -67,4 +67,4 @@ class EncoderDecoder(nn.Module):
         return self.decoder.reorder(state, rows)
 
 
-models: Registry[EncoderDecoder] = Registry("model")
+models: Registry[nn.Module] = Registry("model", base=nn.Module, home="saccade.models")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from saccade.decoders import FreeTransitions, MonotonicTransitions, MoveTransitions, Transitions
@@ -46,7 +47,7 @@ class HardMonotonic(AlignedModel):
         decoder_layers: int = 1,
         order: Literal[0, 1] | None = 1,
         width: int = 5,
-        score: str | Score = "bilinear",
+        score: str | Score | partial[Score] = "bilinear",
         cell: CellName = "lstm",
         online: bool = False,
         dropout: float = 0.0,

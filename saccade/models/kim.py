@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import nn
 
 from saccade.attention import Attention
@@ -48,8 +50,8 @@ class Kim(EncoderDecoder):
         embedding_dim: int = 50,
         hidden_dim: int = 50,
         parser_dim: int | None = None,
-        selection: str | Selection | None = "projective_tree",
-        score: str | Score = "general",
+        selection: str | Selection | partial[Selection] | None = "projective_tree",
+        score: str | Score | partial[Score] = "general",
         input_feeding: bool = True,
         dropout: float = 0.0,
     ) -> None:
@@ -64,7 +66,7 @@ class Kim(EncoderDecoder):
         decoder = LuongDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             stack=stack,
-            attention=Attention(score=make_score("bilinear" if score == "general" else score, **sizes)),
+            attention=Attention(score=make_score(score, **sizes)),
             bridge=LearnedStart(hidden_dim=hidden_dim, num_states=stack.num_states),
             vocab_size=target_vocab,
             context_dim=encoder.output_dim,
@@ -74,7 +76,9 @@ class Kim(EncoderDecoder):
         super().__init__(encoder=encoder, decoder=decoder)
 
 
-def _attended(embedding: nn.Module, dim: int, hidden_dim: int, selection: str | Selection) -> AttendedEncoder:
+def _attended(
+    embedding: nn.Module, dim: int, hidden_dim: int, selection: str | Selection | partial[Selection]
+) -> AttendedEncoder:
     """Reads with potentials from a bidirectional LSTM."""
     network = RecurrentEncoder(
         embedding=nn.Identity(), input_dim=dim, hidden_dim=hidden_dim, cell="lstm", bidirectional=True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import nn
 
 from saccade.attention import Attention
@@ -49,8 +51,8 @@ class Luong(EncoderDecoder):
         embedding_dim: int = 128,
         hidden_dim: int = 256,
         num_layers: int = 2,
-        score: str | Score = "general",
-        selection: str | Selection = "softmax",
+        score: str | Score | partial[Score] = "general",
+        selection: str | Selection | partial[Selection] = "softmax",
         half_width: int = 10,
         max_source_length: int = 128,
         input_feeding: bool = True,
@@ -93,7 +95,7 @@ class Luong(EncoderDecoder):
             "half_width": half_width,
         }
         attention = Attention(
-            score=make_score("bilinear" if score == "general" else score, **sizes),
+            score=make_score(score, **sizes),
             selection=make_selection(selection, **sizes),
         )
         decoder = LuongDecoder(

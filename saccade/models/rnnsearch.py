@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -63,8 +64,8 @@ class RNNSearch(EncoderDecoder):
         maxout_dim: int | None = None,
         encoder: EncoderName | Encoder = "birnn",
         encoder_layers: int | None = None,
-        score: str | Score = "additive",
-        selection: str | Selection = "softmax",
+        score: str | Score | partial[Score] = "additive",
+        selection: str | Selection | partial[Selection] = "softmax",
         query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from saccade.decoders import ShiftTransitions
 from saccade.layers.choices import make_score
 from saccade.layers.recurrent import CellName
@@ -38,7 +40,7 @@ class SegmentToSegment(AlignedModel):
         hidden_dim: int = 256,
         encoder_layers: int = 1,
         decoder_layers: int = 1,
-        score: str | Score = "additive",
+        score: str | Score | partial[Score] = "additive",
         cell: CellName = "lstm",
         online: bool = True,
         dropout: float = 0.0,

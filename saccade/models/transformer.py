@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
@@ -71,11 +72,11 @@ class Transformer(EncoderDecoder):
         activation: Literal["relu", "gelu"] = "relu",
         norm: NormPlace = "pre",
         positions: PositionKind = "sinusoidal",
-        score: str | Score = "scaled_dot",
-        selection: str | Selection = "softmax",
-        encoder_selection: str | Selection | None = None,
-        cross_score: str | Score | None = None,
-        cross_selection: str | Selection | None = None,
+        score: str | Score | partial[Score] = "scaled_dot",
+        selection: str | Selection | partial[Selection] = "softmax",
+        encoder_selection: str | Selection | partial[Selection] | None = None,
+        cross_score: str | Score | partial[Score] | None = None,
+        cross_selection: str | Selection | partial[Selection] | None = None,
         tied: Literal["none", "target", "all"] = "target",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
@@ -96,7 +97,7 @@ class Transformer(EncoderDecoder):
         if dim % num_heads:
             raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
 
-        def heads(score: Score, selection: str | Selection) -> MultiHead:
+        def heads(score: Score, selection: str | Selection | partial[Selection]) -> MultiHead:
             attention = Attention(
                 score=score,
                 selection=make_selection(selection, **_sizes(dim, num_heads, max_length)),

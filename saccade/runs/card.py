@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 import saccade
-from saccade.configuration import name_of
+from saccade.configuration.classes import name_of
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, Start
 from saccade.training import Result

@@ -14,7 +14,8 @@ from torch import nn
 
 import saccade
 from saccade.artifacts import read_tensors, weights_of, write_file
-from saccade.configuration import ConfigError, override, read_config, spell_out
+from saccade.configuration import ConfigError, override, read_config
+from saccade.configuration.classes import spell_out
 from saccade.data.corpus import are_files, choose_held_out, mark
 from saccade.data.storage import Spool, Stored, fingerprint_of, store
 from saccade.locks import RunLock

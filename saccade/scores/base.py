@@ -97,7 +97,7 @@ class Score(nn.Module):
         return scores.create("sum", scores=[self, other])
 
 
-scores: Registry[Score] = Registry("score")
+scores: Registry[Score] = Registry("score", base=Score, home="saccade.scores")
 
 
 def check_features(tensor: Tensor, expected: int | None, argument: str, owner: object, parameter: str) -> None:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from saccade.scores.base import DotProduct, Prepared, Score, check_features, scores
 
 
-@scores.register("bilinear")
+@scores.register("bilinear", aliases=["general"])
 class BilinearScore(Score):
     r"""Compares query and key by a learned inner product.
 

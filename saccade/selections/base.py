@@ -79,7 +79,7 @@ class Selection(nn.Module):
         return self.select(scores, mask, query=query, prepared=prepared, state=state)
 
 
-selections: Registry[Selection] = Registry("selection")
+selections: Registry[Selection] = Registry("selection", base=Selection, home="saccade.selections")
 
 
 def full_mask(scores: Tensor, mask: Tensor | None) -> Tensor:

@@ -274,4 +274,4 @@ def rounded(weights: Tensor) -> list[list[float]]:
     return [[round(weight, 4) for weight in row] for row in weights.tolist()]
 
 
-tasks: Registry[Task] = Registry("task")
+tasks: Registry[Task] = Registry("task", base=Task, home="saccade.tasks")

@@ -8,8 +8,6 @@ from torch import nn
 
 from saccade.registry import Registry
 
-optimisers: "Registry[Optimiser]" = Registry("optimiser")
-
 
 class Optimiser:
     """Makes one of PyTorch's optimisers for a model."""
@@ -35,6 +33,9 @@ class Optimiser:
             ]
         fused = {"fused": True} if self.fused and trained[0].device.type in ("cpu", "cuda") else {}
         return self.kind([g for g in groups if g["params"]], lr=learning_rate, **fused, **self.options())
+
+
+optimisers: Registry[Optimiser] = Registry("optimiser", base=Optimiser, home="saccade.training")
 
 
 @optimisers.register("adam")

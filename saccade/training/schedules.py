@@ -6,8 +6,6 @@ from typing import Any
 from saccade.checks import check_count
 from saccade.registry import Registry
 
-schedules: "Registry[Schedule]" = Registry("schedule")
-
 
 class Schedule:
     """What the learning rate is multiplied by at each step.
@@ -51,6 +49,9 @@ def _check_warmup(warmup: int) -> int:
     if warmup < 0:
         raise ValueError(f"warmup must be a number of steps, 0 or more, got {warmup}.")
     return warmup
+
+
+schedules: Registry[Schedule] = Registry("schedule", base=Schedule, home="saccade.training")
 
 
 @schedules.register("constant")

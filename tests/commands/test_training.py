@@ -30,7 +30,7 @@ def write_pairs(path) -> str:
         ("saccade.tasks.transduction.Transduction.fit", False, signal.SIGINT),
         ("saccade.run_training.save_task", True, signal.SIGTERM),
         ("saccade.run_training.store", True, signal.SIGINT),
-        ("saccade.configuration.plan.Plan.build", True, signal.SIGTERM),
+        ("saccade.runs.plan.Plan.build", True, signal.SIGTERM),
     ],
 )
 def test_a_signal_before_the_first_step_loses_nothing(

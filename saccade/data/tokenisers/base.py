@@ -150,7 +150,7 @@ class Tokeniser:
         raise NotImplementedError
 
 
-tokenisers: Registry[Tokeniser] = Registry("tokeniser")
+tokenisers: Registry[Tokeniser] = Registry("tokeniser", base=Tokeniser, home="saccade.data.tokenisers")
 
 
 def visible(ids: Iterable[int]) -> Iterator[int]:

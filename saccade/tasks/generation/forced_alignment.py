@@ -25,7 +25,7 @@ from saccade.interpretation.alignments import (
     symmetrise,
 )
 from saccade.interpretation.interventions import attention_maps
-from saccade.layers.shift import shift_right
+from saccade.decoders import shift_right
 from saccade.registry import nearest
 from saccade.tasks.generation.posteriors import sums_alignments
 

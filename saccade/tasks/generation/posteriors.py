@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, PAD
-from saccade.layers.shift import shift_right
+from saccade.decoders import shift_right
 from saccade.search import Hypothesis
 
 

@@ -22,7 +22,7 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import align, merge_words, pharaoh, read_pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.layers.positions import LearnedPositions
-from saccade.layers.shift import shift_right
+from saccade.decoders import shift_right
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks

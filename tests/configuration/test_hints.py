@@ -4,9 +4,10 @@ from functools import partial
 
 import pytest
 
-from saccade.configuration import ConfigError, Plan
-from saccade.configuration.schema import hint_of
+from saccade.configuration import ConfigError
+from saccade.configuration.hints import hint_of
 from saccade.models import RNNSearch
+from saccade.runs.plan import Plan
 from saccade.scores import AdditiveScore, Score
 from saccade.selections import MoChA
 

@@ -1,0 +1,252 @@
+"""Objects from plain data: checked against constructors, with classes from the registries alone.
+
+A string is a string and `Any` is data: neither is ever looked into for more. A class is built where an annotation asks
+for one, and it is found in the registry of that annotation. Only with trust may it be a dotted path, which is imported.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from torch import nn
+
+from saccade.configuration.classes import find_class, no_argument, spell_out
+from saccade.configuration.errors import ConfigError, refuse, shown
+from saccade.configuration.hints import (
+    alternatives,
+    argument_helps,
+    hint_of,
+    is_class,
+    is_list,
+    is_mapping,
+    readable,
+)
+from saccade.configuration.parts import Part, known, made, parts_of, takes_partial
+from saccade.configuration.scalars import BAD, PLAIN, WHOLE_NUMBERS, scalar
+from saccade.configuration.yaml_files import MOST_DEPTH, MOST_NODES
+from saccade.registry import constructor_parameters, registry_of
+
+IN_MODULES = range(2**20 + 1)
+"""The whole numbers that a module takes: up to a million features or positions, so that products fit 64 bits."""
+
+
+class Checker:
+    """Reads plain data as what annotations ask for, and notes every problem.
+
+    Args:
+        trust: whether dotted paths may be imported.
+    """
+
+    def __init__(self, *, trust: bool = False) -> None:
+        self.trust = trust
+        self.problems: list[str] = []
+        self._left = MOST_NODES
+
+    def part(
+        self, kind: type, given: Mapping[str, Any], where: str, *, hidden: Collection[str] = (), depth: int = 0
+    ) -> Part:
+        """A class with its arguments; `hidden` ones are not offered in error messages."""
+        parameters = constructor_parameters(kind)
+        checked = {}
+        allowed = IN_MODULES if issubclass(kind, nn.Module) else WHOLE_NUMBERS
+        for name, value in given.items():
+            if name not in parameters:
+                choices = [choice for choice in parameters if choice not in hidden]
+                self.problems.append(no_argument(where, known(kind), name, choices))
+                continue
+            noted = len(self.problems)
+            found = self.value(
+                hint_of(kind, name),
+                value,
+                f"{where}.{name}",
+                usual=parameters[name].default,
+                allowed=allowed,
+                depth=depth + 1,
+            )
+            if found is not BAD:
+                checked[name] = found
+            elif len(self.problems) == noted:
+                self.problems.append(_explained(kind, name, value, where))
+        return Part(kind, checked, where)
+
+    def value(
+        self,
+        hint: Any,
+        value: Any,
+        where: str,
+        *,
+        usual: Any = inspect.Parameter.empty,
+        allowed: range = WHOLE_NUMBERS,
+        depth: int = 0,
+    ) -> Any:
+        """The checked value, in which classes are `Part`s, or `BAD`.
+
+        Args:
+            hint: the annotation.
+            value: what a configuration, or Python code, gives.
+            where: its key.
+            usual: the default of the argument, whose class a mapping without `class` means.
+            allowed: the whole numbers that are allowed.
+            depth: how deep it is nested.
+        """
+        self._left -= 1
+        if depth > MOST_DEPTH or self._left < 0:
+            limit = f"nested deeper than {MOST_DEPTH} levels" if depth > MOST_DEPTH else f"over {MOST_NODES} values"
+            return self._refuse(f"{where}: the configuration is too large ({limit}).")
+        members = tuple(member if _supported(member) else Any for member in alternatives(hint))
+        inner = {"allowed": allowed, "depth": depth + 1}
+        if isinstance(value, PLAIN) and not isinstance(value, str):
+            return self._scalar(members, value, where, allowed)
+        base = next((member for member in members if is_class(member)), None)
+        spelt = spell_out(value, where) if base is not None else value
+        if base is not None and self._names_class(members, spelt):
+            return self._class(members, base, spelt, where, usual, depth)
+        if isinstance(value, str):
+            return self._scalar(members, value, where, allowed)
+        if isinstance(value, list | tuple):
+            several = next((member for member in members if is_list(member)), None)
+            if several is not None:
+                return self._list(several, value, where, inner)
+        if isinstance(value, Mapping):
+            mapping = next((member for member in members if is_mapping(member)), None)
+            if mapping is not None:
+                return self._mapping(mapping, value, where, inner)
+        if Any in members:
+            return self._data(value, where, inner)
+        if isinstance(base, type) and isinstance(value, base):
+            fix = f"give the class and its arguments: partial({type(value).__name__}, ...)"
+            return self._refuse(f"{where}: a {type(value).__name__} cannot be written to the configuration; {fix}.")
+        return BAD
+
+    def _refuse(self, problem: str) -> Any:
+        self.problems.append(problem)
+        return BAD
+
+    def _scalar(self, members: tuple[Any, ...], value: Any, where: str, allowed: range) -> Any:
+        try:
+            return scalar(members, value, allowed)
+        except ConfigError as error:
+            return self._refuse(f"{where}: {error}")
+
+    @staticmethod
+    def _names_class(members: tuple[Any, ...], value: Any) -> bool:
+        """Whether a value means a class, and not another member of the union."""
+        if isinstance(value, Mapping):
+            return "class" in value or not any(is_mapping(member) or member is Any for member in members)
+        chosen = [choice for m in members if typing.get_origin(m) is typing.Literal for choice in typing.get_args(m)]
+        return isinstance(value, str) and value not in chosen and not (value == "null" and type(None) in members)
+
+    def _class(self, members: tuple[Any, ...], base: type, value: Any, where: str, usual: Any, depth: int) -> Any:
+        bare = isinstance(value, str)
+        if bare and str in members and registry_of(base) is None:
+            return value  # text beside a class without short names is text
+        if bare and registry_of(base) is None and "." not in value:
+            return BAD
+        given = {"class": value} if bare else dict(value)
+        name = given.pop("class", usual if isinstance(usual, str) else None)
+        if name is None:
+            return self._refuse(f"{where}: name the class, as in `class: short_name` or `class: your.own.Class`.")
+        try:
+            kind = find_class(name, base, where, trust=self.trust)
+        except ConfigError as error:
+            return self._refuse(str(error))
+        if bare and str in members and "." not in value:
+            return value  # the constructor takes the name, and fills in what it needs
+        return self.part(kind, given, where, depth=depth)
+
+    def _list(self, hint: Any, value: Any, where: str, inner: Any) -> Any:
+        hints = typing.get_args(hint)
+        pair = (typing.get_origin(hint) or hint) is tuple
+        if pair and hints and hints[-1] is not Ellipsis:
+            if len(value) != len(hints):
+                return BAD
+        else:
+            hints = (hints[0] if hints else Any,) * len(value)
+        found = [
+            self._inner(h, each, f"{where}[{i}]", inner) for i, (h, each) in enumerate(zip(hints, value, strict=True))
+        ]
+        if any(each is BAD for each in found):
+            return BAD
+        return tuple(found) if pair else found
+
+    def _mapping(self, hint: Any, value: Mapping[Any, Any], where: str, inner: Any) -> Any:
+        key_hint, value_hint = typing.get_args(hint) or (Any, Any)
+        found = {}
+        for key, each in value.items():
+            checked = self._scalar(alternatives(key_hint), key, where, WHOLE_NUMBERS) if isinstance(key, PLAIN) else BAD
+            found[checked] = self._inner(
+                value_hint, each, f"{where}.{key if isinstance(key, str) else shown(key)}", inner
+            )
+        return BAD if BAD in found or any(each is BAD for each in found.values()) else found
+
+    def _inner(self, hint: Any, value: Any, where: str, inner: Any) -> Any:
+        noted = len(self.problems)
+        found = self.value(hint, value, where[:200], **inner)
+        if found is BAD and len(self.problems) == noted:
+            self.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
+        return found
+
+    def _data(self, value: Any, where: str, inner: Any) -> Any:
+        """Plain data, copied and never interpreted."""
+        if isinstance(value, list | tuple):
+            return self._list(list[Any], value, where, inner)
+        if isinstance(value, Mapping):
+            return self._mapping(dict[Any, Any], value, where, inner)
+        return self._refuse(f"{where}: {shown(value)} cannot be written to the configuration: give plain data.")
+
+
+def build(hint: Any, value: Any, where: str, *, trust: bool = False) -> Any:
+    """The object that plain data describes, as an annotation asks for it.
+
+    Args:
+        hint: an annotation such as `int | None`, `list[Score]` or `Selection`.
+        value: plain data; a class is `{class: name, argument: value}` or a bare name.
+        where: the key of the configuration, for error messages.
+        trust: whether dotted paths may be imported, which runs the code of their modules.
+    """
+    checker = Checker(trust=trust)
+    checked = checker.value(hint, value, where)
+    if checked is BAD and not checker.problems:
+        checker.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
+    refuse(checker.problems)
+    refuse([problem for part in parts_of(checked) for problem in part.missing() if not takes_partial(hint)])
+    return made(checked)
+
+
+def check_part(
+    kind: type, given: Mapping[str, Any], where: str, *, supplied: Collection[str] = (), trust: bool = False
+) -> Part:
+    """A class with its arguments, checked.
+
+    Args:
+        kind: the class.
+        given: its arguments as a configuration writes them.
+        where: the key of the configuration, for error messages.
+        supplied: arguments that `Part.make` gets later.
+        trust: whether dotted paths may be imported.
+    """
+    checker = Checker(trust=trust)
+    part = checker.part(kind, given, where)
+    refuse([*checker.problems, *part.missing(supplied)])
+    return part
+
+
+def _explained(kind: type, name: str, value: Any, where: str) -> str:
+    hint = hint_of(kind, name)
+    text = f"{where}.{name} must be {readable(hint)}, got {shown(value)}."
+    if any(is_list(member) or is_mapping(member) for member in alternatives(hint)):
+        text += f" {name}: {argument_helps(kind)[name]}" if name in argument_helps(kind) else ""
+    return text
+
+
+def _supported(hint: Any) -> bool:
+    """Whether an annotation says what it allows; any other takes plain data."""
+    return (
+        (isinstance(hint, type) and hint is not object)
+        or is_list(hint)
+        or is_mapping(hint)
+        or typing.get_origin(hint) is not None
+    )

@@ -1,0 +1,162 @@
+"""A whole training, checked before any work starts."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+
+from saccade.configuration.build import Checker
+from saccade.configuration.classes import find_class, name_of, spell_out
+from saccade.configuration.errors import ConfigError, refuse, shown
+from saccade.configuration.parts import Part, known
+from saccade.configuration.sections import SECTIONS, say_which
+from saccade.configuration.spelling import unknown_sections
+from saccade.data.corpus import Corpus
+from saccade.registry import constructor_parameters, nearest
+from saccade.tasks import Task
+from saccade.training import Trainer
+
+BASES: dict[str, type] = {"task": Task, "model": nn.Module, "data": Corpus, "trainer": Trainer}
+
+MOST_MODULES = 20_000
+MOST_PARAMETERS = 2**33
+
+READS = {"vocab": "tokens", "dim": "features", "classes": "classes"}
+"""What an input is, by the last word of the size that describes it."""
+
+
+class Plan:
+    """The task, model, data and trainer that a configuration describes.
+
+    Args:
+        config: `{"task": ..., "model": ..., "data": ..., "trainer": ...}`. Each is the short name or dotted path of a
+            class, or a dictionary with `class` and the arguments of its constructor. The task is `translation` unless
+            another one is named; data and trainer need no class.
+        trust: whether the configuration may name classes by dotted path, which runs the code of their modules.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, trust: bool = False) -> None:
+        checked = self._checked(config, trust)
+        self.task: Task = checked["task"].make()
+        self.data: Corpus = checked["data"].make()
+        self.trainer: Trainer = checked["trainer"].make()
+        self.model = checked["model"]
+        self.parts = {name: checked[name] for name in BASES}
+        self._check_sizes()
+        if self.trainer.metric not in ("loss", *self.task.metrics):
+            choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
+            raise ConfigError(f"trainer.metric: the task has no metric {shown(self.trainer.metric)}.{choices}")
+        try:
+            self.task.check(self.outline())
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        self.plain = {name: self._plain(name, part) for name, part in self.parts.items()}
+
+    def outline(self) -> nn.Module:
+        """The model without weights, in sizes that stand for those which follow from the data."""
+        with torch.device("meta"), _bounded(self.model):
+            model: nn.Module = self.model.make(**self.task.sizes())
+            return model
+
+    def build(self) -> nn.Module:
+        """The model, once the task knows the data."""
+        return self.task.build(self.model.kind, **self.model.arguments())
+
+    @staticmethod
+    def _plain(name: str, part: Part) -> dict[str, Any]:
+        usual = part.kind is BASES[name]  # Corpus and Trainer need no name
+        return part.plain if usual else {"class": name_of(part.kind), **part.plain}
+
+    @staticmethod
+    def _checked(config: Mapping[str, Any], trust: bool) -> dict[str, Part]:
+        """All sections; every problem is reported at once, before anything is built."""
+        checker = Checker(trust=trust)
+        checker.problems += unknown_sections(config)
+        found = {}
+        for name, base in BASES.items():
+            try:
+                kind, given = _named(name, config.get(name), base, trust)
+            except ConfigError as error:
+                checker.problems.append(str(error))
+            else:
+                parameters = constructor_parameters(kind)
+                # What a model requires follows from the data, and is not for the user to set.
+                hidden = [n for n, p in parameters.items() if name == "model" and p.default is p.empty]
+                found[name] = checker.part(kind, given, name, hidden=hidden)
+                if name != "model":
+                    checker.problems += found[name].missing()
+        refuse(checker.problems)
+        return found
+
+    def _check_sizes(self) -> None:
+        """The sizes that follow from the data are the task's to give, and all of them must mean something."""
+        sizes = self.task.sizes()
+        problems = [
+            f"model.{name} follows from the data and cannot be set." for name in self.model.given if name in sizes
+        ]
+        takes = inspect.signature(self.model.kind).parameters
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
+            problems += [self._cannot_take(size, list(takes)) for size in sizes if size not in takes]
+        refuse(problems or list(self.model.missing(sizes)))
+
+    def _cannot_take(self, size: str, takes: list[str]) -> str:
+        role, _, what = size.rpartition("_")
+        own = next((READS[suffix] for suffix in READS if f"{role}_{suffix}" in takes), None)
+        reads = f"it takes no {role}" if own is None else f"it reads {own}"
+        gives = f"this task's {role} gives {READS.get(what, what)}"
+        return f"model {known(self.model.kind)} has no argument {size!r}: {reads}, and {gives}."
+
+
+def _named(section: str, given: Any, base: type, trust: bool) -> tuple[type, dict[str, Any]]:
+    """The class of a section, and its arguments."""
+    given = spell_out(given, section)
+    if isinstance(given, str):
+        given = {"class": given}
+    elif given is None:
+        given = {}
+    elif not isinstance(given, Mapping):
+        raise ConfigError(f"{section} must be a class, or `class:` and its arguments, got {shown(given)}.")
+    arguments = dict(given)
+    wanted = arguments.pop("class", base if SECTIONS[section].kind is None else SECTIONS[section].usual)
+    if wanted is None:
+        raise ConfigError(say_which(section))
+    return find_class(wanted, base, section, trust=trust), arguments
+
+
+@contextlib.contextmanager
+def _bounded(part: Part) -> Iterator[None]:
+    """Refuses a model that grows beyond all bounds, while it grows."""
+    count = parameters = 0
+
+    def registered(module: nn.Module, name: str, value: Any) -> None:
+        nonlocal count, parameters
+        count += 1
+        parameters += value.numel() if isinstance(value, torch.Tensor) else 0
+        if parameters > MOST_PARAMETERS:
+            problem = f"more than {MOST_PARAMETERS:,} parameters; use smaller dimensions"
+        elif count > MOST_MODULES:
+            problem = f"more than {MOST_MODULES:,} modules and tensors; use fewer layers"
+        else:
+            return
+        raise ConfigError(f"{part.where} ({known(part.kind)}) has {problem}.")
+
+    hooks = [
+        register_module_module_registration_hook(registered),
+        register_module_parameter_registration_hook(registered),
+        register_module_buffer_registration_hook(registered),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
