@@ -81,8 +81,7 @@ def save_task(task: Task, folder: Path) -> None:
 
 def seal_run(folder: Path) -> None:
     """Writes the sums of all that `load` reads."""
-    task = [path.relative_to(folder).as_posix() for path in _files(folder / "task")]
-    seal(folder, ["model.safetensors", "config.yaml", *task])
+    seal(folder, _sealed(folder))
 
 
 def verify_run(folder: Path) -> None:
@@ -90,11 +89,16 @@ def verify_run(folder: Path) -> None:
     if not (folder / CHECKSUMS).exists():  # its training goes on
         return
     try:
-        verify(folder)
+        verify(folder, required=_sealed(folder))
     except ArtifactError as error:
         raise ArtifactError(
             f"{error} Copy the run again from where it came; if the change is yours, delete {folder / CHECKSUMS}."
         ) from None
+
+
+def _sealed(folder: Path) -> list[str]:
+    task = [path.relative_to(folder).as_posix() for path in _files(folder / "task")]
+    return ["model.safetensors", "config.yaml", *task]
 
 
 def _is_ours(config: Path) -> bool:
