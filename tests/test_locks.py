@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import sys
+import time
 
 import pytest
 
@@ -101,29 +102,26 @@ def test_of_many_at_once_one_at_a_time_holds_it(tmp_path):
     assert failures.empty()
 
 
-def test_a_forked_worker_does_not_keep_the_lock(tmp_path, holder):
+def test_a_forked_worker_does_not_keep_the_lock(tmp_path):
     """As the workers of a killed training, which may live a little longer."""
-    leave, report = _context.Event(), _context.Queue()
-
-    def parent():
+    read, write = os.pipe()
+    parent = os.fork()
+    if not parent:
         with RunLock(tmp_path):
             child = os.fork()
-            if not child:
-                leave.wait(60)
-                os._exit(0)
-            report.put(child)
-            report.close()
-            report.join_thread()
-            leave.wait(60)
-
-    process = _context.Process(target=parent)
-    process.start()
-    report.get(timeout=60)
-    os.kill(process.pid, signal.SIGKILL)
-    process.join(60)
-    with RunLock(tmp_path):
+            if child:
+                os.write(write, str(child).encode())
+            time.sleep(60)
+            os._exit(0)
+    child = int(os.read(read, 100))
+    with pytest.raises(FolderInUseError, match=f"process {parent} "), RunLock(tmp_path):
         pass
-    leave.set()
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    with RunLock(tmp_path):
+        os.kill(child, signal.SIGKILL)  # it was still alive
+    os.close(read)
+    os.close(write)
 
 
 def test_a_child_that_leaves_the_block_does_not_unlock(tmp_path):
