@@ -1,8 +1,9 @@
 """C kernels, compiled on first use and called through ctypes.
 
 Nothing has to be built or installed: the first call that can use them runs the system's C compiler for a second or two
-and keeps the result in the user's cache folder. Without a compiler, with `SACCADE_NATIVE=0` in the environment, or for
-tensors that are not float32 or float64 on the CPU, callers take their plain PyTorch path.
+and keeps the result in the user's cache folder, if that is private (see `cache.py`). Without a compiler, with
+`SACCADE_NATIVE=0` in the environment, or for tensors that are not float32 or float64 on the CPU, callers take their
+plain PyTorch path.
 """
 
 import ctypes
@@ -23,17 +24,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.kernels import cache
 from saccade.kernels.modes import ordinary, plain_only, recording
 
 SOURCE = Path(__file__).parent / "source"
 FLAGS = (("-O3", "-march=native"), ("-O3",))  # some compilers do not know the processor they run on
 SUFFIX = {torch.float32: "_float", torch.float64: "_double"}
+SYMBOLS = (
+    *(
+        name + suffix
+        for suffix in SUFFIX.values()
+        for name in (
+            "additive_backward",
+            "additive_backward_items",
+            "additive_forward",
+            "additive_forward_items",
+            "cross_entropy",
+            "cross_entropy_items",
+            "entmax15_backward",
+            "entmax15_forward",
+            "grow",
+            "sparsemax_backward",
+            "sparsemax_forward",
+            "top_log_probs",
+            "total_variation_prox",
+        )
+    ),
+    "chain_derivative_double",
+    "chain_marginals_double",
+    "monotonic_marginals_double",
+    "non_projective_derivative_double",
+    "non_projective_marginals_double",
+    "projective_derivative_double",
+    "projective_marginals_double",
+)
+"""Every function of the library; a new kernel adds its name."""
 SMALL = 200_000
-"""Operations below which handing work to another thread costs more than it gains."""
+"""Operations below which handing work to another thread costs more than it saves."""
 
 
 def usable(*tensors: Tensor) -> bool:
-    """Whether the kernels can take these tensors, there are any, and nobody records what happens to tensors."""
+    """Whether there are kernels, they accept these tensors, and no tracer records operations on tensors."""
     return (
         not recording()
         and not plain_only()
@@ -43,12 +74,12 @@ def usable(*tensors: Tensor) -> bool:
 
 
 def library() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where there are none."""
+    """The compiled kernels, or None if they are turned off or cannot be compiled."""
     return None if os.environ.get("SACCADE_NATIVE") == "0" else _load()
 
 
 def function(name: str, dtype: torch.dtype) -> Callable[..., Any]:
-    """A kernel by its name without the type's suffix; only where `usable`."""
+    """A kernel by its name without the type's suffix; call it only if `usable`."""
     kernels = library()
     assert kernels is not None
     found: Callable[..., Any] = getattr(kernels, name + SUFFIX[dtype])
@@ -56,7 +87,7 @@ def function(name: str, dtype: torch.dtype) -> Callable[..., Any]:
 
 
 def count(name: str, dtype: torch.dtype, *sizes: int) -> int:
-    """What a C function says that takes and gives back a long; only where `usable`."""
+    """The result of a C function of longs that returns a long; call it only if `usable`."""
     answer = function(name, dtype)
     answer.restype = ctypes.c_long  # type: ignore[attr-defined]
     return int(answer(*map(ctypes.c_long, sizes)))
@@ -87,7 +118,7 @@ def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: flo
 
 
 def _part(kernel: Callable[..., Any], converted: Sequence[Any], alive: Any, first: Any, last: Any) -> Any:
-    """Holds on to the tensors: an interrupt can end the caller while this thread still writes into them."""
+    """Keeps the tensors alive: an interrupt can end the caller while this thread still writes into them."""
     return kernel(*converted, first, last)
 
 
@@ -112,8 +143,8 @@ def _load() -> ctypes.CDLL | None:
             said = getattr(error, "stderr", None) or b""
             problem = f"{error} {said.decode(errors='replace')[:500]}".strip()
     warnings.warn(
-        f"Saccade's C kernels could not be compiled, so slower PyTorch code takes their place: {problem} "
-        "(SACCADE_NATIVE=0 turns them off without a word.)",
+        f"Saccade's C kernels could not be compiled, so slower PyTorch code runs instead: {problem} "
+        "(Set SACCADE_NATIVE=0 to turn them off without this warning.)",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -122,21 +153,20 @@ def _load() -> ctypes.CDLL | None:
 
 def _compile(command: list[str]) -> ctypes.CDLL:
     """The library that `command` makes of the sources, from the cache if it is there."""
-    name = f"kernels-{_fingerprint(command)}.so"
-    cache = _cache()
-    if cache is not None and (cache / name).exists():
-        try:
-            return ctypes.CDLL(str(cache / name))
-        except OSError:  # damaged: made anew
-            pass
+    fingerprint = _fingerprint(command)
+    folder = cache.private_cache()
     try:
-        if cache is not None:
-            cache.mkdir(parents=True, exist_ok=True)
-        folder = tempfile.TemporaryDirectory(dir=cache)
-    except OSError:  # a read-only home: compiled for this process alone
-        folder = tempfile.TemporaryDirectory()
-    with folder:
-        made = Path(folder.name) / name
+        found = None if folder is None else cache.find(folder, fingerprint)
+        if found is not None:
+            return _opened(found)
+    except OSError:  # damaged or incomplete: compiled again
+        pass
+    try:
+        scratch = tempfile.TemporaryDirectory(dir=folder)
+    except OSError:  # a full or read-only home: compiled for this process alone
+        folder, scratch = None, tempfile.TemporaryDirectory()
+    with scratch:
+        made = Path(scratch.name) / "kernels.so"
         subprocess.run(
             [*command, "-o", str(made), str(SOURCE / "kernels.c"), "-lm"],
             check=True,
@@ -144,23 +174,23 @@ def _compile(command: list[str]) -> ctypes.CDLL:
             stdin=subprocess.DEVNULL,
             timeout=300,
         )
-        kernels = ctypes.CDLL(str(made))
-        if cache is not None and made.parent.parent == cache:
-            os.replace(made, cache / name)  # at once, so that another process never sees half a file
+        kernels = _opened(made)
+        if folder is not None:
+            cache.keep(folder, fingerprint, made)
     return kernels
 
 
-def _cache() -> Path | None:
-    """Where compiled kernels are kept, or None if there is no home: others could write to any folder we might guess."""
-    given = os.environ.get("XDG_CACHE_HOME")
-    try:
-        return (Path(given) if given else Path.home() / ".cache") / "saccade"
-    except RuntimeError:
-        return None
+def _opened(path: Path) -> ctypes.CDLL:
+    """A library that has every kernel; `OSError` if it has not, or is no library."""
+    kernels = ctypes.CDLL(str(path))
+    missing = [name for name in SYMBOLS if not hasattr(kernels, name)]
+    if missing:
+        raise OSError(f"{path} lacks {', '.join(missing[:3])}")
+    return kernels
 
 
 def _fingerprint(command: list[str]) -> str:
-    """What the result depends on: sources, compiler, flags and processor."""
+    """A hash of everything the result depends on: sources, compiler, flags and processor."""
     digest = hashlib.sha256(repr((command, platform.machine(), platform.processor())).encode())
     for source in sorted(SOURCE.iterdir()):
         digest.update(source.read_bytes())

@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a training needs to go on exactly where it was, in folders that survive a crash."""
+"""Checkpoints: everything that a training needs to resume exactly where it was, in folders that survive a crash."""
 
 import json
 import re
@@ -12,13 +12,18 @@ from torch import Tensor
 
 from saccade.artifacts import (
     ArtifactError,
+    Document,
     pack_tensors,
+    read_json,
     read_tensors,
     remove_folder,
     restore_folders,
+    shapes_of,
     verify,
     write_folder,
 )
+
+NAME = re.compile(r"step-(\d{8,12})", re.ASCII)
 
 
 class Checkpoint(NamedTuple):
@@ -31,19 +36,19 @@ class Checkpoint(NamedTuple):
     optimiser: dict[str, Any]
     """The optimiser's `state_dict`."""
     state: dict[str, Any]
-    """All the rest, as JSON can hold it: random number generators, position in the data, schedule, best figure."""
+    """The rest, in a form that JSON can hold: random number generators, position in the data, schedule, best score."""
 
     @property
     def chosen(self) -> dict[str, Tensor]:
-        """The weights that were validated at this step, and that a user would want."""
+        """The weights that were validated at this step: the average if there is one."""
         return self.weights if self.average is None else self.average
 
 
 class Checkpoints:
     """The checkpoints of one training: `step-00000120/` and so on.
 
-    Each folder is written beside the others, synced and renamed, with the SHA-256 of its files; a damaged one is
-    passed over for the one before it, with a warning.
+    Each folder is written under a hidden name, synced and renamed, and holds the SHA-256 of its files. If one is
+    damaged, the one before it is used, with a warning.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -53,12 +58,13 @@ class Checkpoints:
         return self.folder / f"step-{step:08d}"
 
     def steps(self) -> list[int]:
-        """The steps after which a checkpoint was made, in order."""
-        found = (re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*"))
-        return sorted(int(match[1]) for match in found if match)
+        """The steps after which a checkpoint was made, in order; folders with other names are not ours."""
+        found = (NAME.fullmatch(path.name) for path in self.folder.glob("step-*"))
+        steps = {int(match[1]) for match in found if match}
+        return sorted(step for step in steps if self.path(step).is_dir())
 
     def save(self, checkpoint: Checkpoint) -> Path:
-        """Writes a checkpoint; if that fails, the others are as they were and the error names the last of them."""
+        """Writes a checkpoint; if that fails, the others stay as they were and the error names the last of them."""
         tensors, options = pack_optimiser(checkpoint.optimiser)
         files: dict[str, bytes | Callable[[], bytes]] = {
             "model.safetensors": lambda: pack_tensors(checkpoint.weights),
@@ -80,32 +86,50 @@ class Checkpoints:
     def load(self, step: int) -> Checkpoint:
         """The checkpoint of one step, or `ArtifactError` if it is damaged."""
         path = self.path(step)
-        verify(path)
-        state = json.loads((path / "state.json").read_bytes())
         average = path / "average.safetensors"
+        files = ["model.safetensors", "optimiser.safetensors", "state.json"] + [average.name] * average.exists()
+        verify(path, required=files)
+        state = Document(read_json(path / "state.json"), str(path / "state.json"))
+        if state.take("step", int) != step:
+            raise state.wrong("step", f"is {state.values['step']}, but the folder is {path.name}")
+        weights = read_tensors(path / "model.safetensors")
+        optimiser = unpack_optimiser(read_tensors(path / "optimiser.safetensors"), state.inner("optimiser"))
         return Checkpoint(
-            step=state.pop("step"),
-            weights=read_tensors(path / "model.safetensors"),
-            average=read_tensors(average) if average.exists() else None,
-            optimiser=unpack_optimiser(read_tensors(path / "optimiser.safetensors"), state.pop("optimiser")),
-            state=state,
+            step=step,
+            weights=weights,
+            average=read_tensors(average, shapes_of(weights)) if average.exists() else None,
+            optimiser=optimiser,
+            state={key: value for key, value in state.values.items() if key not in ("step", "optimiser")},
         )
 
-    def latest(self) -> Checkpoint | None:
-        """The newest checkpoint that is whole; None if there are none, an error if all are damaged."""
+    def latest(self, use: Callable[[Checkpoint], None] | None = None) -> Checkpoint | None:
+        """The newest checkpoint that can be used; None if there are none, an error if all are unusable.
+
+        Args:
+            use: called with a checkpoint; if it raises `ArtifactError`, the checkpoint before it is tried.
+        """
         restore_folders(self.folder)
         steps = self.steps()
+        problem: ArtifactError | None = None
         for step in reversed(steps):
             try:
-                return self.load(step)
+                checkpoint = self.load(step)
+                if use is not None:
+                    use(checkpoint)
+                return checkpoint
             except ArtifactError as error:
-                warnings.warn(f"{error} The checkpoint before it is used.", stacklevel=2)
-        if steps:
-            raise ArtifactError(f"All checkpoints in {self.folder} are damaged: start again in another folder.")
+                problem = problem or error
+                if step != steps[0]:
+                    warnings.warn(f"{error} Trying the checkpoint before {self.path(step).name}.", stacklevel=2)
+        if problem is not None:
+            raise ArtifactError(
+                f"None of the {len(steps)} checkpoints in {self.folder} can be used: {problem} "
+                "Restore one from a copy, or start again in another folder."
+            )
         return None
 
     def drop_after(self, step: int) -> None:
-        """Removes the checkpoints of later steps and what a crash left: training goes on from `step`."""
+        """Removes the checkpoints of later steps, and what a crash left: training resumes from `step`."""
         restore_folders(self.folder)
         for later in self.steps():
             if later > step:
@@ -119,7 +143,7 @@ class Checkpoints:
 
 
 def pack_optimiser(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """An optimiser's `state_dict` as named tensors, and the rest as JSON can hold it."""
+    """Splits an optimiser's `state_dict` into named tensors, and the rest in a form that JSON can hold."""
     tensors: dict[str, Tensor] = {}
     numbers: dict[str, Any] = {}
     for parameter, values in state["state"].items():
@@ -128,16 +152,20 @@ def pack_optimiser(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, 
     return tensors, {"param_groups": state["param_groups"], "numbers": numbers}
 
 
-def unpack_optimiser(tensors: dict[str, Tensor], options: dict[str, Any]) -> dict[str, Any]:
-    """The inverse of `pack_optimiser`."""
+def unpack_optimiser(tensors: dict[str, Tensor], options: Document) -> dict[str, Any]:
+    """The inverse of `pack_optimiser`; `ArtifactError` if it is not what that function wrote."""
     state: dict[int, dict[str, Any]] = {}
-    for key, value in {**tensors, **options["numbers"]}.items():
-        parameter, name = key.split(".", 1)
+    for key, value in {**tensors, **options.inner("numbers").values}.items():
+        parameter, _, name = key.partition(".")
+        if not re.fullmatch(r"[0-9]{1,9}", parameter) or not name:
+            raise options.wrong(key[:80], "is not a parameter's number and the name of a value")
         state.setdefault(int(parameter), {})[name] = value
-    groups = [
-        {name: tuple(value) if name == "betas" else value for name, value in group.items()}
-        for group in options["param_groups"]
-    ]
+    groups = []
+    for place, values in enumerate(options.take_list("param_groups", dict)):
+        group = Document(values, options.where, f"{options.inside}.param_groups[{place}]")
+        if "betas" in values:
+            group.take_list("betas", float, length=2)
+        groups.append({name: tuple(value) if name == "betas" else value for name, value in values.items()})
     return {"state": state, "param_groups": groups}
 
 
@@ -147,6 +175,6 @@ def _as_json(value: dict[str, Any]) -> bytes:
             return list(other) if isinstance(other, torch.Size) else other.tolist()
         if hasattr(other, "item"):  # a NumPy scalar
             return other.item()
-        raise TypeError(f"{other!r} does not fit into a checkpoint: it must be a tensor or what JSON can hold.")
+        raise TypeError(f"{other!r} does not fit into a checkpoint: use tensors and values that JSON can hold.")
 
     return (json.dumps(value, default=plain) + "\n").encode()

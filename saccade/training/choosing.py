@@ -8,7 +8,16 @@ from typing import NamedTuple
 
 from torch import nn
 
-from saccade.artifacts import ArtifactError, pack_tensors, set_weights, verify, weights_of, write_folder
+from saccade.artifacts import (
+    ArtifactError,
+    check_header,
+    pack_tensors,
+    set_weights,
+    shapes_of,
+    verify,
+    weights_of,
+    write_folder,
+)
 from saccade.training.averaging import MovingAverage, mean_weights
 from saccade.training.checkpoints import Checkpoints
 from saccade.training.interruption import Aborted, Interrupted
@@ -23,9 +32,9 @@ class Choice(NamedTuple):
     name: str
     """ "best", "averaged" or "last"."""
     step: int
-    """After which step they were those of the model."""
+    """The step after which the model had them."""
     scores: dict[str, float]
-    """Their validation figures; empty without validation data."""
+    """Their validation scores; empty without validation data."""
 
 
 def choose_weights(
@@ -39,14 +48,14 @@ def choose_weights(
     main: bool,
     say: Callable[[str], None],
 ) -> Choice:
-    """Puts the weights that a user wants into the model.
+    """Puts the weights that a user wants into the model: the best, an average or the last.
 
     Args:
         model: after its last step.
         average: of its weights, if one was kept.
-        validation: judges an average of checkpoints, which is taken unjudged without it.
+        validation: decides whether an average of checkpoints is better; without it, the average is always taken.
         main: whether this process writes.
-        say: tells what is amiss.
+        say: prints a line for the user.
     """
     name, step, scores = "last", position.step, position.scores or {}
     if average is not None:
@@ -57,11 +66,11 @@ def choose_weights(
             set_weights(model, checkpoints.load(position.best_step).chosen)
             step, scores = position.best_step, position.best_scores or {}
         except ArtifactError as error:
-            say(f"{error} The weights of the last step are used.")
+            say(f"{error} Using the weights of the last step instead.")
     if position.best_step == step:
         name = "best"
     if trainer.average == "last":
-        steps = [step for step in checkpoints.steps()[-trainer.average_last :] if _is_whole(checkpoints, step)]
+        steps = [step for step in checkpoints.steps()[-trainer.average_last :] if _is_usable(checkpoints, step, model)]
         averaged = _averaged(model, steps, scores, position.step, checkpoints, validation, main)
         if averaged is not None:
             name, step, scores = "averaged", position.step, averaged
@@ -77,7 +86,7 @@ def _averaged(
     validation: Validation | None,
     main: bool,
 ) -> dict[str, float] | None:
-    """Puts the mean of some checkpoints into the model, unless it does worse than the best; its figures."""
+    """Puts the mean of some checkpoints into the model unless it scores worse than the best; returns its scores."""
     if not steps:
         return None
     own = {name: tensor.clone() for name, tensor in weights_of(model).items()}
@@ -87,18 +96,18 @@ def _averaged(
     except Aborted:
         raise Interrupted(last) from None
     if main:
-        files = {"model.safetensors": pack_tensors(weights_of(model))}
-        write_folder(checkpoints.folder / "averaged", files)  # type: ignore[arg-type]
+        write_folder(checkpoints.folder / "averaged", {"model.safetensors": pack_tensors(weights_of(model))})
     if validation is None or validation.better(averaged, best):
         return averaged
     set_weights(model, own)
     return None
 
 
-def _is_whole(checkpoints: Checkpoints, step: int) -> bool:
+def _is_usable(checkpoints: Checkpoints, step: int, model: nn.Module) -> bool:
     try:
-        verify(checkpoints.path(step))
+        verify(checkpoints.path(step), required=["model.safetensors"])
+        check_header(checkpoints.path(step) / "model.safetensors", shapes_of(model))
     except ArtifactError as error:
-        warnings.warn(f"{error} The average is that of the other checkpoints.", stacklevel=2)
+        warnings.warn(f"{error} Averaging the other checkpoints.", stacklevel=2)
         return False
     return True

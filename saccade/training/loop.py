@@ -28,6 +28,7 @@ from saccade.training.position import Position, Result, describe_end, describe_g
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
+from saccade.training.state import read_state
 from saccade.training.stream import Stream
 from saccade.training.validation import Objective, Validation
 
@@ -114,10 +115,9 @@ class Loop:
         if resume and self.processes.main:
             restore_folders(self.checkpoints.folder)  # by one process, before all of them read
         self.processes.wait()
-        checkpoint = self.checkpoints.latest() if resume else None
+        checkpoint = self.checkpoints.latest(self._restore) if resume else None
         self.processes.wait()
         if checkpoint is not None:
-            self._restore(checkpoint)
             self.progress.say(f"Resuming after step {checkpoint.step} of {self.output}.")
         elif resume:
             self.progress.say(f"{self.output} has no checkpoint yet: starting from the beginning.")
@@ -136,18 +136,19 @@ class Loop:
             self._save()
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        state = dict(checkpoint.state)
-        self.position = Position(**state["position"])
+        schedule = self.trainer.schedule
+        state = read_state(checkpoint, optimiser=self.optimiser, schedule=schedule, stream=self.stream)
+        self.position = state.position
         self.position.judge_by(self.trainer.metric)
         set_weights(self.model, checkpoint.weights)
         self.optimiser.load_state_dict(checkpoint.optimiser)
         if self.average is not None:
             set_average = checkpoint.average or checkpoint.weights  # a run that had no average before
             self.average.weights = {n: t.to(self.processes.device) for n, t in set_average.items()}
-        self.trainer.schedule.load_state_dict(state["schedule"])
-        self.stream.load_state_dict(state["stream"])
-        if self.processes.index < len(state["random"]):
-            set_random_state(state["random"][self.processes.index])
+        schedule.load_state_dict(state.schedule)
+        self.stream.load_state_dict(state.stream)
+        if self.processes.index < len(state.random):
+            set_random_state(state.random[self.processes.index])
         else:  # more processes than before
             seed_everything(hash((self.trainer.seed, self.processes.index, checkpoint.step)))
         self._saved = checkpoint.step

@@ -8,6 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from saccade.artifacts import Document
+
+WORDS = 624
+"""Of the state of a Mersenne twister, which Python, NumPy and PyTorch all use on the CPU."""
+
 
 def seed_everything(seed: int) -> None:
     """Seeds Python, NumPy and PyTorch on every device."""
@@ -17,7 +22,7 @@ def seed_everything(seed: int) -> None:
 
 
 def random_state() -> dict[str, Any]:
-    """The state of all generators of this process, as JSON can hold it."""
+    """The state of all generators of this process, in a form that JSON can hold."""
     kind, keys, position, has_gauss, cached = np.random.get_state()
     version, internal, gauss = random.getstate()
     state: dict[str, Any] = {
@@ -28,6 +33,29 @@ def random_state() -> dict[str, Any]:
     if torch.cuda.is_available():
         state["cuda"] = bytes(torch.cuda.get_rng_state().tolist()).hex()
     return state
+
+
+def check_random_state(state: Document) -> None:
+    """Raises `ArtifactError` unless `set_random_state` can restore this state."""
+    version, internal, gauss = state.take_list("python", int, list, float, type(None), length=3)
+    _check_words(state, "python[1]", internal, WORDS + 1)
+    state.check("python[0]", version, int, least=3, most=3)
+    state.check("python[1][624]", internal[-1], int, least=0, most=WORDS)
+    state.check("python[2]", gauss, float, type(None))
+    kind, keys, position, has_gauss, cached = state.take_list("numpy", str, list, int, float, length=5)
+    if kind != "MT19937":
+        raise state.wrong("numpy[0]", f"is {str(kind)[:20]!r}, not 'MT19937'")
+    _check_words(state, "numpy[1]", keys, WORDS)
+    state.check("numpy[2]", position, int, least=0, most=WORDS)
+    state.check("numpy[3]", has_gauss, int, least=0, most=1)
+    state.check("numpy[4]", cached, float)
+    _check_hex(state, "torch", torch.get_rng_state())
+    try:
+        torch.Generator().set_state(_tensor(state.values["torch"]))
+    except RuntimeError as error:  # PyTorch checks its own counters
+        raise state.wrong("torch", f"is not a generator's state ({error})") from None
+    if "cuda" in state.values and torch.cuda.is_available():
+        _check_hex(state, "cuda", torch.cuda.get_rng_state())
 
 
 def set_random_state(state: dict[str, Any]) -> None:
@@ -43,12 +71,26 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Leaves all generators as they were: validation does not change how training goes on."""
+    """Leaves all generators as they were, so that validation does not change the course of the training."""
     state = random_state()
     try:
         yield
     finally:
         set_random_state(state)
+
+
+def _check_words(state: Document, key: str, words: Any, count: int) -> None:
+    state.check(key, words, list)
+    if len(words) != count:
+        raise state.wrong(key, f"has {len(words)} values, not {count}")
+    for place, word in enumerate(words):
+        state.check(f"{key}[{place}]", word, int, least=0, most=2**32 - 1)
+
+
+def _check_hex(state: Document, key: str, like: torch.Tensor) -> None:
+    text = state.take(key, str)
+    if len(text) != 2 * len(like) or not set(text) <= set("0123456789abcdef"):
+        raise state.wrong(key, f"is not a generator's state of {len(like)} bytes in hexadecimal")
 
 
 def _tensor(text: str) -> torch.Tensor:

@@ -37,13 +37,13 @@ def command():
 
 @needs_compiler
 def test_a_damaged_file_is_mended_by_two_at_once_and_then_kept(cache):
-    cache.mkdir()
-    kept = cache / f"kernels-{native._fingerprint(command())}.so"
-    kept.write_bytes(b"not a library")
+    cache.mkdir(mode=0o700)
+    damaged = cache / f"kernels-{native._fingerprint(command())}-{'0' * 20}.so"
+    damaged.write_bytes(b"not a library")
     with ThreadPoolExecutor(2) as pool:
         together = [pool.submit(native._compile, command()) for _ in range(2)]
     assert all(isinstance(made.result(), ctypes.CDLL) for made in together)
-    assert list(cache.iterdir()) == [kept]
+    (kept,) = set(cache.iterdir()) - {damaged}
     assert kept.stat().st_size > 1000
     written = kept.stat().st_mtime_ns
     assert isinstance(native._compile(command()), ctypes.CDLL)
@@ -53,7 +53,8 @@ def test_a_damaged_file_is_mended_by_two_at_once_and_then_kept(cache):
 @needs_compiler
 def test_a_cache_that_cannot_be_written_is_no_obstacle(cache):
     cache.write_text("a file where the folder should be")
-    assert isinstance(native._compile(command()), ctypes.CDLL)
+    with pytest.warns(RuntimeWarning, match="not a folder"):
+        assert isinstance(native._compile(command()), ctypes.CDLL)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,8 @@ def test_without_a_home_it_is_compiled_for_this_process(monkeypatch):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(native.Path, "home", no_home)
-    assert native._cache() is None
+    monkeypatch.setattr(native.cache.Path, "home", no_home)
+    assert native.cache.private_cache() is None
     assert isinstance(native._compile(command()), ctypes.CDLL)
 
 

@@ -5,8 +5,10 @@ import pytest
 import torch
 from torch import nn
 
+from saccade.artifacts import Document
 from saccade.training import Adam, AdamW, optimisers
 from saccade.training.checkpoints import pack_optimiser, unpack_optimiser
+from saccade.training.state import check_optimiser
 
 
 def model():
@@ -30,9 +32,10 @@ def test_each_goes_on_exactly_from_its_packed_state(name):
     tensors, options = pack_optimiser(optimiser.state_dict())
     other = copy.deepcopy(net)
     resumed = optimisers.create(name).create(other, learning_rate=0.7, weight_decay=0.5)
-    resumed.load_state_dict(
-        unpack_optimiser({k: v.clone() for k, v in tensors.items()}, json.loads(json.dumps(options)))
-    )
+    saved = Document(json.loads(json.dumps(options)), "state.json", "optimiser")
+    state = unpack_optimiser({k: v.clone() for k, v in tensors.items()}, saved)
+    check_optimiser(resumed, state)
+    resumed.load_state_dict(state)
     for seed in range(3, 6):
         update(net, optimiser, seed)
         update(other, resumed, seed)

@@ -187,7 +187,7 @@ def test_the_average_of_the_last_is_taken_if_it_does_better(tmp_path):
         assert result.chosen == chosen
         folder = tmp_path / name / "checkpoints"
         several = [Checkpoints(folder).load(step).weights for step in (2, 3, 4)]
-        artifacts.verify(folder / "averaged")
+        artifacts.verify(folder / "averaged", required=["model.safetensors"])
         averaged = read_tensors(folder / "averaged" / "model.safetensors")
         for key in ("embedding.weight", "recurrent.bias_hh_l0"):
             mean = torch.stack([weights[key] for weights in several]).mean(dim=0)
@@ -244,14 +244,14 @@ def test_a_loss_that_is_not_finite_stops_before_it_spoils_the_weights(tmp_path):
 
 
 def test_a_full_disk_keeps_the_last_good_checkpoint_and_training_can_go_on(tmp_path, monkeypatch):
-    real = artifacts._write_synced
+    real = artifacts.folders.write_synced
 
     def write(path, data):
         if "step-00000006" in str(path) and path.name == "optimiser.safetensors":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         real(path, data)
 
-    monkeypatch.setattr(artifacts, "_write_synced", write)
+    monkeypatch.setattr(artifacts.folders, "write_synced", write)
     with pytest.raises(ArtifactError, match=r"step 6: No space left on device.*step-00000004"):
         train(tmp_path / "a", max_steps=8, validate_every=2)
     monkeypatch.undo()
@@ -314,10 +314,13 @@ def test_damaged_checkpoints_are_left_out_of_the_average(tmp_path, damaged):
     for step in damaged:
         (checkpoints.path(step) / "model.safetensors").write_bytes(b"torn")
     if len(damaged) == 3:
-        with pytest.raises(ArtifactError, match="All checkpoints"), pytest.warns(UserWarning, match="damaged"):
+        with (
+            pytest.raises(ArtifactError, match="None of the 3 checkpoints"),
+            pytest.warns(UserWarning, match="damaged"),
+        ):
             train(tmp_path, max_steps=3, resume=True, **options)
         return
-    with pytest.warns(UserWarning, match=r"step-00000002.*damaged.*average is that of the other"):
+    with pytest.warns(UserWarning, match=r"step-00000002.*damaged.*Averaging the other checkpoints"):
         model, result = train(tmp_path, max_steps=3, resume=True, **options)
     assert result.chosen == "averaged"
     mean = torch.stack([checkpoints.load(step).weights["embedding.weight"] for step in (1, 3)]).mean(dim=0)

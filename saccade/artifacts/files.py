@@ -1,0 +1,63 @@
+"""Single files: replaced all at once, and opened only if they are ordinary files."""
+
+import contextlib
+import io
+import os
+import stat
+from pathlib import Path
+
+
+class ArtifactError(OSError):
+    """A file or folder could not be written, or does not hold what it should."""
+
+
+def write_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
+    """Replaces a file in one step: a crash leaves the old content or the new, never a mixture."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write_synced(partial, content.encode() if isinstance(content, str) else content)
+        os.replace(partial, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise not_written(path, error) from error
+    return path
+
+
+def write_synced(path: Path, data: bytes) -> None:
+    """Creates a file, with its folder, and waits until its content is on the disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with open(path, "xb") as file:  # "x" follows no symbolic link that someone left under this name
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Waits until the names in a folder are on the disk, where the system allows it."""
+    if os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """Opens an ordinary file for reading; refuses folders, pipes and devices, which could block or never end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ArtifactError(f"{path} is not an ordinary file: replace it with a copy of the original.")
+    return open(descriptor, "rb")
+
+
+def not_written(path: Path, error: OSError) -> ArtifactError:
+    """The error of a failed write, with the reason and the promise that the old content is intact."""
+    if isinstance(error, ArtifactError):
+        return error
+    return ArtifactError(error.errno, f"{error.strerror or error}; could not write {path}, its old content is intact")

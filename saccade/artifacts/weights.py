@@ -1,0 +1,47 @@
+"""The weights of a model: saved, compared with another model, loaded."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from saccade.artifacts.files import ArtifactError, write_file
+from saccade.artifacts.tensors import Shapes, compare_shapes, pack_tensors, read_tensors
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers of a model, tied ones once."""
+    lasting = model.state_dict().keys()
+    buffers = {name: buffer for name, buffer in model.named_buffers() if name in lasting}
+    return {**{name: parameter.detach() for name, parameter in model.named_parameters()}, **buffers}
+
+
+def shapes_of(weights: nn.Module | Mapping[str, Tensor]) -> Shapes:
+    """The shape and type of each weight, of a model on any device, the meta device included."""
+    tensors = weights_of(weights) if isinstance(weights, nn.Module) else weights
+    return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+
+
+def set_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str = "This set of weights") -> None:
+    """Copies weights into a model with the same names, shapes and types; `where` names their origin in errors."""
+    compare_shapes(shapes_of(model), shapes_of(weights), where)
+    for name, tensor in weights_of(model).items():
+        tensor.copy_(weights[name])
+
+
+def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> Path:
+    """Writes the model's weights as one safetensors file."""
+    return write_file(path, pack_tensors(weights_of(model)))
+
+
+def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
+    """Reads what `save_weights` wrote into a model that was built in the same way.
+
+    Files for another model are refused by their header, and weights with NaN or infinity by their name.
+    """
+    weights = read_tensors(path, shapes_of(model))
+    for name, tensor in weights.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise ArtifactError(f"{path} is damaged: {name} holds NaN or infinite values.")
+    set_weights(model, weights, str(path))
