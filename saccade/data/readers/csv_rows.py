@@ -69,16 +69,14 @@ class Feed:
         return line
 
     def blame(self, error: str) -> BadRow:
-        """The error at the line where the last quote was opened, or the row began; the lines after it are read again.
+        """The error, at the line where a quote was opened or else where the row began; later lines are read again.
 
-        Doubled quotes do not change whether an odd number of quotes has been seen, that is, whether one is open.
+        Quotes open and close in turn, doubled ones too: if their number is odd, the last one is open.
         """
-        opened, is_open = self.record[0][0], False
-        for number, line in self.record:
-            if line.count('"') % 2:
-                is_open = not is_open
-                opened = number if is_open else opened
-        start = opened if is_open else self.record[0][0]
+        is_open = sum(line.count('"') for _, line in self.record) % 2 == 1
+        start = self.record[0][0]
+        if is_open:
+            start = next(number for number, line in reversed(self.record) if '"' in line)
         self.again.extendleft(reversed([(number, line) for number, line in self.record if number > start]))
         problem = "a quote is opened and never closed" if is_open else f"not a CSV row ({error})"
         return BadRow(str(self.path), start, problem, FIX)
