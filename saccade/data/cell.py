@@ -1,11 +1,13 @@
-"""Where a raw value was found."""
+"""A raw value's place in the user's data, and how fields read text from it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from saccade.data.errors import BadRow
+
+SKIP = "Fill it in, or skip such rows with --data.bad_rows skip"
 
 
 class Cell(NamedTuple):
@@ -15,7 +17,7 @@ class Cell(NamedTuple):
         file: the file, or what stands for it in memory.
         line: line or row, counted from 1.
         role: the name by which the task knows the column: "source", "label", ...
-        folder: that relative paths are relative to.
+        folder: the folder that relative paths in the cell start from: that of the table's file.
     """
 
     file: str
@@ -28,12 +30,64 @@ class Cell(NamedTuple):
         return BadRow(self.file, self.line, problem, fix)
 
 
-def text_of(raw: Any, cell: Cell, *, may_be_empty: bool = False) -> str:
-    """A raw value as text."""
-    from saccade.data.readers.columns import checked
+class FieldLike(Protocol):
+    """Anything that turns raw values into values; see `saccade.fields`."""
 
+    def read(self, raw: Any, cell: Cell) -> Any:
+        """The value; raises `cell.bad(problem, fix)` for a raw value that cannot be used."""
+
+
+def text_of(raw: Any, cell: Cell, *, may_be_empty: bool = False) -> str:
+    """A raw value as text: a string in valid Unicode, or a whole number such as a label.
+
+    Args:
+        raw: the value as the reader found it.
+        cell: its place, for error messages.
+        may_be_empty: whether nothing, or white space only, is fine.
+    """
     if isinstance(raw, int) and not isinstance(raw, bool):
-        return str(raw)
+        return _digits(raw, cell)
+    if raw is None:
+        raw = ""
     if not isinstance(raw, str):
-        raise cell.bad(f"the {cell.role} is not text but {type(raw).__name__}", "Store it as a string.")
-    return raw if may_be_empty and not raw.strip() else checked(raw, cell.role, cell.file, cell.line)
+        kind = type(raw).__name__
+        raise cell.bad(f"the {cell.role} is not text but {kind} ({shown(raw)})", "Store it as a string.")
+    if not may_be_empty and (not raw or raw.isspace()):
+        raise cell.bad(f"the {cell.role} is empty", f"{SKIP}.")
+    if "\0" in raw:
+        fix = "If the file is UTF-16, convert it: iconv -f UTF-16 -t UTF-8 in > out."
+        raise cell.bad(f"the {cell.role} contains a NUL character", fix)
+    try:
+        raw.encode()
+    except UnicodeEncodeError as error:
+        raise _undecodable(raw[error.start : error.end], cell) from None
+    return raw
+
+
+def shown(value: Any, width: int = 40) -> str:
+    """The beginning of a value, for an error message; a large one is never written out whole."""
+    if isinstance(value, str | bytes):
+        text = repr(value[:width])
+        return f"{text}..." if len(value) > width else text
+    if isinstance(value, bool | int | float) or value is None:
+        return f"{value!r:.{width}}" if not isinstance(value, int) or value.bit_length() < 256 else "a huge integer"
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return f"of shape {tuple(shape)}"
+    return f"of length {len(value)}" if hasattr(value, "__len__") else f"a {type(value).__name__}"
+
+
+def _digits(number: int, cell: Cell) -> str:
+    if number.bit_length() > 1024:  # Python refuses to write out very long integers
+        raise cell.bad(f"the {cell.role} is an integer of more than 300 digits", "Store it as a string.")
+    return str(int(number))
+
+
+def _undecodable(surrogates: str, cell: Cell) -> BadRow:
+    """The error for lone surrogates: bytes of a file that are not UTF-8, or half a character in a JSON string."""
+    if all("\udc80" <= character <= "\udcff" for character in surrogates):
+        found = surrogates.encode("utf-8", "surrogateescape")[:4]
+        fix = "Convert the file, for example from Latin-1: iconv -f LATIN1 -t UTF-8 in > out."
+        return cell.bad(f"the {cell.role} is not UTF-8 (bytes {found!r})", fix)
+    half = f"\\u{ord(surrogates[0]):04x}"
+    return cell.bad(f"the {cell.role} contains half a character ({half})", "Write both halves of the surrogate pair.")

@@ -1,4 +1,4 @@
-"""What can be wrong with a user's data, told so that it can be put right."""
+"""Errors about a user's data: each names the place, the problem and the fix."""
 
 from __future__ import annotations
 
@@ -6,39 +6,43 @@ from dataclasses import dataclass, field
 
 
 class DataError(ValueError):
-    """The data cannot be used as it was asked for: a column, a file or a whole format is wrong."""
+    """The data cannot be used: a column, a file or a whole format is wrong."""
 
 
-class BadRow(DataError):  # noqa: N818 (a row is what it tells of)
-    """One row that cannot be used.
+class BadRow(DataError):  # noqa: N818 (named after the row it describes)
+    """A row that cannot be used.
 
     Args:
-        file: where it stands.
-        line: its line (in Parquet files and datasets: its row), counted from 1.
+        file: the file it is in.
+        line: its line (its row in Parquet files, datasets and memory), counted from 1.
         problem: what is wrong with it.
         fix: what to do about it.
     """
 
     def __init__(self, file: str, line: int, problem: str, fix: str) -> None:
-        super().__init__(f"{file}, line {line}: {problem}. {fix}")
-        self.file, self.line, self.problem, self.fix = file, line, problem, fix
+        super().__init__(one_line(f"{file}, line {line}: {problem}. {fix}"))
+        self.file, self.line, self.problem, self.fix = file, line, one_line(problem), fix
+
+    def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:
+        return BadRow, (self.file, self.line, self.problem, self.fix)
 
 
 @dataclass
 class Skipped:
-    """The bad rows that were left out: all are counted, the first ones listed."""
+    """The bad rows that a reading left out: all of them counted, the first ones kept."""
 
     keep: int = 20
     count: int = 0
     first: list[BadRow] = field(default_factory=list)
 
     def add(self, row: BadRow) -> None:
+        """Counts a row, and keeps it if it is one of the first."""
         self.count += 1
         if len(self.first) < self.keep:
             self.first.append(row)
 
     def report(self) -> str:
-        """A line for each listed row, under a line with the count; empty if nothing was skipped."""
+        """The count, then one line for each of the first rows; empty if nothing was skipped."""
         if not self.count:
             return ""
         lines = [f"Skipped {self.count} bad row{'s' if self.count > 1 else ''}:"]
@@ -46,3 +50,8 @@ class Skipped:
         if self.count > len(self.first):
             lines.append(f"  ... and {self.count - len(self.first)} more")
         return "\n".join(lines)
+
+
+def one_line(text: object) -> str:
+    """The text on one line, so that an error of another library cannot break ours into several."""
+    return " ".join(str(text).split())

@@ -1,28 +1,30 @@
-"""Encoded examples in memory-mapped Arrow files: larger than memory is fine, and reading again costs nothing."""
+"""Encoded examples in memory-mapped Arrow files: they may be larger than memory, and are encoded only once."""
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.data.errors import DataError
+from saccade.data.arrow import array_of, cells, has_arrays, merged
+from saccade.data.chunks import chunks
+from saccade.data.errors import DataError, one_line
 from saccade.data.extra import required
 
 SIZE = "__size__"
 FINGERPRINT = b"saccade.fingerprint"
 ROWS = 4096
-"""How many examples are written, and kept in memory, at a time."""
+"""How many examples at most are in memory before they are written."""
 
 
 class Stored(Sequence[dict[str, Any]]):
-    """Examples in an Arrow file, read where and when they are asked for."""
+    """Examples in an Arrow file, read on demand."""
 
     def __init__(self, path: str | Path) -> None:
         pyarrow = required("pyarrow")
@@ -32,9 +34,12 @@ class Stored(Sequence[dict[str, Any]]):
                 reader = pyarrow.ipc.open_file(source)
                 self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         except pyarrow.ArrowInvalid as error:
-            raise DataError(f"{path} is not a whole Arrow file ({error}): delete it, and it is made again.") from None
+            raise DataError(
+                f"{path} is not a whole Arrow file ({one_line(error)}): delete it to make it again."
+            ) from None
         self.fingerprint = (reader.schema.metadata or {}).get(FINGERPRINT, b"").decode()
         self._names = [name for name in reader.schema.names if name != SIZE]
+        self._plain = not any(has_arrays(reader.schema.field(name).type) for name in self._names)
         self._cells = [{name: cells(batch.column(name)) for name in self._names} for batch in self._batches]
         self._starts: list[int] = [0, *accumulate(batch.num_rows for batch in self._batches)]
 
@@ -56,11 +61,14 @@ class Stored(Sequence[dict[str, Any]]):
         return {name: cell(row) for name, cell in self._cells[number].items()}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in self._batches:
-            yield from batch.select(self._names).to_pylist()
+        for number, batch in enumerate(self._batches):
+            if self._plain:  # Arrow is faster for many rows at a time
+                yield from batch.select(self._names).to_pylist()
+            else:
+                yield from (self[self._starts[number] + row] for row in range(batch.num_rows))
 
     def sizes(self) -> NDArray[np.int64]:
-        """The sizes that `store` was asked to keep: (examples,) or (examples, sides)."""
+        """The sizes that `store` kept: (examples,) or (examples, sides)."""
         if not self._batches:
             return np.zeros(0, dtype=np.int64)
         return np.array([size for batch in self._batches for size in batch.column(SIZE).to_pylist()], dtype=np.int64)
@@ -78,63 +86,96 @@ def store(
 ) -> Stored:
     """Writes encoded examples to an Arrow file, a few at a time, and opens it.
 
-    A file with the same (not empty) fingerprint is opened as it is, without a look at the examples. The file appears
+    A file with the same (not empty) fingerprint is opened as it is, without reading the examples. The file appears
     under its name only when it is complete.
 
     Args:
-        examples: dictionaries of numbers, texts, and lists of these; all alike.
+        examples: dictionaries of numbers, texts, bytes, NumPy arrays, and lists and dictionaries of these; all with the
+            same keys and types. Numbers in lists come back with 32 bits, arrays as they are.
         path: of the file; its folder is made if need be.
         size: what an example costs in a batch, kept for `Stored.sizes`.
-        fingerprint: stands for the data and everything that was done to it.
+        fingerprint: identifies the data and everything that was done to them.
     """
-    pyarrow = required("pyarrow")
     path = Path(path)
     if fingerprint and path.exists():
         try:
             found = Stored(path)
-        except DataError:  # torn: made again
+        except DataError:  # incomplete: made again
             found = None
         if found is not None and found.fingerprint == fingerprint:
             return found
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     rows = (dict(example) if size is None else {**example, SIZE: size(dict(example))} for example in examples)
+    writer = _Writer(part, {FINGERPRINT: fingerprint.encode()})
     try:
-        first = list(islice(rows, ROWS))
-        schema = pyarrow.RecordBatch.from_pylist(first).schema if first else pyarrow.schema([])
-        schema = pyarrow.schema([field.with_type(narrow(field.type)) for field in schema])
-        schema = schema.with_metadata({FINGERPRINT: fingerprint.encode()})
-        with open(part, "wb") as file:
-            with pyarrow.ipc.new_file(file, schema) as writer:
-                chunk = first
-                while chunk:
-                    writer.write_batch(pyarrow.RecordBatch.from_pylist(chunk, schema=schema))
-                    chunk = list(islice(rows, ROWS))
-            file.flush()
-            os.fsync(file.fileno())
+        for chunk in chunks(rows, ROWS):
+            writer.write(chunk)
+        writer.close()
         part.replace(path)
     finally:
-        part.unlink(missing_ok=True)
+        writer.abandon()
     return Stored(path)
 
 
-def cells(column: Any) -> Callable[[int], Any]:
-    """The function from a row to its value in a column; for flat lists of numbers many times faster than Arrow's."""
-    types = required("pyarrow").types
-    kind = column.type
-    flat = types.is_list(kind) and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
-    if not flat or column.null_count or column.values.null_count:
-        return lambda row: column[row].as_py()
-    offsets, values = column.offsets.to_numpy(), column.values.to_numpy()
-    return lambda row: values[offsets[row] : offsets[row + 1]].tolist()
+class _Writer:
+    """An Arrow file whose types become known as examples come: empty lists may be followed by lists of numbers.
 
+    When a chunk needs a wider type than those before it, what is already written is copied to that type.
+    """
 
-def narrow(kind: Any) -> Any:
-    """The type with 32 bits for the numbers inside lists (token ids, features), in place of Python's 64."""
-    pyarrow = required("pyarrow")
-    if not pyarrow.types.is_list(kind):
-        return kind
-    inner = kind.value_type
-    if pyarrow.types.is_null(inner) or pyarrow.types.is_int64(inner):
-        return pyarrow.list_(pyarrow.int32())
-    return pyarrow.list_(pyarrow.float32() if pyarrow.types.is_float64(inner) else narrow(inner))
+    def __init__(self, path: Path, metadata: dict[bytes, bytes]) -> None:
+        self.path, self.old = path, path.with_name(f"{path.name}.old")
+        self.schema = required("pyarrow").schema([], metadata=metadata)
+        self._open()
+
+    def write(self, chunk: list[dict[str, Any]]) -> None:
+        """Appends examples."""
+        pyarrow = required("pyarrow")
+        names = list(dict.fromkeys(name for row in chunk for name in row))
+        columns = {name: array_of([row.get(name) for row in chunk], name) for name in names}
+        types = {field.name: field.type for field in self.schema}
+        for name, column in columns.items():
+            types[name] = merged(types[name], column.type, name) if name in types else column.type
+        self._widen(pyarrow.schema(list(types.items()), metadata=self.schema.metadata))
+        columns = {name: columns.get(name, pyarrow.nulls(len(chunk))) for name in types}
+        self._append(pyarrow.RecordBatch.from_pydict(columns))
+
+    def close(self) -> None:
+        """Completes the file, on the disk too."""
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Deletes what was written."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+        self.old.unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        self._file = open(self.path, "wb")  # noqa: SIM115 (closed by `close` or `abandon`)
+        self._writer = required("pyarrow").ipc.new_file(self._file, self.schema)
+
+    def _append(self, batch: Any) -> None:
+        arrays = [batch.column(field.name).cast(field.type) for field in self.schema]
+        self._writer.write_batch(required("pyarrow").RecordBatch.from_arrays(arrays, schema=self.schema))
+
+    def _widen(self, schema: Any) -> None:
+        if schema == self.schema:
+            return
+        pyarrow = required("pyarrow")
+        self._writer.close()
+        self._file.close()
+        self.path.replace(self.old)
+        before, self.schema = self.schema, schema
+        self._open()
+        with pyarrow.memory_map(str(self.old)) as source:
+            reader = pyarrow.ipc.open_file(source)
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                new = {name: pyarrow.nulls(batch.num_rows) for name in schema.names if name not in before.names}
+                old = {name: batch.column(name) for name in before.names}
+                self._append(pyarrow.RecordBatch.from_pydict({**old, **new}))
+        self.old.unlink()

@@ -7,8 +7,8 @@ import pytest
 
 from saccade.data import date_forms, dates
 from saccade.data.dates import FIRST, LAST, LOCALES, generate, split_of
-from saccade.data.readers.generated import read_dates
 from saccade.data.tokenisers import CharTokeniser
+from tests.data.stand_ins import read
 
 
 @pytest.fixture(scope="module")
@@ -123,15 +123,18 @@ def test_equal_arguments_equal_examples_and_quickly():
 
 
 def test_read_as_files_are():
-    read = list(read_dates("dates:test:7:5", ("source", "target", "alignment"), bad=pytest.fail))
-    assert [example for _, example in read] == [
+    assert list(read("dates:test:7:5", "source target alignment")) == [
         {"source": e.source, "target": e.target, "alignment": e.alignment} for e in generate(7, split="test", seed=5)
     ]
-    for wrong, message in (("dates:tset", "Did you mean 'test'"), ("dates:train:many", "'dates:train:20000'")):
+    for wrong, message in (
+        ("dates:tset", "Did you mean 'test'"),
+        ("dates:train:many", "'dates:train:20000'"),
+        (f"dates:train:{'9' * 5000}", "'dates:train:20000'"),
+    ):
         with pytest.raises(ValueError, match=message):
-            next(read_dates(wrong, ("source",), bad=pytest.fail))
+            read(wrong)
     with pytest.raises(ValueError, match=r"no column 'sources'\. Did you mean 'source'"):
-        next(read_dates("dates:train", ("sources",), bad=pytest.fail))
+        read("dates:train", "sources")
 
 
 def test_mistakes_are_named(monkeypatch):

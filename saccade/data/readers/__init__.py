@@ -1,5 +1,21 @@
-"""Readers: files of many formats become examples, one at a time."""
+"""Readers: sources of many formats become rows, one at a time."""
 
-from saccade.data.readers.examples import Examples, read_examples
+from saccade.data.readers import delimited, folder, generated, hub, jsonl, memory, parallel, parquet
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.memory import Rows
+from saccade.data.readers.sources import open_readers
 
-__all__ = ["Examples", "read_examples"]
+__all__ = [
+    "Reader",
+    "Rows",
+    "delimited",
+    "folder",
+    "generated",
+    "hub",
+    "jsonl",
+    "memory",
+    "open_readers",
+    "parallel",
+    "parquet",
+    "readers",
+]

@@ -3,128 +3,169 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError
 from saccade.registry import nearest
 
-Columns = Mapping[str, str | int]
-"""From a role ("source") to a column's name ("en") or its number, counted from 0."""
+Column = str | int | list[str | int]
+"""A column's name, its number counted from 0, or a list of columns whose values make up one role."""
 
-MAY_BE_EMPTY = ("alignment",)
-"""Roles without which an example is whole: two sentences may have no link."""
+Record = Mapping[str, Any] | Sequence[Any]
+"""A row: by name, or by position."""
+
+ABSENT = object()
 
 
-def as_columns(columns: Columns | Sequence[str], *, numbered: bool) -> dict[str, str | int]:
-    """The mapping that a mere list of roles stands for: their places, or columns that are called like them."""
-    if isinstance(columns, str):
-        raise TypeError(f"columns is a mapping or a list of roles, got the string {columns!r}: write [{columns!r}].")
-    if not columns:
-        raise ValueError("columns is empty: name at least one, such as {'source': 'en', 'target': 'de'}.")
-    if not isinstance(columns, Mapping):
-        return {role: place if numbered else role for place, role in enumerate(columns)}
+class Columns:
+    """The columns that the roles of a task take.
+
+    Args:
+        given: from roles to columns, as the user wrote them; None leaves it to positions or equal names.
+        roles: the roles wanted, in order.
+        optional: those among them that the data may lack.
+    """
+
+    def __init__(
+        self, given: Mapping[str, Column] | None, roles: Iterable[str], *, optional: Collection[str] = ()
+    ) -> None:
+        self.roles = tuple(roles)
+        self.optional = frozenset(optional)
+        self.required = tuple(role for role in self.roles if role not in self.optional)
+        self.given = None if given is None else {role: given[role] for role in self.roles if role in given}
+        missing = [role for role in self.required if self.given is not None and role not in self.given]
+        if missing:
+            raise DataError(
+                f"data.columns does not say which column is the {' and which the '.join(missing)}. "
+                f"It has: {', '.join(map(str, given or ()))}."
+            )
+
+    @property
+    def by_name(self) -> bool:
+        """Whether a column is given by its name."""
+        return any(isinstance(column, str) for column in self.mentioned())
+
+    def mentioned(self) -> list[str | int]:
+        """The single columns that are given."""
+        return [column for given in (self.given or {}).values() for column in parts(given)]
+
+    def example(self, names: Sequence[str | int]) -> str:
+        """How to say which column is which, with these columns as an example."""
+        pairs = ", ".join(f"{role}: {name}" for role, name in zip(self.required, names, strict=False))
+        return f"--data.columns '{{{pairs}}}'"
+
+
+def check_columns(columns: Any) -> dict[str, Column] | None:
+    """The `columns` of a configuration, if they make sense."""
+    if columns is None:
+        return None
+    if not isinstance(columns, Mapping) or not columns:
+        raise DataError(
+            f"data.columns: write roles with their columns, as {{source: en, target: de}}; got {columns!r}."
+        )
     for role, column in columns.items():
-        if isinstance(column, bool) or not isinstance(column, str | int) or (isinstance(column, int) and column < 0):
-            raise ValueError(f"columns[{role!r}] is a name or a number from 0 on, got {column!r}.")
+        single = parts(column)
+        if not single or not all(_is_column(one) for one in single):
+            raise DataError(
+                f"data.columns: {role} takes the name of a column, its number counted from 0, or a list of these; "
+                f"got {column!r}."
+            )
     return dict(columns)
 
 
-def places(columns: Mapping[str, str | int], header: Sequence[str] | None, file: str) -> dict[str, int]:
-    """The number of each role's column, looked up in the header where it is given by name."""
-    found = {}
-    for role, column in columns.items():
-        if isinstance(column, str):
-            if header is None:
-                raise DataError(f"{file} has no header, so {role!r} cannot be column {column!r}: {by_number(columns)}.")
-            if column not in header:
-                raise unknown(column, header, file)
-            if list(header).count(column) > 1:
-                raise DataError(f"{file} has more than one column {column!r}: give its number.")
-            column = list(header).index(column)
-        elif header is not None and column >= len(header):
-            raise DataError(f"{file} has {len(header)} columns, counted from 0: there is no column {column}.")
-        found[role] = column
+def parts(column: Column) -> list[str | int]:
+    """The single columns of a role."""
+    return list(column) if isinstance(column, list | tuple) else [column]
+
+
+def _is_column(column: Any) -> bool:
+    return isinstance(column, str) or (isinstance(column, int) and not isinstance(column, bool) and column >= 0)
+
+
+def by_position(columns: Columns, width: int) -> dict[str, Column]:
+    """The first columns in the order of the roles; optional roles take part where there is one column for each."""
+    roles = columns.roles if width == len(columns.roles) else columns.required
+    return {role: place for place, role in enumerate(roles)}
+
+
+def positions(columns: Columns, names: Sequence[str] | None, file: str) -> dict[str, Column]:
+    """The given columns as positions, looked up in the names where they are given by name."""
+    found: dict[str, Column] = {}
+    for role, column in (columns.given or {}).items():
+        try:
+            places = [position(one, columns, names, file) for one in parts(column)]
+        except DataError:
+            if role in columns.optional:
+                continue
+            raise
+        found[role] = list[str | int](places) if isinstance(column, list | tuple) else places[0]
     return found
 
 
-def by_number(columns: Mapping[str, str | int]) -> str:
-    """How columns are given that have no names."""
-    numbers = [f"{role}={place}" for place, role in enumerate(columns)]
-    training = ", ".join(numbers).replace("=", ": ")
-    return (
-        f"give its number, counted from 0, as --columns {','.join(numbers)} (in training: --data.columns "
-        f"'{{{training}}}')"
-    )
+def position(column: str | int, columns: Columns, names: Sequence[str] | None, file: str) -> int:
+    """The position of one column."""
+    if isinstance(column, int):
+        if names is not None and column >= len(names):
+            raise DataError(f"{file} has {len(names)} columns, counted from 0: there is no column {column}.")
+        return column
+    if names is None:
+        raise DataError(
+            f"{file} is read without a header, so there is no column {column!r}: give its number, counted from 0, "
+            f"as {columns.example(range(len(columns.roles)))}, or set --data.header yes."
+        )
+    if list(names).count(column) > 1:
+        raise DataError(f"{file} has more than one column {column!r}: give its number, counted from 0.")
+    if column not in names:
+        raise not_in_header(column, columns, names, file)
+    return list(names).index(column)
 
 
-def not_in_header(column: str, columns: Mapping[str, str | int], header: Sequence[str], file: str) -> DataError:
-    """The error for a column that the first line does not name, which may be no header at all."""
-    named = [name if len(name) <= 30 else f"{name[:27]}..." for name in header]
+def not_in_header(column: str, columns: Columns, header: Sequence[str], file: str) -> DataError:
+    """The error for a column that the header does not name; the first line may not be a header at all."""
     close = next(iter(difflib.get_close_matches(column, header, n=1)), None)
     hint = "" if close is None else f" Did you mean {close!r}?"
     return DataError(
-        f"{file} has no column {column!r}.{hint} Its first line, read as the header, has: "
-        f"{', '.join(map(repr, named[:8]))}{', ...' if len(named) > 8 else ''}. If that is no header, "
-        f"{by_number(columns)}."
+        f"{file} has no column {column!r}.{hint} Its header has: {listed(header)}. If the file has no header, give "
+        f"numbers counted from 0: {columns.example(range(len(columns.roles)))}."
     )
 
 
-def unknown(column: str, choices: Iterable[str], file: str) -> DataError:
-    """The error for a column that is not there."""
-    return DataError(f"{file} has no column {column!r}.{nearest(column, choices)}")
+def listed(names: Sequence[str]) -> str:
+    """Names for an error message, cut where they are long or many."""
+    named = [repr(name if len(name) <= 30 else f"{name[:27]}...") for name in names]
+    return ", ".join(named[:8]) + (", ..." if len(named) > 8 else "")
 
 
-def lookup(record: Mapping[str, Any], columns: Columns, file: str, line: int) -> dict[str, str]:
-    """The roles' texts from a record with named fields; `"translation.en"` reaches into a nested one."""
-    return {role: as_text(reach(record, column, file, line), role, file, line) for role, column in columns.items()}
+def unknown(column: str, choices: Iterable[Any], file: str) -> DataError:
+    """The error for a column that does not exist."""
+    return DataError(f"{file} has no column {column!r}.{nearest(column, map(str, choices))}")
 
 
-def reach(record: Mapping[str, Any], column: str | int, file: str, line: int) -> Any:
-    """The value of a column, which may lie inside another one."""
+def pick(
+    record: Record, columns: Mapping[str, Column], optional: Collection[str], file: str, line: int
+) -> dict[str, Any]:
+    """The roles' raw values; an optional role without a value is left out."""
+    found: dict[str, Any] = {}
+    for role, column in columns.items():
+        values = [reach(record, one) for one in parts(column)]
+        if role in optional and any(value is ABSENT or value is None for value in values):
+            continue
+        for one, value in zip(parts(column), values, strict=True):
+            if value is ABSENT:
+                has = listed(list(map(str, record))) if isinstance(record, Mapping) else f"{len(record)} columns"
+                raise BadRow(file, line, f"there is no column {one!r}", f"The row has: {has or 'nothing'}.")
+        found[role] = values if isinstance(column, list | tuple) else values[0]
+    return found
+
+
+def reach(record: Any, column: str | int) -> Any:
+    """The value of a column, or ABSENT; `translation.en` reaches into the column `translation`."""
     if isinstance(column, int):
-        raise DataError(f"The columns of {file} have names: give one instead of {column}.{nearest('', record)}")
+        return record[column] if not isinstance(record, Mapping) and column < len(record) else ABSENT
+    if not isinstance(record, Mapping):
+        return ABSENT
     if column in record:
         return record[column]
     outer, _, inner = column.partition(".")
-    if inner and isinstance(record.get(outer), Mapping):
-        return reach(record[outer], inner, file, line)
-    if line == 1:  # then the name is wrong rather than the row
-        raise unknown(column, record, file)
-    raise BadRow(file, line, f"there is no column {column!r}", f"The row has: {', '.join(record) or 'nothing'}.")
-
-
-def as_text(value: Any, role: str, file: str, line: int) -> str:
-    """The value as text, if it is text or a whole number (a label)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if isinstance(value, str):
-        return checked(value, role, file, line)
-    if value is None:
-        raise empty(role, file, line)
-    raise BadRow(file, line, f"the {role} is not text but {type(value).__name__}", "Store it as a string.")
-
-
-def checked(text: str, role: str, file: str, line: int) -> str:
-    """The text, if there is any and it was decodable (undecodable bytes arrive as lone surrogates)."""
-    if role not in MAY_BE_EMPTY and (not text or text.isspace()):
-        raise empty(role, file, line)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raw = text[error.start : error.end].encode("utf-8", "surrogateescape" if is_escaped(text) else "surrogatepass")
-        problem = f"the {role} is not UTF-8 (bytes {raw[:4]!r})"
-        raise BadRow(file, line, problem, "Convert the file, for example with iconv -t UTF-8.") from None
-    return text
-
-
-def is_escaped(text: str) -> bool:
-    """Whether the surrogates in the text stand for bytes of a file (and not for "\\ud83d" of a JSON string)."""
-    return all("\udc80" <= character <= "\udcff" for character in text if "\ud800" <= character <= "\udfff")
-
-
-def empty(role: str, file: str, line: int) -> BadRow:
-    """The error for a role without text."""
-    return BadRow(
-        file, line, f"the {role} is empty", "Fill it in, or leave it out (of training data: --data.bad_rows skip)."
-    )
+    return reach(record[outer], inner) if inner and isinstance(record.get(outer), Mapping) else ABSENT

@@ -2,91 +2,119 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any, ClassVar
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import Columns, as_columns, checked, not_in_header, places
-from saccade.data.readers.lines import raw_lines, read_lines
-
-Row = tuple[int, list[str] | BadRow]
-"""A line number with the fields of the row that ends there, or with what is wrong."""
-
-
-def tsv_rows(path: Path) -> Iterator[Row]:
-    """Fields between tabs, nothing quoted: a quotation mark is a character like any other."""
-    for number, line in enumerate(read_lines(path), start=1):
-        yield number, line.split("\t")
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
+from saccade.data.readers.csv_rows import Row, csv_rows
+from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header
+from saccade.data.readers.lines import numbered_lines
 
 
-def csv_rows(path: Path) -> Iterator[Row]:
-    """Fields between commas as RFC 4180 has them: "quoted, if need be", with doubled quotes and newlines inside."""
-    reader = csv.reader(raw_lines(path), strict=True)
-    while True:
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            fix = 'Put text with commas or quotes in "...", and double the quotes inside.'
-            yield reader.line_num, BadRow(str(path), reader.line_num, f"not a CSV row ({error})", fix)
-        else:
-            yield reader.line_num, fields
+class Delimited(Reader):
+    """A table in a text file.
 
-
-def read_delimited(
-    path: Path,
-    columns: Columns | Sequence[str],
-    *,
-    rows: Callable[[Path], Iterator[Row]],
-    header: bool | None,
-    bad: Callable[[BadRow], None],
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows of a table in a text file.
-
-    Whether the first line is a header is never guessed from its content: it is one if `header` says so or, with
-    `header=None`, if a column is asked for by name.
+    The first line is a header if the user says so or, if nothing is said, names a column. It is never guessed; a first
+    line that looks like a header and is not read as one gets a warning.
     """
-    file = str(path)
-    by_name = as_columns(columns, numbered=header is not True)
-    said = header is not None
-    if header is None:
-        header = any(isinstance(column, str) for column in by_name.values())
-    lines = rows(path)
-    names = header_of(lines, file) if header else None
-    for column in by_name.values():
-        if names is not None and isinstance(column, str) and column not in names:
-            raise not_in_header(column, by_name, names, file)
-    numbers = places(by_name, names, file)
-    width = len(names) if names else None
-    for line, fields in lines:
-        try:
-            if isinstance(fields, BadRow):
-                raise fields
-            if line == 1 and not said and [field.strip().lower() for field in fields] == [r.lower() for r in by_name]:
-                shown = ", ".join(map(repr, fields))
-                raise DataError(
-                    f"{file} begins with {shown}: say whether that is a header (--data.header true, in Python "
-                    "header=True) or a pair (--data.header false)."
-                )
-            if width is None and len(fields) > max(numbers.values()):
-                width = len(fields)
-            if len(fields) != width:
-                needed = f"{width} as in the first row" if width else f"at least {max(numbers.values()) + 1}"
-                fix = "Separate columns by one tab." if rows is tsv_rows else "Quote text with commas."
-                raise BadRow(file, line, f"{len(fields)} columns instead of {needed}", fix)
-            example = {role: checked(fields[number], role, file, line) for role, number in numbers.items()}
-        except BadRow as row:
-            bad(row)
-        else:
-            yield line, example
+
+    fix: ClassVar[str]
+    """How columns are separated."""
+
+    def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
+        super().__init__(source, columns, header=columns.by_name if header is None else header)
+        self.suspicious = header is None and not self.header
+        """Whether a warning about a header is still due."""
+
+    def fields(self) -> Iterator[Row]:
+        """The lines with their cells."""
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        lines = self.fields()
+        if self.header:
+            self.names = self._header(lines)
+        start = list(islice(lines, SAMPLE + 1))
+        if self.header and not start:
+            raise DataError(
+                f"{self.name} has no rows: its only line is the header ({listed(self.names or ())}). If that is a row, "
+                "set --data.header no and give columns by number."
+            )
+        if self.suspicious:
+            self._warn(start)
+        width = None if self.names is None else len(self.names)
+        for line, cells in chain(start, lines):
+            if isinstance(cells, BadRow):
+                yield line, cells
+                continue
+            least = self._least()
+            if width is None and len(cells) >= least:
+                width = len(cells)
+            yield line, cells if len(cells) == width else self._odd(line, cells, width, least)
+
+    def choose(self, first: Record) -> dict[str, Column]:
+        if self.columns.given is not None:
+            return positions(self.columns, self.names, self.name)
+        if self.names is not None:
+            return choose_from_header(self.columns, self.names, self.name)
+        return by_position(self.columns, len(first))
+
+    def _least(self) -> int:
+        if self.columns.given is None:
+            return len(self.columns.required)
+        wanted = [column for role in self.columns.required for column in parts(self.columns.given[role])]
+        return 1 + max((column for column in wanted if isinstance(column, int)), default=0)
+
+    def _odd(self, line: int, cells: list[str], width: int | None, least: int) -> BadRow:
+        if not any(cells):
+            return BadRow(self.name, line, "the line is empty", "--data.bad_rows skip leaves such lines out.")
+        count = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
+        if width is None:
+            return BadRow(self.name, line, f"{count}, but at least {least} are needed", self.fix)
+        return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", self.fix)
+
+    def _header(self, lines: Iterator[Row]) -> list[str]:
+        for _, names in lines:
+            if isinstance(names, BadRow):
+                raise names
+            return [name.strip() for name in names]
+        raise DataError(f"{self.name} is empty.")
+
+    def _warn(self, start: list[Row]) -> None:
+        self.suspicious = False
+        rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
+        if rows and start[0][0] == 1 and looks_like_header(rows[0], rows[1:], self.columns.roles):
+            file = Path(self.name).name
+            print(
+                f"Warning: {file}, line 1 looks like a header: {listed(rows[0])}. It is read as an example; set "
+                "--data.header yes or no.",
+                file=sys.stderr,
+            )
 
 
-def header_of(lines: Iterator[Row], file: str) -> list[str]:
-    """The names in the first row."""
-    for _, names in lines:
-        if isinstance(names, BadRow):
-            raise names
-        return names
-    raise DataError(f"{file} is empty, but should begin with a header.")
+@readers.register("tsv")
+class Tsv(Delimited):
+    """Columns separated by tabs, nothing quoted: a quotation mark is a character like any other."""
+
+    suffixes: ClassVar = (".tsv",)
+    fix = "Separate columns by one tab."
+
+    def fields(self) -> Iterator[Row]:
+        for number, line in numbered_lines(Path(self.source)):
+            yield number, line if isinstance(line, BadRow) else line.split("\t")
+
+
+@readers.register("csv")
+class Csv(Delimited):
+    """Columns separated by commas, quoted as in RFC 4180."""
+
+    suffixes: ClassVar = (".csv",)
+    fix = "Quote text that contains commas."
+
+    def fields(self) -> Iterator[Row]:
+        return csv_rows(Path(self.source))

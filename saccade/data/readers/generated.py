@@ -1,29 +1,40 @@
-"""The built-in dates, asked for like a file."""
+"""The built-in dates, requested like a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
-from saccade.data.dates import SPLITS, generate
+from saccade.data.dates import SPLITS, DateExample, generate
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import Columns, as_columns, lookup
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import Record
 from saccade.registry import nearest
 
 DATES = "dates:"
 
 
-def read_dates(
-    name: str, columns: Columns | Sequence[str], *, bad: Callable[[BadRow], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The examples of `dates:split:count:seed`; the last two may be left out (20000 and 0)."""
-    split, *numbers = name.removeprefix(DATES).split(":")
-    if split not in SPLITS:
-        raise DataError(f"{name!r} asks for a split that is not there.{nearest(split, SPLITS)}")
-    if len(numbers) > 2 or not all(number.isdecimal() for number in numbers):
-        raise DataError(
-            f"Dates are asked for as 'dates:train:20000' or, with a seed, 'dates:train:20000:7'; got {name!r}."
-        )
-    count, seed = [int(number) for number in numbers] + [20000, 0][len(numbers) :]
-    columns = as_columns(columns, numbered=False)
-    for line, example in enumerate(generate(count, split=split, seed=seed), start=1):
-        yield line, lookup(example._asdict(), columns, name, line)
+@readers.register("dates")
+class Dates(Reader):
+    """The examples of `dates:split:count:seed`; count and seed default to 20000 and 0."""
+
+    @classmethod
+    def takes(cls, source: Any) -> bool:
+        return isinstance(source, str) and source.startswith(DATES)
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        split, *numbers = self.name.removeprefix(DATES).split(":")
+        if split not in SPLITS:
+            raise DataError(f"{self.name!r}: there is no split {split!r}.{nearest(split, SPLITS)}")
+        if len(numbers) > 2 or not all(n.isascii() and n.isdecimal() and len(n) < 10 for n in numbers):
+            raise DataError(
+                f"Write dates as 'dates:train:20000' or, with a seed, 'dates:train:20000:7'; got {self.name!r}."
+            )
+        count, seed = [int(number) for number in numbers] + [20000, 0][len(numbers) :]
+        self.names, self.folder = DateExample._fields, Path()
+        for line, example in enumerate(generate(count, split=split, seed=seed), start=1):
+            yield line, example._asdict()
+
+    def stamp(self) -> str:
+        return self.name

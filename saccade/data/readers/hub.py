@@ -2,51 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from saccade.data.errors import BadRow, DataError
+from saccade.data.errors import BadRow, DataError, one_line
 from saccade.data.extra import required
-from saccade.data.readers.columns import Columns, as_columns, lookup, unknown
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import Record
+from saccade.data.readers.files import stamp
 from saccade.registry import nearest
 
 PREFIX = "hf:"
 
 
-def read_dataset(
-    name: str, columns: Columns | Sequence[str], *, bad: Callable[[BadRow], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows of `hf:name`, `hf:name:split` or `hf:name@config:split`; the name is that of a folder or on the hub.
+@readers.register("hub")
+class Hub(Reader):
+    """Rows of `hf:name`, `hf:name:split` or `hf:name@config:split`; the name is a folder or a dataset on the hub.
 
     A folder was written by `save_to_disk` or holds data files; a dataset on the hub is streamed.
     """
-    columns = as_columns(columns, numbered=False)
-    dataset = open_dataset(name)
-    names = dataset.column_names
-    for column in columns.values():
-        if names is not None and column not in names and str(column).partition(".")[0] not in names:
-            raise unknown(str(column), names, name)
-    for line, record in enumerate(dataset, start=1):
-        try:
-            example = lookup(record, columns, name, line)
-        except BadRow as row:
-            bad(row)
-        else:
-            yield line, example
+
+    @classmethod
+    def takes(cls, source: Any) -> bool:
+        return isinstance(source, str) and source.startswith(PREFIX)
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        dataset = open_dataset(self.name)
+        place = Path(parts(self.name)[0])
+        self.names, self.folder = dataset.column_names, place if place.is_dir() else Path()
+        yield from enumerate(dataset, start=1)
+
+    def stamp(self) -> str:
+        return f"{self.name}\n{stamp(parts(self.name)[0])}"
 
 
 def open_dataset(name: str) -> Any:
     """The dataset of one split."""
     datasets = required("datasets")
     place, config, split = parts(name)
-    if (Path(place) / "dataset_dict.json").exists() or (Path(place) / "state.json").exists():
-        found = datasets.load_from_disk(place)
-    else:
-        try:
+    try:
+        if is_saved(place):
+            found = datasets.load_from_disk(place)
+        else:
             found = datasets.load_dataset(place, config, streaming=True)
-        except (OSError, ValueError, datasets.exceptions.DatasetNotFoundError) as error:
-            raise DataError(f"The dataset {name!r} cannot be read: {error}. {_remedy(place)}") from error
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise DataError(f"Cannot read the dataset {name!r}: {one_line(error)[:300]}. {_remedy(place)}") from error
     if not isinstance(found, dict):
         return found
     if split is None and len(found) == 1:
@@ -58,12 +59,17 @@ def open_dataset(name: str) -> Any:
     return found[split]
 
 
+def is_saved(place: str | Path) -> bool:
+    """Whether `save_to_disk` of the `datasets` library wrote the folder."""
+    return any((Path(place) / name).exists() for name in ("dataset_dict.json", "state.json"))
+
+
 def _remedy(place: str) -> str:
     if Path(place).exists():
         return "The folder must be one that `save_to_disk` wrote, or hold data files."
     return (
-        f"There is no folder {place}, so it was looked for on the hub, which needs a network and the right name. "
-        f"Elsewhere, `datasets.load_dataset({place!r}).save_to_disk('data')` makes a folder to bring along: "
+        f"There is no folder {place}, so it was looked up on the hub, which needs a network and the right name. "
+        f"On a machine with a network, `datasets.load_dataset({place!r}).save_to_disk('data')` makes a folder to copy: "
         f"{PREFIX}data:train."
     )
 

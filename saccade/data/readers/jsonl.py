@@ -3,31 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 from saccade.data.errors import BadRow
-from saccade.data.readers.columns import Columns, as_columns, lookup
-from saccade.data.readers.lines import read_lines
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import Record
+from saccade.data.readers.lines import numbered_lines
+
+DEEPEST = 64
+"""How deep lists and objects may nest; Python's parser gives up at about a thousand."""
+
+FIX = 'Write one object a line, such as {"source": "...", "target": "..."}.'
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+BRACKET = re.compile(r"[\[\]{}]")
 
 
-def read_jsonl(
-    path: Path, columns: Columns | Sequence[str], *, bad: Callable[[BadRow], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """One object a line."""
-    file, columns = str(path), as_columns(columns, numbered=False)
-    for line, text in enumerate(read_lines(path), start=1):
-        try:
-            try:
-                record = json.loads(text)
-            except json.JSONDecodeError as error:
-                problem = f"not JSON ({error.msg} at column {error.colno})"
-                raise BadRow(file, line, problem, 'Write one object a line, such as {"source": "...", ...}.') from None
-            if not isinstance(record, dict):
-                fix = 'Write an object, such as {"source": "...", ...}.'
-                raise BadRow(file, line, f"a JSON {type(record).__name__} instead of an object", fix)
-            example = lookup(record, columns, file, line)
-        except BadRow as row:
-            bad(row)
-        else:
-            yield line, example
+@readers.register("jsonl")
+class JsonLines(Reader):
+    """One JSON object a line; values of any type."""
+
+    suffixes: ClassVar = (".jsonl", ".ndjson")
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        for line, text in numbered_lines(Path(self.source)):
+            yield line, text if isinstance(text, BadRow) else parse(text, self.name, line)
+
+
+def parse(text: str, file: str, line: int) -> dict[str, Any] | BadRow:
+    """The object in a line."""
+    if not text.strip():
+        return BadRow(file, line, "the line is empty", "--data.bad_rows skip leaves such lines out.")
+    if depth(text) > DEEPEST:
+        return BadRow(file, line, f"lists and objects nest deeper than {DEEPEST} levels", "Flatten the values.")
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        return BadRow(file, line, f"not JSON ({error.msg} at column {error.colno})", FIX)
+    except ValueError:  # the only other one: Python refuses to read integers of thousands of digits
+        return BadRow(file, line, "an integer has thousands of digits", "Write it as a string.")
+    if not isinstance(record, dict):
+        return BadRow(file, line, f"a JSON {type(record).__name__} instead of an object", FIX)
+    return record
+
+
+def depth(text: str) -> int:
+    """How deep brackets nest outside strings; exact only where it could matter."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return 0
+    deepest = level = 0
+    for bracket in BRACKET.findall(STRING.sub("", text)):
+        level += 1 if bracket in "[{" else -1
+        deepest = max(deepest, level)
+    return deepest

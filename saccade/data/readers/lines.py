@@ -1,24 +1,31 @@
-"""Lines of text files, plain or gzipped, one at a time."""
+"""Lines of text files, plain or gzipped, one at a time and of bounded length."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from saccade.data.errors import DataError
+from saccade.data.errors import BadRow, DataError, one_line
+
+LONGEST = 16 << 20
+"""Bytes of the longest line (or CSV row) that is read: a few kilobytes of gzip can hold a line of gigabytes."""
+
+PATIENCE = 16
+"""How many times `LONGEST` is read in search of the end of a longer line, before the whole file is refused."""
 
 
 def suffix(path: str | Path) -> str:
-    """The suffix that tells the format: that of `pairs.tsv.gz` is `.tsv`."""
+    """The suffix that names the format: `.tsv` for `pairs.tsv.gz`."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """The file, unpacked if it is gzipped."""
+    """The file, decompressed if it is gzipped."""
     try:
         return cast(BinaryIO, gzip.open(path, "rb") if path.suffix.lower() == ".gz" else open(path, "rb"))
     except FileNotFoundError:
@@ -26,20 +33,62 @@ def open_binary(path: Path) -> BinaryIO:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines without their ends; bytes that are not UTF-8 become lone surrogates, which `checked` refuses.
+    """The lines without their ends, and without their numbers; raises `BadRow` at a line that is too long."""
+    for _, line in numbered_lines(path):
+        if isinstance(line, BadRow):
+            raise line
+        yield line
 
-    Only a newline ends a line: characters such as U+2028 or U+0085 stand inside sentences of web text.
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
+    """The numbers and lines, without line ends.
+
+    Only a newline ends a line: characters such as U+2028 or U+0085 occur inside sentences of web text.
     """
-    for line in raw_lines(path):
-        yield line.rstrip("\n").removesuffix("\r")
+    for number, line in raw_lines(path):
+        yield number, line if isinstance(line, BadRow) else line.rstrip("\n").removesuffix("\r")
 
 
-def raw_lines(path: Path) -> Iterator[str]:
-    """The lines with their ends, without a byte order mark."""
+def raw_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
+    """The numbers and lines, with line ends and without a byte order mark.
+
+    Bytes that are not UTF-8 become lone surrogates, which `saccade.data.cell.text_of` refuses.
+    """
+    number = 0
     try:
-        with open_binary(path) as file:
-            for number, line in enumerate(file):
-                text = line.decode("utf-8", "surrogateescape")
-                yield text.removeprefix("\ufeff") if number == 0 else text
+        with open_binary(path) as stream:
+            while line := stream.readline(LONGEST + 1):
+                number += 1
+                if len(line) > LONGEST:
+                    yield number, too_long(path, number)
+                    skip_line(stream, line, path, number)
+                    continue
+                if number == 1:
+                    line = without_mark(line, path)
+                yield number, line.decode("utf-8", "surrogateescape")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path} is not a whole gzip file ({error}): fetch or compress it again.") from None
+        raise DataError(
+            f"{path} is not a whole gzip file ({one_line(error)}, after line {number}): copy or compress it again."
+        ) from None
+
+
+def too_long(path: Path, line: int) -> BadRow:
+    """The error for a line beyond the limit."""
+    size = f"{LONGEST >> 20} MiB" if LONGEST >= 1 << 20 else f"{LONGEST} bytes"
+    return BadRow(str(path), line, f"the line is longer than {size}", "Check that this is a text file; break it up.")
+
+
+def skip_line(stream: BinaryIO, line: bytes, path: Path, number: int) -> None:
+    """Reads on to the end of a line that is too long, without keeping it."""
+    for _ in range(PATIENCE):
+        if not line or line.endswith(b"\n"):
+            return
+        line = stream.readline(LONGEST)
+    raise DataError(f"{path}, line {number}: found no end of the line in {PATIENCE * LONGEST:,} bytes. Is this text?")
+
+
+def without_mark(line: bytes, path: Path) -> bytes:
+    """The first line without UTF-8's byte order mark; that of UTF-16 is an error."""
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{path} is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 {path} > out.")
+    return line.removeprefix(codecs.BOM_UTF8)

@@ -1,42 +1,95 @@
-"""Plain text files whose lines belong together."""
+"""Plain text files, line by line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import Columns, as_columns, checked, places
-from saccade.data.readers.lines import read_lines, suffix
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import Column, Columns, Record, by_position, parts, positions, unknown
+from saccade.data.readers.files import check_file, stamp
+from saccade.data.readers.lines import numbered_lines, suffix
+
+OTHER = (
+    *(".json", ".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz", ".arrow", ".feather", ".xlsx", ".xls", ".ods"),
+    *(".npy", ".npz", ".pkl", ".pickle", ".pt", ".h5", ".sqlite", ".db", ".docx", ".pdf"),
+)
+"""Common formats that are not lines of text."""
 
 
-def read_parallel(
-    paths: Sequence[Path], columns: Columns | Sequence[str], *, bad: Callable[[BadRow], None]
-) -> Iterator[tuple[int, dict[str, str]]]:
-    """The n-th lines of all files make the n-th example.
+@readers.register("text")
+class ParallelText(Reader):
+    """Text files whose n-th lines make the n-th row: `train.en,train.de`.
 
-    The files are columns: numbered in the order given, and named by their suffixes (`train.de.gz` is "de").
+    The files are the columns: numbered in the order given, and named by their suffixes (`train.de.gz` is "de").
     """
-    together = ",".join(map(str, paths))
-    if len(paths) == 1 and len(columns) > 1:
-        raise DataError(
-            f"{together} is one text file, but {' and '.join(columns)} need one each: give {len(columns)} with "
-            "commas between, as train.src,train.tgt; a table ends in .tsv, .csv, .jsonl or .parquet."
-        )
-    numbers = places(as_columns(columns, numbered=True), [suffix(path)[1:] for path in paths], together)
-    for line, texts in enumerate(zip_longest(*map(read_lines, paths)), start=1):
-        if None in texts:
-            raise different_lengths(paths)
-        try:
-            example = {role: checked(texts[number], role, str(paths[number]), line) for role, number in numbers.items()}
-        except BadRow as row:
-            bad(row)
-        else:
-            yield line, example
+
+    fallback = True
+
+    def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
+        self.paths = [check_file(name) for name in split(source)]
+        super().__init__(",".join(map(str, self.paths)), columns, header=header)
+        self.folder = self.paths[0].parent
+        for path in self.paths:
+            if suffix(path) in OTHER:
+                raise DataError(
+                    f"{path}: there is no reader for {suffix(path)} files. Readers: {', '.join(readers.names())}; a "
+                    "table ends in .tsv, .csv, .jsonl or .parquet."
+                )
+
+    @classmethod
+    def takes(cls, source: Any) -> bool:
+        if isinstance(source, str):
+            return all(os.path.exists(name) and not os.path.isdir(name) for name in split(source))
+        return isinstance(source, tuple) and all(isinstance(name, str) for name in source)
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        needed, count = self.columns.required, len(self.paths)
+        if count == 1 and len(needed) > 1:
+            raise DataError(
+                f"{self.name} is one text file, but {' and '.join(needed)} need one each: give {len(needed)}, "
+                "separated by commas, as train.src,train.tgt; a table ends in .tsv, .csv, .jsonl or .parquet."
+            )
+        if self.columns.given is None and count not in (len(needed), len(self.columns.roles)):
+            raise DataError(f"{self.name} are {count} text files for {len(needed)} columns ({', '.join(needed)}).")
+        self.names = [suffix(path)[1:] for path in self.paths]
+        for line, found in enumerate(zip_longest(*map(numbered_lines, self.paths)), start=1):
+            if None in found:
+                raise different_lengths(self.paths)
+            texts = [text for _, text in found]
+            yield line, next((text for text in texts if isinstance(text, BadRow)), texts)
+
+    def choose(self, first: Record) -> dict[str, Column]:
+        columns, names = self.columns, self.names or ()
+        alone = len(self.paths) == len(columns.required) == 1  # whatever its suffix, it can only be that column
+        if columns.given is None or (alone and not set(columns.mentioned()) & {*names, 0}):
+            return by_position(columns, len(self.paths))
+        for role in columns.required:
+            for column in parts(columns.given[role]):
+                if isinstance(column, str) and column not in names:
+                    raise unknown(column, names, self.name)
+        return positions(columns, names, self.name)
+
+    def where(self, role: str) -> str:
+        column = self.chosen[role]
+        return str(self.paths[column]) if isinstance(column, int) else self.name
+
+    def stamp(self) -> str:
+        return "\n".join(map(stamp, self.paths))
+
+
+def split(source: str | Sequence[str]) -> list[str]:
+    """The names of the files; a comma separates two unless it is part of a name."""
+    if not isinstance(source, str):
+        return list(source)
+    return [source] if os.path.exists(source) else [part.strip() for part in source.split(",")]
 
 
 def different_lengths(paths: Sequence[Path]) -> DataError:
-    """The error that says how many lines each file has."""
-    counts = [f"{path} has {sum(1 for _ in read_lines(path))} lines" for path in paths]
-    return DataError(f"Parallel files must have equally many lines: {', '.join(counts)}.")
+    """The error that counts the lines of each file."""
+    counts = [f"{path} has {sum(1 for _ in numbered_lines(path))} lines" for path in paths]
+    return DataError(f"Parallel files must have the same number of lines: {', '.join(counts)}.")

@@ -1,0 +1,38 @@
+"""A stream of examples, some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+HEAVY = 64 << 20
+"""Bytes after which a chunk ends, however few examples it has."""
+
+
+def chunks(examples: Iterable[dict[str, Any]], count: int) -> Iterator[list[dict[str, Any]]]:
+    """Lists of up to `count` examples."""
+    chunk: list[dict[str, Any]] = []
+    total = 0
+    for example in examples:
+        chunk.append(example)
+        total += weight(example)
+        if len(chunk) >= count or total >= HEAVY:
+            yield chunk
+            chunk, total = [], 0
+    if chunk:
+        yield chunk
+
+
+def weight(value: Any) -> int:
+    """Roughly how many bytes a value takes."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, Mapping):
+        return sum(map(weight, value.values()))
+    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | Mapping | np.ndarray | str):
+        return sum(map(weight, value))
+    if isinstance(value, str | bytes):
+        return len(value)
+    return 8 * len(value) if isinstance(value, list | tuple) else 8

@@ -1,0 +1,109 @@
+"""Examples from any source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sized
+from typing import Any, Literal
+
+from saccade.data.cell import Cell, FieldLike
+from saccade.data.errors import BadRow, DataError, Skipped
+from saccade.data.readers import open_readers
+from saccade.data.readers.columns import Column, Columns, check_columns
+from saccade.data.readers.memory import Memory
+
+
+class Examples:
+    """Examples as `{role: value}`, read as a stream each time they are iterated over.
+
+    | source | format |
+    | --- | --- |
+    | `pairs.tsv` | columns separated by tabs, nothing quoted |
+    | `pairs.csv` | columns separated by commas, quoted as in RFC 4180 |
+    | `pairs.jsonl`, `pairs.ndjson` | one JSON object a line; `translation.en` reaches into a nested one |
+    | `pairs.parquet` | a Parquet table |
+    | `train.en,train.de`, or a list of the two | plain text files of any other suffix, line by line |
+    | `recordings/` | a folder: each file is a row with `path`, `name`, `stem` and `label` (its sub-folder) |
+    | `hf:folder:train`, `hf:name@config:train` | a dataset of the `datasets` library, in a folder or on the hub |
+    | `dates:train:20000` | the built-in dates (see `saccade.data.dates`): a split, how many, and a seed if not 0 |
+    | a list of dictionaries, tuples or bare values | rows in memory (see `saccade.data.readers.Rows`) |
+
+    Text files may be gzipped (`pairs.tsv.gz`). A list of sources is read one after the other. Cells may be paths,
+    relative to the folder of the table. `saccade.data.readers.readers` takes further formats.
+
+    Args:
+        source: one of the above, or a list.
+        fields: for each role the field that reads it.
+        columns: from roles to columns, by name, by number from 0, or as a list of several columns. By default, tables
+            without names are read in the order of the roles, others by equal names. Text files are named by their
+            suffix ("en" for `train.en`).
+        header: whether TSV and CSV files begin with a header. If None, they do if a column is given by name.
+        bad_rows: "error" raises a `BadRow` at a row that cannot be used, "skip" leaves it out; see `skipped`.
+        optional: roles that the data may lack; examples without a value for them do not have the key.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        fields: Mapping[str, FieldLike],
+        *,
+        columns: Mapping[str, Column] | None = None,
+        header: bool | None = None,
+        bad_rows: Literal["error", "skip"] = "error",
+        optional: Collection[str] = (),
+    ) -> None:
+        if bad_rows not in ("error", "skip"):
+            raise DataError(f"data.bad_rows is 'error' or 'skip', got {bad_rows!r}.")
+        self.fields, self.bad_rows = dict(fields), bad_rows
+        self.skipped = Skipped()
+        """The bad rows that the last reading left out."""
+        self._settings = repr((columns, header, bad_rows))
+        self._readers = open_readers(source, Columns(check_columns(columns), fields, optional=optional), header=header)
+        for reader in self._readers:  # a wrong column shows before any work starts
+            for _, row in reader.examples():
+                if not isinstance(row, BadRow):
+                    break
+                self._bad(row)
+
+    @property
+    def in_memory(self) -> int | None:
+        """How many rows there are, if all are in memory."""
+        rows = [reader.source.rows for reader in self._readers if isinstance(reader, Memory)]
+        if len(rows) < len(self._readers) or not all(isinstance(one, Sized) for one in rows):
+            return None
+        return sum(len(one) for one in rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for _, _, example in self.located():
+            yield example
+
+    def located(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
+        """The examples with their file and line."""
+        self.skipped = Skipped()
+        count = 0
+        for reader in self._readers:
+            for line, row in reader.examples():
+                try:
+                    if isinstance(row, BadRow):
+                        raise row
+                    example = {
+                        role: self.fields[role].read(raw, Cell(reader.where(role), line, role, reader.folder))
+                        for role, raw in row.items()
+                    }
+                except BadRow as bad:
+                    self._bad(bad)
+                else:
+                    count += 1
+                    yield reader.name, line, example
+        if self.skipped.count and not count:
+            raise DataError(f"None of the {self.skipped.count} rows can be used. The first: {self.skipped.first[0]}")
+
+    def fingerprint(self) -> str:
+        """Changes when the data, or the way they are read, do."""
+        marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self._readers)]
+        return hashlib.blake2b("\n".join(marks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+    def _bad(self, row: BadRow) -> None:
+        if self.bad_rows == "error":
+            raise row
+        self.skipped.add(row)

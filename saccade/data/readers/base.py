@@ -1,0 +1,116 @@
+"""What a reader is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from saccade.data.errors import BadRow, DataError
+from saccade.data.readers.columns import ABSENT, Column, Columns, Record, parts, pick, reach, unknown
+from saccade.data.readers.files import check_file, stamp
+from saccade.data.readers.lines import suffix
+from saccade.registry import Registry, nearest
+
+
+class Reader:
+    """Reads the rows of one source: a file, a folder, a dataset, rows in memory.
+
+    A new reader names the suffixes of its files (or writes `takes`) and writes `rows`:
+
+        @readers.register("conll")
+        class Conll(Reader):
+            suffixes = (".conllu",)
+
+            def rows(self):
+                for line, sentence in sentences(self.source):
+                    yield line, {"text": sentence.text, "tags": sentence.tags}
+
+    Args:
+        source: what to read: a name as the user wrote it.
+        columns: the columns wanted.
+        header: whether the file begins with a header, where the format leaves that open.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    """Of the files that it reads; `.gz` after them does not count."""
+
+    fallback: ClassVar[bool] = False
+    """Whether it reads only what no other reader takes."""
+
+    def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
+        self.source, self.columns, self.header = source, columns, header
+        self.name = str(source)
+        self.folder = Path(self.name).parent
+        self.names: Sequence[str] | None = None
+        """The names of all columns, if they are known before the first row."""
+        self.chosen: dict[str, Column] = {}
+        """The column of each role, once a row has been read."""
+        if self.suffixes:
+            check_file(self.name)
+
+    @classmethod
+    def takes(cls, source: Any) -> bool:
+        """Whether this reader is the one for the source; that it exists is checked later."""
+        return isinstance(source, str) and suffix(source) in cls.suffixes
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        """The line number of each row with its columns and raw values, or with the error if it cannot be read."""
+        raise NotImplementedError
+
+    def examples(self) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
+        """The rows with raw values by role in place of columns."""
+        self.chosen = {}
+        for line, row in self.rows():
+            if isinstance(row, BadRow):
+                yield line, row
+                continue
+            if not self.chosen:
+                self.chosen = self.choose(row)
+            try:
+                picked: dict[str, Any] | BadRow = pick(row, self.chosen, self.columns.optional, self.name, line)
+            except BadRow as bad:
+                picked = bad
+            yield line, picked
+
+    def choose(self, first: Record) -> dict[str, Column]:
+        """The column of each role, given the first row: columns of equal names, unless the user says otherwise.
+
+        A column that the first row lacks is an error of the configuration rather than of that row.
+        """
+        columns, names = self.columns, self.names if self.names is not None else list(first)
+        chosen: dict[str, Column] = {}
+        for role in columns.roles:
+            column: Column = role if columns.given is None else columns.given.get(role, ABSENT)  # type: ignore[arg-type]
+            if column is ABSENT:
+                continue
+            single = [self._named(one) for one in parts(column)]
+            for one in single:
+                found = one in names if self.names is not None else reach(first, one) is not ABSENT
+                if not found and str(one).partition(".")[0] not in names and role not in columns.optional:
+                    raise unknown(str(one), names, self.name)
+            chosen[role] = single if isinstance(column, list | tuple) else single[0]
+        return chosen
+
+    def where(self, role: str) -> str:
+        """The file that a role's values come from."""
+        return self.name
+
+    def stamp(self) -> str:
+        """Changes when the source does."""
+        return stamp(self.name)
+
+    def _named(self, column: str | int) -> str | int:
+        if isinstance(column, str):
+            return column
+        if self.names is None:
+            raise DataError(f"The columns of {self.name} have names: give one in place of {column}.")
+        if column >= len(self.names):
+            raise DataError(
+                f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}."
+                f"{nearest('', self.names)}"
+            )
+        return self.names[column]
+
+
+readers: Registry[Reader] = Registry("reader")

@@ -1,0 +1,64 @@
+"""Does a table begin with a header?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from saccade.data.errors import DataError
+from saccade.data.readers.columns import Column, Columns, by_position, listed
+
+SAMPLE = 20
+"""How many rows are compared with the first."""
+
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,29}")
+
+COMMON = frozenset(
+    """
+    source target src tgt trg text texts label labels sentence sentence1 sentence2 premise hypothesis question answer
+    context title body review reviews comment content document summary tweet message query passage word words token
+    tokens tag tags lemma form features input inputs output outputs prompt response reference translation transcript
+    transcription id idx index no path file filename filepath audio image url class category sentiment stars score
+    rating value date locale language lang alignment split
+    ar bg bn ca cs da de el en es et eu fa fi fr ga gl he hi hr hu id is it ja ka kk ko lt lv mk ms mt nl nn no pl pt
+    ro ru sk sl sq sr sv ta te th tr uk ur vi zh
+    english german french spanish italian dutch portuguese russian chinese japanese czech polish turkish arabic
+    """.split()  # noqa: SIM905 (a list of 130 strings would fill the page)
+)
+"""Names that columns usually have."""
+
+
+def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles: Sequence[str]) -> bool:
+    """Whether the first row is probably a header: on the safe side, since single words may well be data.
+
+    Its cells are distinct identifiers that do not recur below. Either all of them are usual names of columns, or one is
+    and the rows below it look different: they hold sentences or numbers.
+    """
+    cells = [cell.strip() for cell in first]
+    if not rows or len(set(cells)) < len(cells) or not all(IDENTIFIER.fullmatch(cell) for cell in cells):
+        return False
+    known = [cell.lower() in COMMON or cell.lower() in [role.lower() for role in roles] for cell in cells]
+    if not any(known):
+        return False
+    below = [[row[place].strip() for row in rows if place < len(row)] for place in range(len(cells))]
+    if any(cell in column for cell, column in zip(cells, below, strict=True)):
+        return False
+    differs = [bool(column) and not any(IDENTIFIER.fullmatch(cell) for cell in column) for column in below]
+    return all(known) or any(name and other for name, other in zip(known, differs, strict=True))
+
+
+def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> dict[str, Column]:
+    """The columns where the user said that there is a header, and nothing else.
+
+    They are taken by equal names if all of them have one, else by position, which must not contradict the names.
+    """
+    if all(role in header for role in columns.required):
+        return {role: list(header).index(role) for role in columns.roles if role in header}
+    fits = len(header) in (len(columns.required), len(columns.roles))
+    if not fits or any(role in header for role in columns.required):
+        raise DataError(
+            f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
+            f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
+            f"{columns.example(header)}."
+        )
+    return by_position(columns, len(header))

@@ -1,0 +1,85 @@
+"""Rows in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from saccade.data.cell import shown
+from saccade.data.errors import BadRow
+from saccade.data.marks import digest
+from saccade.data.readers.base import Reader, readers
+from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, reach
+
+NAME = "the examples in memory"
+
+
+class Rows:
+    """Rows in memory, also where a list of texts could be taken for a list of files."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self.rows: Iterable[Any] = list(rows) if isinstance(rows, Iterator) else rows
+
+
+@readers.register("memory")
+class Memory(Reader):
+    """Rows that are dictionaries, tuples in the order of the roles or, for a single role, bare values.
+
+    A dictionary has the columns that the user named for files, or the roles themselves as keys.
+    """
+
+    def __init__(self, source: Rows, columns: Columns, *, header: bool | None = None) -> None:
+        super().__init__(NAME, columns, header=header)
+        self.source, self.folder = source, Path()
+
+    @classmethod
+    def takes(cls, source: Any) -> bool:
+        return isinstance(source, Rows)
+
+    def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
+        for line, row in enumerate(self.source.rows, start=1):
+            try:
+                yield line, self.by_role(row, line)
+            except BadRow as bad:
+                yield line, bad
+
+    def by_role(self, row: Any, line: int) -> dict[str, Any]:
+        """The raw values of a row."""
+        columns = self.columns
+        if isinstance(row, Mapping):
+            return self.from_mapping(row, line)
+        if len(columns.required) == 1 and not (isinstance(row, tuple) and len(row) in (1, len(columns.roles))):
+            return {columns.required[0]: row}
+        if not isinstance(row, Sequence) or isinstance(row, str | bytes):
+            problem = f"{shown(row)} is not a row of {' and '.join(columns.required)}"
+            raise BadRow(NAME, line, problem, "Give a tuple of these, or a dictionary.")
+        if len(row) not in (len(columns.required), len(columns.roles)):
+            problem = f"the row has {len(row)} values instead of {len(columns.required)}"
+            raise BadRow(NAME, line, problem, f"Give a tuple of {' and '.join(columns.required)}, or a dictionary.")
+        return dict(zip(columns.roles if len(row) == len(columns.roles) else columns.required, row, strict=True))
+
+    def from_mapping(self, row: Mapping[Any, Any], line: int) -> dict[str, Any]:
+        """The raw values of a dictionary."""
+        found = {}
+        for role in self.columns.roles:
+            column = (self.columns.given or {}).get(role, role)
+            values = [reach(row, one) for one in parts(column)]
+            if not any(value is ABSENT for value in values):
+                found[role] = values if isinstance(column, list | tuple) else values[0]
+            elif role in row:
+                found[role] = row[role]
+            elif role not in self.columns.optional:
+                has = listed(list(map(str, row))) or "nothing"
+                raise BadRow(NAME, line, f"there is no {role!r}", f"The row has: {has}.")
+        return found
+
+    def choose(self, first: Record) -> dict[str, Column]:
+        return {role: role for role in self.columns.roles}
+
+    def stamp(self) -> str:
+        found = hashlib.blake2b(digest_size=16)
+        for row in self.source.rows:
+            found.update(digest(row))
+        return found.hexdigest()
