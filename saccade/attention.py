@@ -5,19 +5,26 @@ context = E[ f(values, z) ],   z ~ p(z | query, keys)
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils import _pytree as pytree
 
 from saccade import masks
 from saccade.aggregations import Aggregation, Expectation, FeatureWise
+from saccade.distributions import Categorical, Distribution
 from saccade.fast import check_blocks, read_fast
+from saccade.kernels.nested import tensors_in
 from saccade.masks import Mask
 from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection, selections
+from saccade.selections.base import full_mask
+
+Change = Callable[[Tensor, Tensor], Tensor]
+"""Weights (*batch, queries, keys) and the mask, bool of the same shape -> the weights to read with."""
 
 
 class Attention(nn.Module):
@@ -147,10 +154,24 @@ class Attention(nn.Module):
         apart = not (selection.stateful or selection.joins_queries or selection.stochastic)
         return apart and self.score.pairwise and not self.score.stateful and not self.aggregation.joins_queries
 
-    def read_plain(self, query: Tensor, memory: Memory, state: State) -> Reading:
+    def read_changed(
+        self, query: Tensor | None, memory: Memory, change: Change, *, state: State | None = None
+    ) -> Reading:
+        """As `read`, but with the weights that `change` returns: an intervention.
+
+        Weights that sum to less than 1 read less. A stateful score sees the changed weights; a stateful selection
+        continues from its own. Stateful scores call `change` once per query.
+        """
+        query = self._check_query(query, memory)
+        state = self._check_state(state)
+        if self.score.stateful:
+            return self._read_step_by_step(query, memory, state, change)
+        return self.read_plain(query, memory, state, change)
+
+    def read_plain(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
         """The definition: scores of all keys, their selection, its aggregation. Fast paths give the same."""
         scores = self.score.compare(query, memory.prepared[0])
-        return self._read_scored(scores, query, memory, self._mask(query, memory), state)
+        return self._read_scored(scores, query, memory, self._mask(query, memory), state, change)
 
     def _mask(self, query: Tensor, memory: Memory) -> Tensor | None:
         mask = masks.resolve(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
@@ -158,13 +179,34 @@ class Attention(nn.Module):
             return mask.unsqueeze(-3)
         return mask
 
-    def _read_scored(self, scores: Tensor, query: Tensor, memory: Memory, mask: Tensor | None, state: State) -> Reading:
-        selection = self.selection(scores, mask, query=query, prepared=memory.prepared[1], state=state.selection)
+    def _read_scored(
+        self,
+        scores: Tensor,
+        query: Tensor,
+        memory: Memory,
+        mask: Tensor | None,
+        state: State,
+        change: Change | None = None,
+    ) -> Reading:
+        own = self.selection(scores, mask, query=query, prepared=memory.prepared[1], state=state.selection)
+        selection = own if change is None else self._changed(own, change, full_mask(scores, mask))
         weights = F.dropout(self.aggregation.weights(selection), self.dropout, self.training)
         context = self.aggregation(weights, memory.values, query=query, scores=scores, mask=mask)
-        return Reading(context, selection, State(None, self.selection.advance(state.selection, selection)))
+        return Reading(context, selection, State(None, self.selection.advance(state.selection, own)))
 
-    def _read_step_by_step(self, query: Tensor, memory: Memory, state: State) -> Reading:
+    def _changed(self, selection: Distribution, change: Change, mask: Tensor) -> Distribution:
+        own = selection.marginals
+        weights = change(own, mask)
+        if weights is own:
+            return selection
+        if type(selection).coefficients is not Distribution.coefficients:
+            raise TypeError(
+                f"{type(self.selection).__name__} reads values through a basis, not by weights: there are no weights "
+                "to change."
+            )
+        return Categorical(weights, defective=True, training=selection.training)
+
+    def _read_step_by_step(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
         prepared = memory.prepared[0]
         mask = self._mask(query, memory)
         if state.score is None:
@@ -174,14 +216,17 @@ class Attention(nn.Module):
             one = query[..., i : i + 1, :]
             row = mask if mask is None or mask.dim() < 2 or mask.shape[-2] == 1 else mask[..., i : i + 1, :]
             scores = self.score.compare(one, prepared, state.score)
-            reading = self._read_scored(scores, one, memory, row, state)
+            reading = self._read_scored(scores, one, memory, row, state, change)
             after = self.score.advance(state.score, reading.weights, one, prepared)
             state = State(after, reading.state.selection)
             readings.append(reading)
         if not readings:
             return self._read_scored(self.score.compare(query, prepared, state.score), query, memory, mask, state)
         context = torch.cat([reading.context for reading in readings], dim=-2)
-        selection = type(readings[0].selection).cat([reading.selection for reading in readings])
+        selections = [reading.selection for reading in readings]
+        if len({type(each) for each in selections}) > 1:  # only some queries were changed
+            selections = [Categorical(each.marginals, defective=True, training=each.training) for each in selections]
+        selection = type(selections[0]).cat(selections)
         return Reading(context, selection, state)
 
     def _check_state(self, state: State | None) -> State:
@@ -203,7 +248,7 @@ class Attention(nn.Module):
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")
-            prepared: Tensor = pytree.tree_leaves(memory.prepared)[0]  # not the values: those may be token ids
+            prepared = tensors_in(memory.prepared)[0]  # not the values: those may be token ids
             return prepared.new_empty(*memory.values.shape[:-2], 1, 0)
         if query.dim() < 2:
             raise ValueError(

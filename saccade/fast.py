@@ -8,12 +8,12 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils import _pytree as pytree
 
 from saccade import masks
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
+from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
 from saccade.memory import Memory
@@ -123,10 +123,10 @@ def _read_blocks(attention: Attends, query: Tensor, memory: Memory, state: State
     if one is not None and one.bias is None:  # the fused kernels have blocks of their own
         return None
     masks.check(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
-    leaves, structure = pytree.tree_flatten(memory.prepared[0])
+    leaves = tensors_in(memory.prepared[0])
 
     def compare(query: Tensor, keys: Sequence[Tensor]) -> Tensor:
-        return attention.score.compare(query, pytree.tree_unflatten(keys, structure))
+        return attention.score.compare(query, with_tensors(memory.prepared[0], keys))
 
     def mask(part: slice) -> Tensor | None:
         if memory.mask is None:
@@ -165,7 +165,7 @@ def _read_window(
     if ranks is not None:
         positions = torch.searchsorted(ranks, positions.flatten(-2) + 1).view_as(positions)
     index = positions.clamp(max=keys - 1)
-    prepared = pytree.tree_map(lambda tensor: gather_keys(tensor, index), memory.prepared[0])
+    prepared = map_tensors(lambda tensor: gather_keys(tensor, index), memory.prepared[0])
     scores = attention.score.compare(query.unsqueeze(-2), prepared).squeeze(-2)
     weights = selection.weigh(scores, within, distance)
     dropped = F.dropout(weights, attention.dropout, attention.training)

@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from saccade import masks
 from saccade.kernels.grow import grow
+from saccade.kernels.nested import map_tensors
 from saccade.masks import Mask
 
 
@@ -88,13 +88,13 @@ class Memory:
                 raise ValueError(f"The mask of appended keys is (*batch, 1, {new}), got {tuple(late.shape)}.")
             late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
             grown = masks.as_mask(late) if grown is None else grown & late
-        prepared = pytree.tree_map(lambda a, b: grow(a, b, rows), self.prepared, added.prepared)
+        prepared = map_tensors(lambda a, b: grow(a, b, rows), self.prepared, added.prepared)
         values = grow(self.values, added.values, rows)
         return replace(self, prepared=prepared, values=values, mask=grown)
 
     def index(self, rows: Tensor) -> Memory:
         """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
-        prepared = pytree.tree_map(lambda tensor: tensor.index_select(0, rows), self.prepared)
+        prepared = map_tensors(lambda tensor: tensor.index_select(0, rows), self.prepared)
         mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
         return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from torch import Tensor, nn
-from torch.utils import _pytree as pytree
 
 from saccade.attention import Attention
 from saccade.checks import check_count
+from saccade.kernels.nested import map_tensors
 from saccade.masks import Mask, as_mask
 from saccade.memory import Memory, check_memory
 from saccade.reading import Reading, State
@@ -144,4 +144,4 @@ class MultiHead(nn.Module):
         def repeat(tensor: Tensor) -> Tensor:
             return tensor.repeat_interleave(group, dim=-3)
 
-        return replace(memory, prepared=pytree.tree_map(repeat, memory.prepared), values=repeat(memory.values))
+        return replace(memory, prepared=map_tensors(repeat, memory.prepared), values=repeat(memory.values))

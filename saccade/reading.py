@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from saccade.distributions import Distribution
+from saccade.kernels.nested import map_tensors
 
 
 class State(NamedTuple):
@@ -20,7 +20,7 @@ class State(NamedTuple):
 
     def index(self, rows: Tensor) -> State:  # type: ignore[override]
         """The state of the chosen rows of the first batch dimension, as `Memory.index` for beam search."""
-        chosen: State = pytree.tree_map(lambda part: part[rows] if isinstance(part, Tensor) else part, self)
+        chosen: State = map_tensors(lambda part: part[rows], self)
         return chosen
 
 

@@ -1,4 +1,4 @@
-"""Faithfulness: whether a model depends on what it looks at."""
+"""Faithfulness: whether a model depends on what it attends to."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from saccade.data.special import BOS, PAD
 from saccade.decoders import shift_right
 from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
-from saccade.interpretation.interventions import changed_attention, source_attentions
+from saccade.interpretation.interventions import rescaled, source_attentions
+from saccade.interpretation.recording import record
 
 Row = Callable[[Tensor, Tensor, int], Tensor]
-"""Weights (..., keys) of one step, the mask in that shape, the number of the step -> other weights."""
+"""Weights (heads, keys) of one step, the mask in that shape, the number of the step -> other weights."""
 
 
 def faithfulness(
     model: Any, pairs: Sequence[tuple[Tensor, Tensor]], *, share: float = 0.2, draws: int = 5, seed: int = 0
 ) -> dict[str, float]:
-    r"""Tests of attention as an explanation, averaged over all target tokens of some pairs.
+    r"""Tests attention as an explanation, averaged over all target tokens of some pairs.
 
-    Each test changes the attention to the source at one step alone, in every layer and head, and asks what the model
-    then says at this step. The places looked at most are those with the greatest reported weights.
+    Each test changes the attention to the source at a single step, in every layer and head, and compares what the model
+    predicts at this step. The top positions are those with the largest reported weights.
 
-    | figure | what is done, and measured |
+    | figure | what is done and measured |
     | --- | --- |
-    | comprehensiveness | the `share` of places looked at most is erased: p(y) lost |
-    | sufficiency | all other places are erased: p(y) lost |
-    | random_... | the same with as many places at random: what to compare with |
-    | uniform | all places get the same weight: total variation distance of p |
+    | comprehensiveness | the top `share` of positions is erased: loss in p(y) |
+    | sufficiency | all other positions are erased: loss in p(y) |
+    | random_... | the same with as many random positions, as a baseline |
+    | uniform | all positions get the same weight: total variation distance of p |
     | permutation | weights are shuffled: total variation distance of p |
-    | ..._flips | the percentage of steps whose likeliest token is another one then |
+    | ..._flips | percentage of steps whose most likely token changes |
     | gradient_kendall, gradient_spearman | rank correlation of weights and gradient times input |
 
-    What is left after an erasure is scaled to the mass that was there. Figures are explained in
-    `saccade.evaluation.MEANINGS`.
+    The weights that remain after an erasure are scaled to the total of before. `saccade.evaluation.MEANINGS` explains
+    the figures.
 
     Reference:
         DeYoung et al. (2020), arXiv:1911.03429 (comprehensiveness, sufficiency); Jain & Wallace (2019),
@@ -48,9 +49,9 @@ def faithfulness(
     Args:
         model: an encoder-decoder with attention, in evaluation mode.
         pairs: source ids (length) and target ids (steps), the ends of the sentences included.
-        share: of the places that count as looked at most; at least one does.
-        draws: how many permutations and random erasures are averaged.
-        seed: of the draws.
+        share: the share of positions that count as top positions; at least one does.
+        draws: the number of permutations and random erasures to average.
+        seed: the seed of these draws.
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, got {share}.")
@@ -58,7 +59,7 @@ def faithfulness(
     if not pairs:
         raise ValueError("There are no pairs to test.")
     if model.training:
-        raise ValueError("The model is in training mode: call model.eval(), or dropout will look like a change.")
+        raise ValueError("The model is in training mode: call model.eval(), or dropout will count as a change.")
     attentions = source_attentions(model)
     if not attentions:
         raise ValueError(f"{type(model).__name__} has no attention to the source.")
@@ -73,7 +74,7 @@ def faithfulness(
 def _of_pair(
     model: Any, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """The figures of each step."""
+    """The figures of every step."""
     steps = len(target)
     begun = shift_right(target, BOS)
     mask = source != PAD
@@ -116,9 +117,9 @@ def _of_pair(
 
 @torch.no_grad()
 def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> Tensor:
-    """What the model says at each step if the attention of this step alone is changed: (steps, vocab).
+    """What the model predicts at each step if only the attention of this step is changed: (steps, vocab).
 
-    There is a copy of the pair for each step, in which that step is changed.
+    The batch has one copy of the pair per step, in which that step is changed.
     """
     steps = len(begun)
 
@@ -128,7 +129,7 @@ def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> T
             changed[step, ..., query, :] = row(weights[step, ..., query, :], allowed[step, ..., query, :], step)
         return changed
 
-    with changed_attention(source_attentions(model).values(), change):
+    with record(model, keep=[], change=dict.fromkeys(source_attentions(model), change)):
         decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1))
     each = torch.arange(steps, device=source.device)
     probabilities: Tensor = model.head.logits(decoded.features[each, each]).float().softmax(dim=-1)
@@ -136,10 +137,8 @@ def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> T
 
 
 def _keep(row: Tensor, kept: Tensor) -> Tensor:
-    """The weights of some places, scaled to the mass of all; nothing, if these have none."""
-    left = row * kept[: row.shape[-1]]  # the last keys may be cut off
-    mass = left.sum(dim=-1, keepdim=True)
-    return left * (row.sum(dim=-1, keepdim=True) / mass.where(mass > 0, 1))
+    """The weights of some positions, scaled to the total of all; zeros if these have none."""
+    return rescaled(row * kept[: row.shape[-1]], row)  # decoders may cut off the last keys
 
 
 def _flat(row: Tensor, allowed: Tensor) -> Tensor:
@@ -148,7 +147,7 @@ def _flat(row: Tensor, allowed: Tensor) -> Tensor:
 
 
 def _shuffler(generator: torch.Generator) -> Row:
-    """One order of the places for each step, the same in every layer and head."""
+    """One order of the positions per step, the same in every layer and head."""
     orders: dict[int, Tensor] = {}
 
     def shuffle(row: Tensor, allowed: Tensor, step: int) -> Tensor:

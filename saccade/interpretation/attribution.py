@@ -1,4 +1,4 @@
-"""Attribution: which source tokens a small change would act through."""
+"""Attribution: how strongly a prediction depends on each source token."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def gradient_times_input(model: Any, source: Tensor, source_mask: Tensor, target
     """
     table = next((part for part in model.encoder.modules() if isinstance(part, nn.Embedding)), None)
     if table is None:
-        raise TypeError(f"{type(model.encoder).__name__} embeds no tokens: there is nothing to take a gradient by.")
+        raise TypeError(f"{type(model.encoder).__name__} has no nn.Embedding, so there is no gradient by source token.")
     steps = len(target)
     embedded: list[Tensor] = []
 
@@ -31,8 +31,8 @@ def gradient_times_input(model: Any, source: Tensor, source_mask: Tensor, target
         return embedded[-1]
 
     with torch.enable_grad():
-        handle = table.register_forward_hook(separate)  # only while encoding: the decoder may share the table
-        try:  # each step gets a copy of the source of its own, so that one backward pass parts their gradients
+        handle = table.register_forward_hook(separate)  # not while decoding: the decoder may share the table
+        try:  # each step has its own copy of the source, so one backward pass separates their gradients
             encoded = model.encode(source.expand(steps, -1), source_mask.expand(steps, -1))
         finally:
             handle.remove()

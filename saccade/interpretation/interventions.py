@@ -1,27 +1,95 @@
-"""Interventions: what a Saccade model would have said, had it looked elsewhere."""
+"""Interventions: what a model computes when it attends differently.
+
+The functions here make interventions for `saccade.record(model, change={path: intervention})`. Any function
+`(weights, mask, steps) -> weights` is one; weights that sum to less than 1 read less.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
-from saccade.distributions import Categorical, Distribution
+from saccade.interpretation.recording import Intervention, record
 from saccade.layers import TransformerDecoderLayer
-from saccade.selections import Selection
+from saccade.multihead import MultiHead
 
-Change = Callable[[Tensor, Tensor, range], Tensor]
-"""Weights (*batch, queries, keys), the mask in that shape, and which steps the queries are -> other weights."""
+
+def ablate_head(*heads: int) -> Intervention:
+    """Heads, counted from 0, that read nothing."""
+
+    def ablate(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
+        _check_within("head", heads, weights.shape[1], "heads")
+        changed = weights.clone()
+        changed[:, list(heads)] = 0.0
+        return changed
+
+    return ablate
+
+
+def uniform() -> Intervention:
+    """The same weight for every key that may be attended; each query keeps its total weight."""
+
+    def flatten(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
+        return weights.sum(-1, keepdim=True) * mask / mask.sum(-1, keepdim=True).clamp(min=1)
+
+    return flatten
+
+
+def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention:
+    """Keys, counted from 0, that no query attends.
+
+    Args:
+        positions: the keys; those beyond the end of a shorter call are ignored.
+        rescale: scales the remaining weights to the total of before; otherwise the query reads less.
+    """
+    if any(position < 0 for position in positions):
+        raise ValueError(f"positions count from 0, got {list(positions)}.")
+
+    def knock(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
+        here = [position for position in positions if position < weights.shape[-1]]
+        changed = weights.clone()
+        changed[..., here] = 0.0
+        return rescaled(changed, weights) if rescale else changed
+
+    return knock
+
+
+def use_weights(given: Tensor) -> Intervention:
+    """Other weights in place of the model's own, such as those of another trace.
+
+    Args:
+        given: (batch, heads, queries, keys); a decoder that takes one step at a time uses the row of each step. A batch
+            or number of heads of 1 is expanded.
+    """
+    if given.dim() != 4:
+        raise ValueError(f"use_weights takes weights (batch, heads, queries, keys), got {tuple(given.shape)}.")
+
+    def replace(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
+        rows = given[:, :, steps.start : steps.stop]
+        fits = rows.shape[2:] == weights.shape[2:] and all(
+            have in (1, want) for have, want in zip(rows.shape[:2], weights.shape[:2], strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"use_weights: weights {tuple(given.shape)} do not fit queries {steps.start} to {steps.stop - 1} of a "
+                f"call with weights {tuple(weights.shape)}."
+            )
+        return rows.to(weights).expand_as(weights)
+
+    return replace
+
+
+def rescaled(changed: Tensor, weights: Tensor) -> Tensor:
+    """Changed weights, scaled so that each query has the total of `weights`; zeros stay zeros."""
+    total = changed.sum(dim=-1, keepdim=True)
+    return changed * (weights.sum(dim=-1, keepdim=True) / total.where(total > 0, 1))
 
 
 def source_attentions(model: nn.Module) -> dict[str, Attention]:
-    """A model's attentions to the source, by their place in it, in the order of the layers; none without attention."""
+    """A model's attentions to the source by path, as `record` names them, in layer order; {} without attention."""
     across = {
         f"{name}.cross_attention": part.cross_attention.attention
         for name, part in model.named_modules()
@@ -32,102 +100,35 @@ def source_attentions(model: nn.Module) -> dict[str, Attention]:
     decoder = getattr(model, "decoder", None)
     if not isinstance(decoder, nn.Module):
         raise TypeError(f"{type(model).__name__} has no decoder: give an encoder-decoder of saccade.models.")
-    return {f"decoder.{name}": part for name, part in decoder.named_modules() if isinstance(part, Attention)}
-
-
-@contextmanager
-def changed_attention(attentions: Iterable[Attention], change: Change) -> Iterator[None]:
-    """Within it, attentions read with the weights that `change` makes of theirs, at every step of every forward pass.
-
-    What is not a distribution any more is read as it is: weights that sum to less than 1 read less. Steps are counted
-    from 0 from the entry on, also by decoders that take one at a time. If the given weights are returned themselves,
-    nothing changes: so they can be watched. Fused paths, which have no weights, are left for the plain ones.
-
-    Args:
-        attentions: those of `source_attentions(model).values()`, for example.
-        change: called with the weights of each reading.
-    """
-    several = list(attentions)
-    own = [attention.selection for attention in several]
-    try:
-        for attention in several:
-            attention.selection = _Changing(attention.selection, change)
-        yield
-    finally:
-        for attention, selection in zip(several, own, strict=True):
-            attention.selection = selection
+    found = dict(decoder.named_modules(prefix="decoder"))
+    return {
+        path.removesuffix(".attention") if isinstance(found.get(path.rpartition(".")[0]), MultiHead) else path: part
+        for path, part in found.items()
+        if isinstance(part, Attention)
+    }
 
 
 def attention_maps(model: nn.Module, source: Tensor, source_mask: Tensor, target_in: Tensor) -> dict[str, Tensor]:
-    """Every head's attention to the source under teacher forcing, by the attention's place in the model.
+    """Every head's attention to the source under teacher forcing, by path, without gradients.
 
-    A decoder that aligns without an `Attention` has one map, that of the weights it reports; one that does neither has
-    none.
+    A decoder that aligns without an `Attention` has one map, "decoder", of the weights that it reports; a decoder
+    without either has none.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps), the start token first
         -> for each attention (batch, heads, steps, length).
     """
-    attentions = source_attentions(model)
-    seen: dict[str, list[Tensor]] = {name: [] for name in attentions}
-
-    def watch(name: str) -> Change:
-        def keep(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
-            several = weights.unsqueeze(1) if weights.dim() == 3 else weights
-            seen[name].append(F.pad(several, (0, source.shape[1] - several.shape[-1])))  # the last keys may be cut off
-            return weights
-
-        return keep
-
-    with ExitStack() as watching:
-        for name, attention in attentions.items():
-            watching.enter_context(changed_attention([attention], watch(name)))
+    paths = list(source_attentions(model))
+    with record(model, keep=paths) as trace:
         decoded = model(source, source_mask, target_in)
-    if not attentions and decoded.weights is not None:
+    if not paths and decoded.weights is not None:
         return {"decoder": decoded.weights.unsqueeze(1)}
-    return {name: torch.cat(steps, dim=-2) for name, steps in seen.items() if steps}
+    maps = {path: trace.joined(path) for path in paths if path in trace.paths}
+    # Decoders may cut off keys at the end that are padding in the whole batch.
+    return {path: F.pad(weights, (0, source.shape[1] - weights.shape[-1])) for path, weights in maps.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class _Changed(Categorical):
-    """Other weights than the selection's own, which it needs to go on from."""
-
-    original: Distribution | None = None
-
-
-class _Changing(Selection):
-    """A selection whose weights are changed."""
-
-    def __init__(self, selection: Selection, change: Change) -> None:
-        super().__init__()
-        self.selection = selection
-        self.change = change
-        self.stateful, self.stochastic = selection.stateful, selection.stochastic
-        self.steps = 0
-
-    def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
-        return self.selection.prepare(keys, mask=mask, start=start)
-
-    def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        found = self.selection.select(scores, mask, query=query, prepared=prepared, state=state)
-        weights = found.marginals
-        steps = range(self.steps, self.steps + weights.shape[-2])
-        self.steps = steps.stop
-        changed = self.change(weights, mask, steps)
-        if changed is weights:
-            return found
-        if type(found).coefficients is not Distribution.coefficients:
-            raise TypeError(
-                f"{type(self.selection).__name__} reads values through a basis, not by weights: there are no weights "
-                "to change."
-            )
-        if changed.shape != weights.shape:
-            raise ValueError(
-                f"Changed weights must keep their shape {tuple(weights.shape)}, got {tuple(changed.shape)}."
-            )
-        return _Changed(changed, defective=True, training=found.training, original=found)
-
-    def advance(self, state: Any, distribution: Distribution) -> Any:
-        own = distribution.original if isinstance(distribution, _Changed) else distribution
-        assert own is not None
-        return self.selection.advance(state, own)
+def _check_within(name: str, given: Sequence[int], count: int, several: str) -> None:
+    wrong = [number for number in given if not 0 <= number < count]
+    if wrong:
+        raise ValueError(f"{name} {wrong[0]} does not exist: there are {count} {several}, 0 to {count - 1}.")

@@ -2,7 +2,8 @@
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
+
+from saccade.kernels.private_torch import dispatch_mode_active, is_zero_tensor, transforms_active
 
 
 def exporting() -> bool:
@@ -15,14 +16,14 @@ def transforming() -> bool:
     """Whether torch.func or forward-mode differentiation is at work, of which our backward passes know nothing."""
     if torch.compiler.is_compiling():
         return False
-    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    return transforms_active()
 
 
 def plain_only() -> bool:
     """Whether nothing but PyTorch's own operators will do: torch.export, torch.func, torch.jit.trace."""
     if torch.compiler.is_compiling():
         return exporting()
-    return transforming() or torch._C._is_tracing()
+    return transforming() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
 def recording() -> bool:
@@ -30,7 +31,7 @@ def recording() -> bool:
 
     Then all that we do must be operators, ours or PyTorch's.
     """
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    return torch.compiler.is_compiling() or dispatch_mode_active()
 
 
 def visible(tensor: Tensor) -> bool:
@@ -44,5 +45,5 @@ def ordinary(tensor: Tensor) -> bool:
         type(tensor) in (Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
         and not tensor.is_neg()
-        and not tensor._is_zerotensor()
+        and not is_zero_tensor(tensor)
     )

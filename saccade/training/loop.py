@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of
 from saccade.kernels.allocation import keep_freed_memory
+from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Example, Row, Task
 from saccade.training.averaging import MovingAverage
 from saccade.training.batching import Batching
@@ -204,7 +205,7 @@ class Loop:
         trainer = self.trainer
         parameters = [p for group in self.optimiser.param_groups for p in group["params"] if p.grad is not None]
         # Sharing has made the gradients means over the processes.
-        torch._foreach_mul_([p.grad for p in parameters], self.processes.count / max(count, 1.0))
+        scale_all([p.grad for p in parameters if p.grad is not None], self.processes.count / max(count, 1.0))
         norm = None
         if trainer.clip_norm is not None:
             norm = float(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm))

@@ -8,7 +8,7 @@ import torch
 from saccade.data.special import BOS
 from saccade.evaluation.faithfulness import faithfulness
 from saccade.evaluation.meanings import MEANINGS
-from saccade.interpretation.interventions import changed_attention, source_attentions
+from saccade.interpretation.interventions import source_attentions
 from saccade.models import Cho, RNNSearch, Transformer
 from tests.models.family import FAMILY, SMALL, TINY
 
@@ -48,7 +48,7 @@ def literal(model, source, target, share):
                 out[..., steps.index(step), :] = new
                 return out
 
-            with changed_attention(source_attentions(model).values(), change):
+            with saccade.record(model, change=dict.fromkeys(source_attentions(model), change)):
                 return model.head.logits(model(*batch).features)[0, step].softmax(-1)
 
         for name, values in rows.items():

@@ -1,11 +1,20 @@
-"""Attention is watched and changed without a change of the model."""
+"""Attention is read and changed without a change to the model."""
 
 import pytest
 import torch
 
+import saccade
+
 from saccade.distributions import Categorical
 from saccade.interpretation.attribution import gradient_times_input
-from saccade.interpretation.interventions import attention_maps, changed_attention, source_attentions
+from saccade.interpretation.interventions import (
+    ablate_head,
+    attention_maps,
+    knock_out,
+    source_attentions,
+    uniform,
+    use_weights,
+)
 from saccade.models import Cho, RNNSearch
 from saccade.selections import Selection
 from tests.models.family import FAMILY, SMALL
@@ -19,6 +28,10 @@ def inputs():
     source = torch.randint(4, 13, (3, 7))
     mask = torch.arange(7) < torch.tensor([[7], [4], [1]])
     return source, mask, torch.randint(4, 11, (3, 5))
+
+
+def changed(model, function):
+    return saccade.record(model, change=dict.fromkeys(source_attentions(model), function))
 
 
 @pytest.mark.parametrize("name", WITH_ATTENTION)
@@ -38,10 +51,11 @@ def test_the_same_weights_give_the_same_features(name) -> None:
     before = dict(model.named_modules())
     with torch.no_grad():
         wanted = model(*batch).features
-        with changed_attention(source_attentions(model).values(), lambda weights, mask, steps: weights.clone()):
+        with changed(model, lambda weights, mask, steps: weights.clone()) as trace:
             found = model(*batch).features
     assert torch.allclose(found, wanted, atol=1e-5)
     assert dict(model.named_modules()) == before
+    assert trace.paths == list(source_attentions(model))
 
 
 class Uniform(Selection):
@@ -57,7 +71,7 @@ def test_uniform_weights_are_those_of_a_uniform_selection(name) -> None:
         return mask / mask.sum(-1, keepdim=True).clamp(min=1)
 
     with torch.no_grad():
-        with changed_attention(source_attentions(model).values(), flat):
+        with changed(model, flat):
             found = model(*batch).features
         for attention in source_attentions(model).values():
             attention.selection = Uniform()
@@ -77,26 +91,40 @@ def test_steps_are_counted(name) -> None:
 
     with torch.no_grad():
         wanted = model(*batch).features
-        with changed_attention([list(source_attentions(model).values())[-1]], from_step_3):
+        with saccade.record(model, change={list(source_attentions(model))[-1]: from_step_3}):
             found = model(*batch).features
     assert asked == list(range(5))
     assert torch.allclose(found[:, :3], wanted[:, :3], atol=1e-6)
     assert not torch.allclose(found[:, 3:], wanted[:, 3:], atol=1e-4)
 
 
+@pytest.mark.parametrize("name", SOME)
+def test_the_trace_holds_the_changed_weights(name) -> None:
+    model, batch = FAMILY[name]().eval(), inputs()
+    maps = attention_maps(model, *batch)
+    with torch.no_grad(), changed(model, knock_out([0, 2], rescale=False)) as trace:
+        model(*batch)
+    path = next(iter(maps))  # the layers after it read other queries
+    found = trace.joined(path)[:1]  # the first pair: without padding, all keys are there
+    wanted = maps[path][:1].clone()
+    wanted[..., [0, 2]] = 0.0
+    torch.testing.assert_close(found[:, :, :1], wanted[:, :, :1], rtol=0, atol=1e-5)  # later steps read other states
+    assert (found[..., [0, 2]] == 0).all()
+
+
 def test_an_error_leaves_the_model_as_it_was() -> None:
     model, batch = FAMILY["rnnsearch_fast_current"]().eval(), inputs()
     selection = model.decoder.attention.selection
     with (
-        pytest.raises(ValueError, match=r"keep their shape \(3, 1, 7\), got \(3, 7\)"),
-        changed_attention(source_attentions(model).values(), lambda weights, mask, steps: weights[:, 0]),
+        pytest.raises(ValueError, match=r"of the shape \(3, 1, 1, 7\) of 'decoder.attention', got \(3, 1, 7\)"),
+        changed(model, lambda weights, mask, steps: weights[:, 0]),
     ):
         model(*batch)
     assert model.decoder.attention.selection is selection
     model = RNNSearch(**SMALL, selection="continuous_softmax").eval()
     with (
         pytest.raises(TypeError, match="through a basis"),
-        changed_attention(source_attentions(model).values(), lambda weights, mask, steps: weights.clone()),
+        changed(model, lambda weights, mask, steps: weights.clone()),
     ):
         model(*batch)
     assert source_attentions(Cho(**SMALL)) == {} == attention_maps(Cho(**SMALL), *batch)

@@ -1,6 +1,7 @@
-"""Recording: the attention of any PyTorch model."""
+"""Recording the attention of any PyTorch model."""
 
+from saccade.interpretation.recording.changes import Intervention
 from saccade.interpretation.recording.recorder import Recorder, record
 from saccade.interpretation.recording.trace import Recorded, Trace
 
-__all__ = ["Recorded", "Recorder", "Trace", "record"]
+__all__ = ["Intervention", "Recorded", "Recorder", "Trace", "record"]

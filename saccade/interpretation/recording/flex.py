@@ -1,4 +1,4 @@
-"""What FlexAttention attends to."""
+"""FlexAttention."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.interpretation.recording.recipes import (
     Attended,
+    Change,
     Recipe,
     Shape,
     Tensors,
@@ -23,9 +24,9 @@ Modifier = Callable[..., Tensor]
 
 @dataclass(frozen=True)
 class Flex(Recipe):
-    """Softmax of inner products that a function of (score, batch, head, query, key) changes and another masks.
+    """Softmax of inner products that one function of (score, batch, head, query, key) modifies and another masks.
 
-    The functions are called when the weights are looked at: what they close over must be as it was.
+    The functions are called when the weights are read, so the variables they close over must not change before.
 
     Tensors:
         query (batch, heads, queries, dim), key (batch, key heads, keys, dim).
@@ -47,14 +48,14 @@ class Flex(Recipe):
         batch, heads, queries, keys = scores.shape
         first = rows.start or 0
         numbers = range(heads) if self.heads is None else self.heads
-        places = (
+        indices = (
             torch.arange(batch, device=scores.device),
             torch.tensor(list(numbers), device=scores.device),
             torch.arange(first, first + queries, device=scores.device),
             torch.arange(keys, device=scores.device),
         )
-        scores = over_places(self.score_mod, scored=True)(scores, *places)
-        allowed = over_places(self.mask_mod, scored=False)(*places)
+        scores = over_indices(self.score_mod, scored=True)(scores, *indices)
+        allowed = over_indices(self.mask_mod, scored=False)(*indices)
         return softmax_or_zeros(scores.masked_fill(~allowed, -torch.inf))
 
     def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
@@ -75,14 +76,28 @@ def flex_forward(
     *others: Any,
     **options: Any,
 ) -> Attended:
-    """A call of the operator that `flex_attention` becomes; the last part of its block mask is the mask function."""
+    """A call of the operator behind `flex_attention`; the last part of its block mask is the mask function."""
     return Attended(Flex(scale, score_mod, block_mask[-1]), {"query": query, "key": key})
 
 
-def over_places(function: Modifier, *, scored: bool) -> Modifier:
-    """The function of one place as a function of vectors of batch, head, query and key numbers."""
+def flex_changed(
+    original: Callable[..., tuple[Any, ...]], change: Change, query: Tensor, key: Tensor, value: Tensor, *others: Any
+) -> tuple[Any, Tensor] | None:
+    """The operator with changed weights; its other results, such as the log-sum-exp, stay those of the scores."""
+    recipe, tensors = flex_forward(query, key, value, *others)
+    own = recipe.compute(tensors, slice(0, query.shape[2]))
+    weights = change(own, own > 0)
+    if weights is own:
+        return None
+    _, *rest = original(query, key, value, *others)
+    value = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
+    return (weights.to(value.dtype) @ value, *rest), weights
+
+
+def over_indices(function: Modifier, *, scored: bool) -> Modifier:
+    """A function of single indices as a function of vectors of batch, head, query and key indices."""
     front = (0,) if scored else ()
     for axis in (3, 2, 1, 0):
-        places = tuple(0 if place == axis else None for place in range(4))
-        function = torch.vmap(function, in_dims=(*front, *places))
+        mapped = tuple(0 if index == axis else None for index in range(4))
+        function = torch.vmap(function, in_dims=(*front, *mapped))
     return function

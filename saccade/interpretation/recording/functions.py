@@ -1,31 +1,38 @@
-"""The functions of PyTorch that are attention or a softmax, and where their callers look them up."""
+"""The attention and softmax functions of PyTorch that `record` sees, and where callers look them up."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
+from torch.nn import functional as F
 
-from saccade.interpretation.recording.flex import flex_forward
+from saccade.interpretation.recording.flex import flex_changed, flex_forward
 from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
-from saccade.interpretation.recording.recipes import Attended, ScaledDot
+from saccade.interpretation.recording.recipes import Attended, Change, ScaledDot
+from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
+
+Changed = tuple[Any, Tensor] | None
+"""What the function returns with changed weights, and these weights; None if the change left them as they are."""
 
 
 class Function(NamedTuple):
-    """A function that is attention.
+    """A function that computes attention.
 
     Args:
-        module: whose attribute it is.
-        name: of the attribute.
-        attend: what a call with the same arguments attends to.
-        suffix: the module inside of the layer that the function, being its fast path, does not run.
+        module: the module that defines it.
+        name: its name there.
+        attend: takes the arguments of a call and says what was attended.
+        changed: takes the original function, a change and the arguments of a call, and computes the call with changed
+            weights; None for functions that are avoided while weights are changed.
+        suffix: the name of the submodule that a fused layer skips.
     """
 
     module: str
     name: str
     attend: Callable[..., Attended]
+    changed: Callable[..., Changed] | None = None
     suffix: str = ""
 
 
@@ -44,18 +51,39 @@ def sdpa_forward(
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Attended(_scaled_dot(scale, is_causal), tensors)
+    return Attended(ScaledDot(scale, is_causal), tensors)
 
 
-_scaled_dot = functools.lru_cache(maxsize=64)(ScaledDot)  # the layers of a model have the same
+def sdpa_changed(
+    original: Callable[..., Tensor],
+    change: Change,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    *args: Any,
+    **kwargs: Any,
+) -> Changed:
+    """`F.scaled_dot_product_attention` with changed weights."""
+    recipe, tensors = sdpa_forward(query, key, value, attn_mask, dropout_p, *args, **kwargs)
+    assert isinstance(recipe, ScaledDot)
+    own = recipe.compute(tensors, slice(0, query.shape[-2]))
+    weights = change(own, recipe.allowed(tensors))
+    if weights is own:
+        return None
+    if query.dim() > 2 and value.shape[-3] != query.shape[-3] and value.shape[-3] > 1:  # grouped heads
+        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)
+    dropped = F.dropout(weights, dropout_p).reshape(*recipe.leading(tensors), *weights.shape[-2:])
+    return dropped.to(value.dtype) @ value, weights
 
 
 ATTENTION = (
-    Function("torch.nn.functional", "scaled_dot_product_attention", sdpa_forward),
+    Function("torch.nn.functional", "scaled_dot_product_attention", sdpa_forward, sdpa_changed),
     Function("torch.nn.functional", "multi_head_attention_forward", functional_forward),
-    Function("torch", "_native_multi_head_attention", native_forward),
-    Function("torch", "_transformer_encoder_layer_fwd", encoder_layer_forward, "self_attn"),
-    Function("torch.nn.attention.flex_attention", "flex_attention_hop", flex_forward),
+    Function(*NATIVE_MULTI_HEAD, native_forward),
+    Function(*NATIVE_ENCODER_LAYER, encoder_layer_forward, suffix="self_attn"),
+    Function(*FLEX_OPERATOR, flex_forward, flex_changed),
 )
 SOFTMAX = (("torch.nn.functional", "softmax"), ("torch", "softmax"), ("torch.special", "softmax"))
 EDGE_SOFTMAX = ("torch_geometric.utils", "softmax")

@@ -1,4 +1,4 @@
-"""What the graph layers of PyTorch Geometric attend to."""
+"""The graph layers of PyTorch Geometric."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from saccade.interpretation.recording.recipes import Attended, Recipe, Shape, Te
 class Edges(Recipe):
     """A weight for each edge, normalised over the edges into a node.
 
-    The queries are the nodes that edges lead to, the keys those they come from; weights of edges between the same
-    nodes are added, and without an edge the weight is zero.
+    Queries are the nodes that edges lead to, keys the nodes that they come from. Parallel edges add up; without an
+    edge the weight is zero.
 
     Tensors:
         weights (edges, heads), targets, sources (edges,).
@@ -43,20 +43,20 @@ class Edges(Recipe):
 
 
 def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType | None) -> Attended:
-    """A call of `torch_geometric.utils.softmax`; `frame` is that of the layer's `forward`, where the edges are.
+    """A call of `torch_geometric.utils.softmax`; `frame` is that of the layer's `forward`, which knows the edges.
 
     Pooling has no edges: each item is a key of its own.
     """
     weights = weights.movedim(dim, 0).flatten(1) if weights.dim() > 1 else weights.unsqueeze(1)
     count = weights.shape[0]
     targets = num_nodes if num_nodes is not None else int(index.max()) + 1 if count else 0
-    places: dict[str, Any] = {} if frame is None else frame.f_locals
-    edges, x = places.get("edge_index"), places.get("x")
+    variables: dict[str, Any] = {} if frame is None else frame.f_locals
+    edges, x = variables.get("edge_index"), variables.get("x")
     if not isinstance(edges, Tensor) or edges.layout != torch.strided or tuple(edges.shape) != (2, count):
         sources, num_sources = torch.arange(count, device=index.device), count
     else:
-        sources = edges[0] if torch.equal(edges[1], index) else edges[1]  # the flow may be from target to source
+        sources = edges[0] if torch.equal(edges[1], index) else edges[1]  # flow may be target_to_source
         seen = int(sources.max()) + 1 if count else 0
-        apart = isinstance(x, list | tuple) and isinstance(x[0], Tensor)
-        num_sources = x[0].shape[0] if apart and x is not None else max(seen, targets)
+        bipartite = isinstance(x, list | tuple) and isinstance(x[0], Tensor)
+        num_sources = x[0].shape[0] if bipartite and x is not None else max(seen, targets)
     return Attended(Edges(targets, num_sources), {"weights": weights, "targets": index, "sources": sources})

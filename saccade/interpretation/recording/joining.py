@@ -12,12 +12,12 @@ Rows = Tensor | Sequence[Sequence[int]]
 
 
 def join(name: str, steps: Sequence[Tensor], rows: Rows | None) -> Tensor:
-    """Weights (batch, heads, queries, keys) of each call under each other, with as many keys as the longest has.
+    """Concatenates the weights (batch, heads, queries, keys) of several calls, padded to the largest number of keys.
 
     Args:
-        name: for errors.
-        steps: one tensor for each call.
-        rows: (hypotheses, calls), the row that a hypothesis had at each call, negative after its end.
+        name: the module, for error messages.
+        steps: one tensor per call.
+        rows: (hypotheses, calls), the batch row of each hypothesis at each call, negative after its end.
     """
     keys = max(step.shape[3] for step in steps)
     steps = [F.pad(step, (0, keys - step.shape[3])) for step in steps]
@@ -27,8 +27,8 @@ def join(name: str, steps: Sequence[Tensor], rows: Rows | None) -> Tensor:
     if len(set(sizes)) > 1:
         changed = next(i for i, size in enumerate(sizes) if size != sizes[0])
         raise ValueError(
-            f"The batch of {name!r} has {sizes[0]} rows at its first call and {sizes[changed]} at call {changed}: say "
-            "with rows= which row each hypothesis had at each call."
+            f"The batch of {name!r} has {sizes[0]} rows at its first call and {sizes[changed]} at call {changed}: "
+            "give rows=, the row of each hypothesis at each call."
         )
     return torch.cat(list(steps), dim=2)
 
@@ -53,7 +53,7 @@ def _follow(name: str, steps: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
         here = rows[:, number].to(step.device)
         if bool((here >= step.shape[0]).any()):
             raise ValueError(
-                f"rows names row {int(here.max())} at call {number} of {name!r}, which has {step.shape[0]}."
+                f"rows has row {int(here.max())} at call {number} of {name!r}, whose batch has {step.shape[0]} rows."
             )
         taken = step[here.clamp(min=0)]
         found.append(taken * (here >= 0).view(-1, 1, 1, 1).to(taken.dtype))
@@ -61,10 +61,10 @@ def _follow(name: str, steps: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def _hypotheses_are_queries(name: str, steps: Sequence[Tensor], rows: Tensor) -> bool:
-    """Whether hypotheses of one sentence read its memory together, as queries of one row of the batch.
+    """Whether the hypotheses of a sentence are queries of one batch row, which read its memory together.
 
-    Several queries of the first call are a prompt. Of later ones they are hypotheses, unless a decoder without a cache
-    reads everything again at each step: then a call has one query more than the one before.
+    Several queries of the first call are a prompt. In later calls they are hypotheses, unless a decoder without a cache
+    repeats all steps in each call: then each call has one query more than the one before.
     """
     queries = [step.shape[2] for step in steps]
     if all(count == 1 for count in queries[1:]):
@@ -74,7 +74,7 @@ def _hypotheses_are_queries(name: str, steps: Sequence[Tensor], rows: Tensor) ->
         return True
     if len(set(batches)) == 1 and queries == list(range(queries[0], queries[0] + len(queries))):
         raise ValueError(
-            f"The calls of {name!r} have {queries[0]}, {queries[1]}, ... queries, as if each read all steps again: "
-            "decode with a cache, or take the last call alone."
+            f"The calls of {name!r} have {queries[0]}, {queries[1]}, ... queries, so each seems to repeat all steps: "
+            "decode with a cache, or use the last call alone."
         )
     return True

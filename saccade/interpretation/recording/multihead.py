@@ -1,4 +1,4 @@
-"""What `nn.MultiheadAttention` and `nn.TransformerEncoderLayer` attend to, on their plain and on their fast paths."""
+"""`nn.MultiheadAttention` and `nn.TransformerEncoderLayer`, on their plain and fast paths."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from torch.nn import functional as F
 from saccade.interpretation.recording.recipes import Attended, Recipe, ScaledDot, Shape, Tensors
 
 PADDING, BOTH = 1, 2
-"""Kinds of mask of the fast paths: of keys (batch, keys), or already merged; 0 is a mask (queries, keys)."""
+"""Mask types of the fast paths: over keys (batch, keys), or both masks merged; 0 is a mask (queries, keys)."""
 
 
 @dataclass(frozen=True)
 class Projected(Recipe):
-    """Attention whose queries and keys are still to be projected.
+    """Attention whose queries and keys are not projected yet.
 
     Tensors:
-        query, key: batch first, before the projection; nested ones are padded when the weights are looked at, and
+        query, key: batch first, before the projection; nested tensors are padded when the weights are read, and
             padded queries get zeros.
         query_weight, key_weight, query_bias, key_bias: the projections.
         norm_weight, norm_bias: of a layer norm before them.
         extra_key: (1, 1, dim), appended to the projected keys (`add_bias_kv`).
-        static_key: (batch * heads, keys, head_dim), in the place of the projected keys.
+        static_key: (batch * heads, keys, head_dim), replaces the projected keys.
         mask: (queries, keys) or (batch * heads, queries, keys), bool (True = may NOT be attended) or added.
         padding: (batch, keys), the same.
     """
@@ -51,8 +51,9 @@ class Projected(Recipe):
             norm = tensors["norm_weight"], tensors.get("norm_bias")
             query = key = F.layer_norm(query, query.shape[-1:], *norm, self.norm_eps)
         batch = query.shape[0]
-        query = F.linear(query, tensors["query_weight"], tensors.get("query_bias"))
-        key = F.linear(key, tensors["key_weight"], tensors.get("key_bias"))
+        dtype = tensors["query_weight"].dtype  # autocast may have given others
+        query = F.linear(query.to(dtype), tensors["query_weight"], tensors.get("query_bias"))
+        key = F.linear(key.to(dtype), tensors["key_weight"], tensors.get("key_bias"))
         if "extra_key" in tensors:
             key = torch.cat([key, tensors["extra_key"].expand(batch, 1, -1)], dim=1)
         query, key = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in (query, key))
@@ -105,7 +106,7 @@ def functional_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> Attended:
-    """A call of `F.multi_head_attention_forward`, which has the sequence first."""
+    """A call of `F.multi_head_attention_forward`, whose inputs are sequence first."""
     if query.dim() == 2:
         query, key = query.unsqueeze(1), key.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -196,7 +197,7 @@ def _length(tensor: Tensor) -> int:
 def _merge(
     mask: Tensor | None, padding: Tensor | None, batch: int, heads: int, keys: int, dtype: torch.dtype
 ) -> Tensor | None:
-    """Both masks as one that is added to the scores; appended keys may be attended."""
+    """Both masks as one to add to the scores; appended keys may always be attended."""
     merged: Tensor | None = None
     if mask is not None:
         merged = _extend(_added(mask, dtype), keys)

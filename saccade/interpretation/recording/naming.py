@@ -1,4 +1,4 @@
-"""Which module of a model a call comes from."""
+"""Which module of a model makes a call."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from saccade.kernels.private_torch import children
 from saccade.multihead import MultiHead
 
 COMPILED = "_orig_mod"
@@ -22,54 +23,54 @@ CHILDLESS: frozenset[type] = frozenset(
         *(nn.LayerNorm, nn.RMSNorm, nn.GELU, nn.ReLU, nn.SiLU, nn.Softmax, nn.Tanh),
     )
 )
-"""They make most of the modules, attend to nothing and hold no modules: what calls them is named."""
+"""Most modules are of these kinds. They do not attend and have no children; calls count for the module around."""
 
 Place = tuple["Place", str] | tuple[()]
-"""Of a module: that of the module around it, and its name there; nothing for the model itself."""
+"""A module's place: that of the module around it, and its name there; () for the model itself."""
 
 
 class Names:
-    """The place of every module of a model, found again in the frames of the functions that run.
+    """The place of every module of a model, looked up by the frames of running functions.
 
-    No hook is registered: hooks are not called by methods other than `forward`, such as a decoder's `step`, and they
-    keep PyTorch from taking its fast paths.
+    No hooks are registered: methods other than `forward`, such as a decoder's `step`, do not call them, and they keep
+    PyTorch off its fast paths.
 
     Attributes:
-        modules: all but those without children.
-        code: the namespaces of the code of their `forward`, where functions may have names of their own.
+        modules: all modules but the childless kinds.
+        code: the globals of their `forward`, where functions may have names of their own.
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.modules = [model]  # ids are those of living modules only
+        self.modules = [model]  # keeps them alive, so that ids stay unique
         self._places: dict[int, Place] = {id(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
 
     def _look_inside(self, module: nn.Module, place: Place) -> None:
-        """What `named_modules` does, faster: short inputs would notice."""
+        """As `named_modules`, but faster: it adds to every recording of a short input."""
         places, modules = self._places, self.modules
-        whole = type(module) is MultiHead  # nothing below its attention attends
-        for name, child in module._modules.items():
+        whole = type(module) is MultiHead  # its attention counts as the module itself
+        for name, child in children(module).items():
             if type(child) in CHILDLESS or id(child) in places:
                 continue
             assert child is not None
             below = places[id(child)] = place if whole or name == COMPILED else (place, name)
             modules.append(child)
-            if child._modules and not whole:
+            if children(child) and not whole:
                 self._look_inside(child, below)
 
     def _globals(self, module: nn.Module) -> dict[str, Any] | None:
-        """Where the code of a kind of module looks up names; None for PyTorch's own."""
+        """The globals of the code of a module; None for PyTorch's own modules."""
         if isinstance(module, torch.jit.ScriptModule):
             where = path_of(self._places[id(module)]) or "The model"
-            raise TypeError(f"{where} is TorchScript, which is not looked into: record the original.")
+            raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         if type(module).__module__.startswith("torch."):
             return None
         return getattr(inspect.unwrap(type(module).forward), "__globals__", {})
 
     def place(self, frame: FrameType | None) -> Place | None:
-        """Where the innermost module is that is running in a frame; None outside of the model."""
+        """The place of the innermost module that runs in a frame; None outside the model."""
         places = self._places
         while frame is not None:
             place = places.get(id(_owner(frame)))
@@ -79,7 +80,7 @@ class Names:
         return None
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
-        """The frame of the `forward` of the innermost module that is running in a frame."""
+        """The frame of the `forward` of the innermost module that runs in a frame."""
         inner = next((each for each in _frames(frame) if id(_owner(each)) in self._places), None)
         if inner is None:
             return None
@@ -88,7 +89,7 @@ class Names:
 
 
 def path_of(place: Place) -> str:
-    """The names of the modules around a module and its own, with dots between."""
+    """A module's dotted path."""
     names = []
     while place:
         place, name = place
@@ -101,7 +102,7 @@ def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:
 
 
 def kind_of(path: str) -> str | None:
-    """ "self" or "cross" where the names of modules tell."""
+    """ "self" or "cross", if the path says so."""
     lower = path.lower()
     if any(word in lower for word in CROSS):
         return "cross"
@@ -115,7 +116,7 @@ def _frames(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _owner(frame: FrameType) -> nn.Module | None:
-    """The module that a function runs for: its first argument, `self` or what it is called."""
+    """The module that a function runs for: its first argument, usually `self`."""
     code = frame.f_code
     if not code.co_argcount:
         return None

@@ -1,20 +1,20 @@
-"""What Saccade's own attention attends to, where it does not take PyTorch's fused kernels."""
+"""Saccade's own attention, where it does not use PyTorch's fused kernels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
 from saccade.distributions import Categorical
 from saccade.interpretation.recording.recipes import Attended, Given, Recipe, Shape, Tensors, four
+from saccade.kernels.nested import map_tensors
 from saccade.reading import Reading
 
 
 @dataclass(frozen=True, eq=False)
-class Looked(Recipe):
-    """The marginals of a selection, computed by the attention itself when they are looked at."""
+class Lazy(Recipe):
+    """The marginals of a selection, which the attention itself computes when they are read."""
 
     reading: Reading
 
@@ -33,13 +33,9 @@ class Looked(Recipe):
         return recipe.choose(resolved, heads)
 
 
-def looked(reading: Reading) -> Attended:
-    """A reading, without its context and, where they can be had, without the graphs of its gradients."""
+def attended_by(reading: Reading) -> Attended:
+    """A reading without its context and, where possible, without its autograd graph."""
     if isinstance(reading._selection, Categorical):
         return Attended(Given(), {"weights": reading._selection.probs})
-    deferred = pytree.tree_map(_detached, reading._deferred)
-    return Attended(Looked(Reading(reading.context.new_empty(0), reading._selection, deferred=deferred)), {})
-
-
-def _detached(value: object) -> object:
-    return value.detach() if isinstance(value, Tensor) else value
+    deferred = map_tensors(Tensor.detach, reading._deferred)
+    return Attended(Lazy(Reading(reading.context.new_empty(0), reading._selection, deferred=deferred)), {})

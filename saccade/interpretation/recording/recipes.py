@@ -1,7 +1,8 @@
-"""How attention weights follow from what was kept of a call."""
+"""How to compute attention weights from the tensors that were kept of a call."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,10 +11,12 @@ from torch import Tensor
 
 Tensors = dict[str, Tensor]
 Shape = tuple[int, int, int, int]
+Change = Callable[[Tensor, Tensor], Tensor]
+"""Weights and, in the same shape, which keys may be attended -> other weights, or the same object to change nothing."""
 
 
 class Attended(NamedTuple):
-    """One call of attention: references to its tensors, and how its weights follow from them."""
+    """One call of attention: references to its tensors, and how to compute its weights from them."""
 
     recipe: Recipe
     tensors: Tensors
@@ -23,8 +26,8 @@ class Recipe:
     """Computes the weights of a call from its tensors, some queries at a time.
 
     Shapes:
-        -> weights (batch, heads, queries, keys). Attention without heads has one; a call with more dimensions has
-        all that stand before the heads joined into the batch.
+        -> weights (batch, heads, queries, keys). Attention without heads counts as one head; all dimensions before
+        the heads are flattened into the batch.
     """
 
     def shape(self, tensors: Tensors) -> Shape:
@@ -32,7 +35,7 @@ class Recipe:
         raise NotImplementedError
 
     def resolve(self, tensors: Tensors) -> Attended:
-        """The same weights from less: projections done, closures called. To be asked once for all queries."""
+        """An equivalent call that is cheaper to compute, with projections done; called once for all queries."""
         return Attended(self, tensors)
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
@@ -40,7 +43,7 @@ class Recipe:
         raise NotImplementedError
 
     def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
-        """The same call with these heads only; what is not needed any more is not referred to."""
+        """The same call with some heads only, without references to the others."""
         raise NotImplementedError
 
 
@@ -48,7 +51,7 @@ class Recipe:
 class ScaledDot(Recipe):
     """Softmax of scaled inner products, as `F.scaled_dot_product_attention` defines it.
 
-    Weights are computed in single precision at least, and are those before dropout. A query that may attend nothing
+    Weights are those before dropout, computed in single precision or better. A query that may not attend any key
     gets zeros.
 
     Tensors:
@@ -65,11 +68,28 @@ class ScaledDot(Recipe):
 
     def shape(self, tensors: Tensors) -> Shape:
         query, key = tensors["query"], tensors["key"]
-        return (*four(_leading(query, key)), query.shape[-2], key.shape[-2])
+        return (*four(self.leading(tensors)), query.shape[-2], key.shape[-2])
+
+    def leading(self, tensors: Tensors) -> tuple[int, ...]:
+        """The dimensions of the weights before queries and keys."""
+        query, key = tensors["query"], tensors["key"]
+        batch = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
+        return (*batch, *query.shape[-3:-2])
+
+    def allowed(self, tensors: Tensors) -> Tensor:
+        """bool, in the shape of the weights: which keys may be attended."""
+        query, mask = tensors["query"], tensors.get("mask")
+        shape = (*self.leading(tensors), query.shape[-2], tensors["key"].shape[-2])
+        allowed = torch.ones(shape, dtype=torch.bool, device=query.device)
+        if self.causal:
+            allowed = allowed.tril()
+        if mask is not None:  # a mask that is added forbids a key by -inf or by the smallest number there is
+            allowed = allowed & (mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2)
+        return allowed.reshape(self.shape(tensors))
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
         query, key, mask = tensors["query"], tensors["key"], tensors.get("mask")
-        leading = _leading(query, key)
+        leading = self.leading(tensors)
         first = rows.start or 0
         query = full(query[..., rows, :])
         if query.dim() > 2 and key.shape[-3] != query.shape[-3] and key.shape[-3] > 1:  # grouped heads
@@ -89,7 +109,7 @@ class ScaledDot(Recipe):
     def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
         query, key, mask = tensors["query"], tensors["key"], tensors.get("mask")
         if query.dim() < 4:
-            return Attended(self, tensors)  # it has one
+            return Attended(self, tensors)  # there is only one head
         group = query.shape[-3] // key.shape[-3]
         chosen: Tensors = {"query": _pick(query, heads), "key": _pick(key, [head // group for head in heads])}
         if mask is not None:
@@ -99,7 +119,7 @@ class ScaledDot(Recipe):
 
 @dataclass(frozen=True)
 class Given(Recipe):
-    """The weights themselves, where a model computed them.
+    """The weights that the model computed itself.
 
     Tensors:
         weights (*batch, heads, queries, keys).
@@ -120,7 +140,7 @@ class Given(Recipe):
 
 @dataclass(frozen=True)
 class Top(Recipe):
-    """The greatest weights of each query; the others read as zero.
+    """The largest weights of each query; the others read as zero.
 
     Tensors:
         values, places (batch, heads, queries, k).
@@ -141,7 +161,7 @@ class Top(Recipe):
 
 
 def four(leading: tuple[int, ...]) -> tuple[int, int]:
-    """(batch, heads) of what stands before queries and keys: nothing, a batch, a batch and heads, or more."""
+    """(batch, heads) of the dimensions before queries and keys: none, a batch, a batch and heads, or more."""
     heads = leading[-1] if len(leading) > 1 else 1
     batch = 1
     for size in leading[:-1] if len(leading) > 1 else leading:
@@ -150,7 +170,7 @@ def four(leading: tuple[int, ...]) -> tuple[int, int]:
 
 
 def full(tensor: Tensor) -> Tensor:
-    """In single precision at least."""
+    """In single precision or better."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
@@ -159,12 +179,9 @@ def softmax_or_zeros(scores: Tensor) -> Tensor:
     if not scores.shape[-1]:
         return scores
     empty = scores.amax(-1, keepdim=True) == -torch.inf
-    return torch.softmax(scores, -1).masked_fill_(empty, 0.0)
-
-
-def _leading(query: Tensor, key: Tensor) -> tuple[int, ...]:
-    batch = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
-    return (*batch, *query.shape[-3:-2])
+    weights = torch.softmax(scores, -1)
+    # The gradient of softmax needs its result.
+    return weights.masked_fill(empty, 0.0) if weights.requires_grad else weights.masked_fill_(empty, 0.0)
 
 
 def _pick(tensor: Tensor, heads: list[int]) -> Tensor:

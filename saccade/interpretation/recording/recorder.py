@@ -1,27 +1,29 @@
-"""record: what a model attends to, without a change to the model."""
+"""record: the attention of a model, without a change to its code."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 
+from saccade.interpretation.recording.changes import Changes, Intervention
+from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
-from saccade.interpretation.recording.installed import forget, hear, unheard
-from saccade.interpretation.recording.keeping import Keeper, Kept, Reduction, storage_of
-from saccade.interpretation.recording.naming import Names, path_of
-from saccade.interpretation.recording.readings import looked
-from saccade.interpretation.recording.recipes import Attended
+from saccade.interpretation.recording.naming import Names, Place, path_of
+from saccade.interpretation.recording.patches import patches
+from saccade.interpretation.recording.readings import attended_by
+from saccade.interpretation.recording.recipes import Attended, Change
+from saccade.interpretation.recording.retention import Kept, Reduction, Retention, storage_of
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace, matches
-from saccade.interpretation.recording.watching import Watch
+from saccade.kernels.private_torch import in_backward, inside_transform, without_function_modes
 from saccade.reading import Reading
 
 
@@ -29,47 +31,53 @@ def record(
     model: nn.Module,
     *,
     keep: str | Sequence[str] = "*",
+    change: Mapping[str, Intervention] | None = None,
     heads: Sequence[int] | None = None,
     reduce: Reduction = None,
     dtype: torch.dtype | None = None,
     spill: str | os.PathLike[str] | None = None,
 ) -> Recorder:
-    """Records the attention of a model while the block runs: `with record(model) as trace: model(...)`.
+    """Records the attention of a model, and changes it on request: `with record(model) as trace: model(...)`.
 
-    The model computes what it computes otherwise, by the same kernels. Of each call references to queries, keys and
-    mask are kept, and the weights are computed from them when they are looked at. Seen are
-    `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and the layers made of it, FlexAttention, a softmax whose
-    result is multiplied by values, the edge softmax of PyTorch Geometric, and Saccade's attention; not seen are
-    kernels outside PyTorch, functions that were put away before (`functools.partial`), and other normalisations than
-    softmax that a model writes by itself.
+    Without `change` the model computes exactly what it computes otherwise, by the same kernels. The trace keeps
+    references to the queries, keys and mask of each call, and computes the weights when they are read. It sees
+    `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and the layers built on it, FlexAttention, a softmax whose
+    result is multiplied by values, the edge softmax of PyTorch Geometric, and Saccade's attention. It does not see
+    kernels outside PyTorch, functions captured earlier (`functools.partial`), or other normalisations than softmax that
+    a model computes itself.
 
-    What runs in this thread, inside of the model, is recorded, compiled models as if they were not. What is computed
-    again in a backward pass (checkpointing) is not recorded again.
+    It records what runs inside the model and in this thread. Compiled models run uncompiled. What a backward pass
+    computes again (checkpointing) is not recorded twice.
 
     Args:
-        model: its modules name the calls.
-        keep: names or patterns (`"encoder.*"`) of the modules to keep; parts of a path will do.
+        model: the model; its modules name the calls.
+        keep: the modules to keep, by path, part of a path, or pattern (`"encoder.*"`).
+        change: interventions: for a path, part of a path or pattern, a function `(weights, mask, steps) -> weights`,
+            such as those of `saccade.interpretation.interventions`. The model continues with the weights it returns,
+            and the trace holds these.
         heads: the numbers of the heads to keep.
-        reduce: "mean" or "max" over the heads, or ("top_k", k) for the k greatest weights of each query; the weights
-            are then computed at once, in blocks.
-        dtype: keeps queries and keys, or reduced weights, in this dtype, such as torch.float16.
-        spill: an empty folder, to which everything that is kept is written at once.
+        reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query; these are
+            computed immediately, in blocks.
+        dtype: the dtype in which queries and keys, or reduced weights, are kept, such as torch.float16.
+        spill: an empty folder to write everything to that is kept, immediately.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"record takes an nn.Module, got {type(model).__name__}.")
-    keeper = Keeper(heads=heads, reduce=reduce, dtype=dtype, spill=None if spill is None else Path(spill))
-    return Recorder(model, [keep] if isinstance(keep, str) else list(keep), keeper)
+    retention = Retention(heads=heads, reduce=reduce, dtype=dtype, spill=None if spill is None else Path(spill))
+    return Recorder(model, [keep] if isinstance(keep, str) else list(keep), retention, Changes(change or {}))
 
 
 class Recorder:
-    """Notes the calls of attention in its block."""
+    """The context manager that `record` returns."""
 
-    def __init__(self, model: nn.Module, patterns: Sequence[str], keeper: Keeper) -> None:
+    def __init__(self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes) -> None:
         self._names = Names(model)
         self._root = type(model).__name__
         self._patterns = patterns
         self._keep_all = "*" in patterns
-        self._keeper = keeper
+        self._retention = retention
+        self._changes = changes
+        self.changes = bool(changes)
         self._softmaxes = Softmaxes()
         self.trace = Trace()
         self._kept_in: dict[int, list[Kept]] = {}
@@ -79,58 +87,82 @@ class Recorder:
 
     def __enter__(self) -> Trace:
         if self._entered:
-            raise RuntimeError("This recording is going on or over: record(model) makes another.")
+            raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
-        self._watch = Watch(softmaxes=self._softmaxes, written=self._secure, attended=self._completed)
-        hear(self, map(vars, self._names.modules), self._names.code)
+        self._mode = RecordingMode(
+            softmaxes=self._softmaxes,
+            written=self._secure,
+            attended=self._completed,
+            change_at=self.change_at,
+        )
+        patches.start(self, map(vars, self._names.modules), self._names.code)
         return self.trace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._watch.stop()
-        forget(self)
+        self._mode.stop()
+        patches.stop(self)
         self._softmaxes.followed.clear()
-        del self._watch  # which refers to the recording: what is kept should go with the last reference to the trace
+        del self._mode  # it refers to the recording: the last reference to the trace should free what is kept
+        if error is None:
+            self._changes.check_used()
+
+    def change_at(self, frame: FrameType) -> Change | None:
+        """The change of attention that is called in this frame, if there is one."""
+        if not self.changes:
+            return None
+        place = self._names.place(frame)
+        if place is None:
+            return None
+        change = self._changes.of(self._path(place))
+        return None if change is None else partial(self._muted, change)
+
+    def _muted(self, change: Change, weights: Tensor, mask: Tensor) -> Tensor:
+        with patches.calls.muted():
+            return change(weights, mask)
 
     def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
-        """Attention that was called in this frame is kept, if it is the model's."""
+        """Keeps attention that was called in this frame, if the model called it."""
         place = self._names.place(frame)
-        if place is None or torch._C._current_graph_task_id() != -1:  # outside of the model, or in a backward pass
+        if place is None or in_backward():
             return
         self._seen += 1
         place = (place, suffix) if suffix else place or ((), self._root)
         if not self._keep_all and not any(matches(path_of(place), pattern) for pattern in self._patterns):
             self.trace.leave_out(path_of(place))
             return
-        with torch._C.DisableTorchFunction():
+        with without_function_modes():
             attended = attend()
-            if peek_interpreter_stack() is not None:
-                for part, tensor in attended.tensors.items():
-                    if is_functorch_wrapped_tensor(tensor):
-                        name = path_of(place)
-                        raise NotImplementedError(f"{part} of {name!r} is inside of torch.func: record outside of it.")
-            recipe, kept = self._keeper.keep(attended, place)
+            for part, tensor in attended.tensors.items():
+                if inside_transform(tensor):
+                    raise NotImplementedError(
+                        f"{part} of {path_of(place)!r} is inside torch.func: record outside of it."
+                    )
+            recipe, kept = self._retention.keep(attended, place)
         self.trace.noted.append((place, recipe, kept))
         if kept.may_change:
-            self._watch.start()
+            self._mode.start()
+
+    def _path(self, place: Place) -> str:
+        return path_of(place) or self._root
 
     def _completed(self, attend: Callable[[], Attended], frame: FrameType) -> None:
-        with unheard():
+        with patches.calls.muted():
             self.attended(attend, frame)
 
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
-        """A softmax may become attention; that of a reading is the reading's."""
-        inside = self._watch.started or self._names.place(frame) is not None
+        """Follows a softmax, which may become attention."""
+        inside = self._mode.started or self._names.place(frame) is not None
         if inside and self._softmaxes.begin(args, kwargs, result):
-            self._watch.start()
+            self._mode.start()
 
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None:
-        """A softmax over the edges of a graph."""
+        """Keeps a softmax over the edges of a graph."""
         self.attended(lambda: edge_softmax(weights, index, num_nodes, dim, self._names.forward(frame)), frame)
 
     def read(self, reader: Callable[[], Reading]) -> Reading:
-        """A reading of Saccade's attention; the softmax inside is the same attention, a fused kernel notes itself."""
+        """Keeps a reading of Saccade's attention. Its softmax does not count again; a fused kernel is kept instead."""
         seen = self._seen
         self._softmaxes.paused += 1
         try:
@@ -138,11 +170,11 @@ class Recorder:
         finally:
             self._softmaxes.paused -= 1
         if self._seen == seen:
-            self._completed(lambda: looked(reading), sys._getframe(1))
+            self._completed(lambda: attended_by(reading), sys._getframe(1))
         return reading
 
     def _secure(self, written: Any) -> None:
-        """Copies what was kept of tensors that are about to be overwritten, such as the cache of a decoder."""
+        """Copies kept tensors that are about to be overwritten, such as a decoder's cache."""
         for _, _, kept in self.trace.noted[self._indexed :]:
             for tensor in kept.tensors.values():
                 self._kept_in.setdefault(storage_of(tensor), []).append(kept)

@@ -1,4 +1,4 @@
-"""What was recorded."""
+"""A trace: the recorded calls of attention."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from torch import Tensor
 
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.joining import Rows, join
-from saccade.interpretation.recording.keeping import Kept, weights_of
 from saccade.interpretation.recording.naming import Place, kind_of, path_of
 from saccade.interpretation.recording.recipes import Recipe, Shape
+from saccade.interpretation.recording.retention import Kept, weights_of
 
 if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
 
 
 Step = tuple[str, Recipe, Kept]
-"""The name of a call and what is kept of it; a list of all calls of a module does not refer to itself, so that it goes
-at once."""
+"""The name of a call and what is kept of it. Unlike `Recorded` it does not refer to the list that holds it, so that
+memory is freed without waiting for the garbage collector."""
 
 
 class Recorded:
     """One call of attention.
 
     Args:
-        name: the path of the module, with `#1`, `#2`, ... from its second call on.
-        path: without the number.
+        name: the path of the module; its second call is `path#1`, its third `path#2`, and so on.
+        path: the path without the number.
     """
 
     def __init__(self, name: str, path: str, recipe: Recipe, kept: Kept, steps: list[Step]) -> None:
@@ -42,36 +42,36 @@ class Recorded:
 
     @property
     def weights(self) -> Tensor:
-        """(batch, heads, queries, keys), before dropout; computed at every look, and without gradients."""
+        """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
         return weights_of(self._recipe, self.kept.load(self.name))
 
     @property
     def shape(self) -> Shape:
-        """(batch, heads, queries, keys), without computing the weights where that is possible."""
+        """(batch, heads, queries, keys), without computing the weights where possible."""
         if self.kept.shape is None:
             self.kept.shape = self._recipe.shape(self.kept.load(self.name))
         return self.kept.shape
 
     @property
     def heads(self) -> int:
-        """How many heads were kept; one for attention without heads."""
+        """The number of heads kept; 1 for attention without heads."""
         return self.shape[1]
 
     @property
     def kind(self) -> str | None:
-        """ "self" or "cross" if the path of the module tells."""
+        """ "self" or "cross", if the path of the module says so."""
         return kind_of(self.path)
 
     @property
     def edges(self) -> tuple[Tensor, Tensor]:
-        """Of a graph layer: its edges (2, edges), first where they come from, and their weights (edges, heads)."""
+        """The edges of a graph layer (2, edges), sources first, and their weights (edges, heads)."""
         if not isinstance(self._recipe, Edges):
-            raise ValueError(f"{self.name!r} is not attention along the edges of a graph: read its weights.")
+            raise ValueError(f"{self.name!r} is not attention along the edges of a graph: use .weights.")
         tensors = self.kept.load(self.name)
         return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
 
     def joined(self, rows: Rows | None = None) -> Tensor:
-        """All calls of the same module as one, see `Trace.joined`."""
+        """All calls of the module as one matrix, see `Trace.joined`."""
         return join(self.path, [weights_of(recipe, kept.load(name)) for name, recipe, kept in self._steps], rows)
 
     def __repr__(self) -> str:
@@ -79,13 +79,13 @@ class Recorded:
 
 
 class Trace(Mapping[str, Recorded]):
-    """The calls of attention in their order, by name.
+    """The calls of attention by name, in order.
 
-    A name need not be complete: a part of a path or a pattern will do (`trace["layer.3.attention"]`), if it fits one
-    module only; then its first call is meant.
+    A part of a path or a pattern will do as a name (`trace["layer.3.attention"]`) if it matches a single module; it
+    stands for the module's first call.
 
     Attributes:
-        noted: place, recipe and tensors of each call, which gets its name when the trace is looked at.
+        noted: place, recipe and tensors of each call; names are assigned when the trace is read.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Trace(Mapping[str, Recorded]):
 
     @property
     def calls(self) -> list[Recorded]:
-        """All calls in their order."""
+        """All calls in order."""
         return list(self._by_name.values())
 
     def __getitem__(self, name: str) -> Recorded:
@@ -136,23 +136,23 @@ class Trace(Mapping[str, Recorded]):
 
     @property
     def paths(self) -> list[str]:
-        """The modules that attended, in the order of their first calls."""
+        """The paths of the modules that attended, in the order of their first calls."""
         return list(self._by_path)
 
     def find(self, pattern: str) -> list[Recorded]:
-        """All calls of the modules that fit a part of a path or a pattern."""
+        """All calls of the modules that match a part of a path or a pattern."""
         return [call for call in self.calls if matches(call.path, pattern)]
 
     def joined(self, name: str, rows: Rows | None = None) -> Tensor:
-        """The calls of one module as one matrix: the steps of a decoder under each other.
+        """The calls of one module as one matrix, with the steps of a decoder as its rows.
 
-        Steps that had fewer keys are filled up with zeros.
+        Steps with fewer keys are padded with zeros.
 
         Args:
-            name: of the module, as for `trace[name]`.
-            rows: the row of the batch that each hypothesis had at each call, (hypotheses, calls), negative after its
-                end: `beam_indices` of Hugging Face's `generate`, or `rows` of the hypotheses of `saccade.search`.
-                Without it the rows of the batch are taken as they are.
+            name: the module, as for `trace[name]`.
+            rows: (hypotheses, calls), the batch row of each hypothesis at each call, negative after its end:
+                `beam_indices` of Hugging Face's `generate`, or `rows` of the hypotheses of `saccade.search`. By
+                default, batch rows do not move.
 
         Shapes:
             -> (batch, heads, steps, keys); with `rows`, (hypotheses, heads, steps, keys).
@@ -171,35 +171,35 @@ class Trace(Mapping[str, Recorded]):
         title: str = "Attention",
         measures: Sequence[Measure] = (),
     ) -> None:
-        """Writes a page that shows the recorded attention of one row of the batch; it opens without a network.
+        """Writes an HTML page of the recorded attention of one batch row, which needs no network.
 
         Args:
-            path: of the HTML file.
-            queries: names of the queries, or an axis of the explorer; numbers by default.
-            keys: names of the keys; those of the queries, if they are as many.
-            row: which of the batch.
-            rows: as for `joined`; `row` then counts the hypotheses.
-            keep: a pattern of the modules to show; those whose sizes do not fit the names are left out.
-            title: of the page.
+            path: the HTML file to write.
+            queries: the names of the queries, or an axis of the explorer; numbers by default.
+            keys: the names of the keys; by default those of the queries, if there are as many.
+            row: the batch row to show.
+            rows: as for `joined`; `row` is then the number of a hypothesis.
+            keep: a pattern of the modules to show; modules whose sizes do not fit the names are left out.
+            title: the title of the page.
             measures: figures to show beside it.
         """
-        from saccade.interpretation.recording.exploring import write_trace
+        from saccade.interpretation.recording.page import write_trace
 
         write_trace(
             self, path, queries=queries, keys=keys, row=row, rows=rows, keep=keep, title=title, measures=measures
         )
 
     def leave_out(self, path: str) -> None:
-        """Remembers a module whose calls were not to be kept, to name it in errors."""
+        """Remembers the path of a module that `keep` excludes, for error messages."""
         self._left_out.add(path)
 
     def why_empty(self) -> str:
-        """The reason why there are no calls, for errors."""
+        """Why there are no calls, for error messages."""
         if self._left_out:
-            return f"Nothing was kept: keep= fits none of {', '.join(sorted(self._left_out))}."
+            return f"Nothing was kept: keep= matches none of {', '.join(sorted(self._left_out))}."
         return (
-            "No attention was recorded: the model did not run in the block and in its thread, or it attends by other "
-            "means than those that saccade.record sees."
+            "No attention was recorded: the model did not run inside the block and in its thread, or it attends in a "
+            "way that saccade.record does not see."
         )
 
     def _find(self, path: str, number: int, asked: str) -> Recorded:
@@ -216,13 +216,13 @@ class Trace(Mapping[str, Recorded]):
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a pattern fits a path, or whole parts of it in a row."""
+    """Whether a pattern matches a path, or some consecutive parts of it."""
     return fnmatchcase(path, pattern) or fnmatchcase(f".{path}.", f"*.{pattern}.*")
 
 
 def _nothing_found(asked: str, found: list[str], by_path: Mapping[str, Any]) -> str:
     if len(found) > 1:
-        return f"{asked!r} fits {len(found)} modules: {', '.join(found)}."
+        return f"{asked!r} matches {len(found)} modules: {', '.join(found)}."
     if found:
-        return f"{asked!r}: {found[0]!r} was called {len(by_path[found[0]])} times."
-    return f"No attention was recorded under {asked!r}; recorded were: {', '.join(by_path)}."
+        return f"{asked!r} does not exist: {found[0]!r} was called {len(by_path[found[0]])} times."
+    return f"No attention was recorded under {asked!r}, only under {', '.join(by_path)}."

@@ -35,7 +35,7 @@ def test_errors_name_the_place():
     parts = steps([2, 4], [5, 5])
     with pytest.raises(ValueError, match=r"'x' has 2 rows at its first call and 4 at call 1.*rows="):
         join("x", parts, None)
-    with pytest.raises(ValueError, match="row 4 at call 1 of 'x', which has 4"):
+    with pytest.raises(ValueError, match="row 4 at call 1 of 'x', whose batch has 4 rows"):
         join("x", parts, [[0, 4]])
     with pytest.raises(ValueError, match="rows has 3 calls, but 'x' was called 2 times"):
         join("x", parts, [[0, 1, 1]])

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 
 import saccade
-from saccade.interpretation.recording import installed
+from saccade.interpretation.recording.patches import patches
 from tests.interpretation.recording import models
 from tests.interpretation.recording.models import Eager, Layer, Stack
 
@@ -102,7 +102,7 @@ def test_nothing_is_left_behind(x):
     assert list(trace) == ["first"]
     assert all(now is then for now, then in zip(_replaced(), before, strict=True))
     assert "softmax" not in vars(torch.Tensor)
-    assert not installed._local.listeners
+    assert not patches.calls.thread.recordings
     model(x)
     assert list(trace) == ["first"]
 
@@ -266,7 +266,7 @@ def test_a_recording_is_used_once(x):
     recording = saccade.record(Layer())
     with recording:
         pass
-    with pytest.raises(RuntimeError, match="makes another"), recording:
+    with pytest.raises(RuntimeError, match="only once"), recording:
         pass
 
 

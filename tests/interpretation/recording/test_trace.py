@@ -46,10 +46,10 @@ def test_parts_of_names_and_patterns(trace):
     assert [call.name for call in trace.find("encoder.2")] == ["encoder.2.attention.0", "encoder.2.attention.0#1"]
 
 
-def test_wrong_names_are_told(trace):
-    with pytest.raises(KeyError, match=r"'attention' fits 3 modules: encoder\.0\.attention\.0, "):
+def test_wrong_names_are_explained(trace):
+    with pytest.raises(KeyError, match=r"'attention' matches 3 modules: encoder\.0\.attention\.0, "):
         trace["attention"]
-    with pytest.raises(KeyError, match=r"under 'decoder'; recorded were: encoder\.0\.attention\.0"):
+    with pytest.raises(KeyError, match=r"under 'decoder', only under encoder\.0\.attention\.0"):
         trace["decoder"]
     with pytest.raises(KeyError, match="was called 2 times"):
         trace["encoder.1#2"]
@@ -85,18 +85,18 @@ def test_explore(tmp_path):
         trace.explore(page, queries=["a", "b", "c"])
     with pytest.raises(ValueError, match="row=2, but the batch of 'first' has 2 rows"):
         trace.explore(page, row=2)
-    with pytest.raises(ValueError, match=r"keep='third' fits none of first, second\."):
+    with pytest.raises(ValueError, match=r"keep='third' matches none of first, second\."):
         trace.explore(page, keep="third")
 
 
 def test_nothing_to_explore(tmp_path):
     with saccade.record(Stack()) as trace:
         pass
-    with pytest.raises(ValueError, match="No attention was recorded: the model did not run in the block"):
+    with pytest.raises(ValueError, match="No attention was recorded: the model did not run inside the block"):
         trace.explore(tmp_path / "page.html", queries=["a"])
     model = Stack()
     with saccade.record(model, keep="third") as trace:
         model(torch.randn(2, 4, 12))
-    with pytest.raises(ValueError, match="keep= fits none of first, second"):
+    with pytest.raises(ValueError, match="keep= matches none of first, second"):
         trace.explore(tmp_path / "page.html")
     assert not list(tmp_path.iterdir())

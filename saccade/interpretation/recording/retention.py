@@ -1,8 +1,9 @@
-"""What is kept of a call: all, or less where memory is short."""
+"""What is kept of a call: everything, or less to save memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,13 @@ from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Attended, Given, Recipe, Shape, Tensors, Top
+from saccade.kernels.private_torch import version
 
 BLOCK = 1 << 24
-"""So many weights are computed at a time."""
+"""How many weights are computed at a time."""
+
+OVERWRITTEN = -2
+"""A version that no tensor has."""
 
 Reduction = str | tuple[str, int] | None
 
@@ -22,8 +27,9 @@ Reduction = str | tuple[str, int] | None
 class Kept:
     """The tensors of one call, in memory or in a file.
 
-    In memory they are references to the model's own tensors. A recording copies them before it sees them changed in
-    place (`secure`); a change that it did not see is found by their version, and reported when they are looked at.
+    In memory they are references to the model's own tensors. The recording copies them when it sees that they are
+    about to be overwritten (`secure`). A change that it did not see shows in their version, and reading them is then an
+    error.
     """
 
     __slots__ = ("_files", "_versions", "shape", "tensors")
@@ -33,23 +39,35 @@ class Kept:
         self.shape: Shape | None = None
         self._versions: dict[str, int] = {}
         for part, tensor in tensors.items():
-            self._versions[part] = -1 if tensor.is_inference() else tensor._version
+            self._versions[part] = version(tensor)
         self._files: dict[str, Path] = {}
+
+    def __getstate__(self) -> tuple[Tensors, Shape | None, dict[str, Path], list[str]]:
+        """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
+        return self.tensors, self.shape, self._files, self._overwritten()
+
+    def __setstate__(self, state: tuple[Tensors, Shape | None, dict[str, Path], list[str]]) -> None:
+        self.tensors, self.shape, self._files, overwritten = state
+        self._versions = {
+            part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
+        }
+
+    def _overwritten(self) -> list[str]:
+        return [part for part, tensor in self.tensors.items() if version(tensor) != self._versions[part]]
 
     @property
     def may_change(self) -> bool:
-        """Whether it may be overwritten: a tensor that was never changed in place most likely never will be."""
+        """Whether it may be overwritten: a tensor that was never changed in place hardly ever will be."""
         return any(self._versions.values())
 
     def load(self, name: str) -> Tensors:
-        """The tensors; errors call it by this name."""
-        for part, tensor in self.tensors.items():
-            if _version(tensor) != self._versions[part]:
-                raise RuntimeError(
-                    f"{part} of {name!r} was changed in place since it was recorded, so its weights cannot be "
-                    "computed any more: look at them before parameters or caches change, or record with "
-                    'reduce="mean" or spill=folder.'
-                )
+        """The tensors; `name` is the name of the call in errors."""
+        for part in self._overwritten():
+            raise RuntimeError(
+                f"{part} of {name!r} was changed in place since it was recorded, so its weights can no longer be "
+                "computed: read them before parameters or caches change, or record with "
+                'reduce="mean" or spill=folder.'
+            )
         if not self._files:
             return self.tensors
         from safetensors.torch import load_file
@@ -57,14 +75,14 @@ class Kept:
         return {part: load_file(path)[part] for part, path in self._files.items()}
 
     def secure(self, storage: int, copies: dict[Any, Tensor]) -> None:
-        """Copies what lies in memory that is about to be overwritten; `copies` are those made for other calls."""
+        """Copies the tensors in a storage that is about to be overwritten; `copies` holds the copies of other calls."""
         for part, tensor in self.tensors.items():
-            if storage_of(tensor) == storage and _version(tensor) == self._versions[part]:
+            if storage_of(tensor) == storage and version(tensor) == self._versions[part]:
                 place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
                 if place not in copies:
                     copies[place] = tensor.clone()
                 self.tensors[part] = copies[place]
-                self._versions[part] = _version(copies[place])
+                self._versions[part] = version(copies[place])
 
     def spill(self, files: dict[str, Path]) -> None:
         self._files = files
@@ -72,14 +90,14 @@ class Kept:
 
 
 @dataclass
-class Keeper:
-    """Says what is kept: which heads, reduced how, in which dtype, in which folder.
+class Retention:
+    """What to keep of each call.
 
     Args:
-        heads: their numbers; all by default.
-        reduce: "mean" or "max" over the heads, or ("top_k", k): the k greatest weights of each query.
-        dtype: of queries and keys, or of weights where these are kept.
-        spill: a folder for files of tensors, written at once.
+        heads: the numbers of the heads; all by default.
+        reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query.
+        dtype: the dtype of the kept queries and keys, or of weights where these are kept.
+        spill: a folder to write the tensors to immediately.
     """
 
     heads: Sequence[int] | None = None
@@ -94,23 +112,23 @@ class Keeper:
         if not top and self.reduce not in (None, "mean", "max"):
             raise ValueError(f'reduce must be "mean", "max", ("top_k", k) or None, got {self.reduce!r}.')
         if self.dtype is not None and not self.dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating point one such as torch.float16, got {self.dtype}.")
+            raise ValueError(f"dtype must be a floating-point dtype such as torch.float16, got {self.dtype}.")
         if self.spill is not None:
             self.spill.mkdir(parents=True, exist_ok=True)
             if next(self.spill.glob("*.safetensors"), None) is not None:
-                raise ValueError(f"spill={str(self.spill)!r} holds .safetensors files already: give an empty folder.")
+                raise ValueError(f"spill={str(self.spill)!r} already holds .safetensors files: give an empty folder.")
         self._masks: dict[Any, tuple[Tensor, Path]] = {}
         self._count = 0
 
     def keep(self, attended: Attended, place: Place) -> tuple[Recipe, Kept]:
-        """What is kept of a call of the module at this place, and nothing of its graph or its parameters."""
+        """What to keep of a call of the module at this place, without its autograd graph."""
         recipe, tensors = attended
         for part, tensor in tensors.items():
             if tensor.requires_grad or type(tensor) is not Tensor:
                 tensors[part] = tensor.detach()
         if self.heads is None and self.reduce is None and self.dtype is None and self.spill is None:
             return recipe, Kept(tensors)
-        with torch.no_grad():
+        with torch.no_grad(), _no_autocast(tensors):
             if self.heads is not None:
                 recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
             recipe, tensors = recipe.resolve(tensors)
@@ -143,14 +161,14 @@ class Keeper:
         path = self.spill / f"{self._count:06d}.safetensors"
         self._count += 1
         for part, tensor in kept.tensors.items():
-            place = (tensor.data_ptr(), tensor.shape, tensor.stride(), _version(tensor))
-            # Layers share it; without a version nobody knows whether it is still the same.
+            place = (tensor.data_ptr(), tensor.shape, tensor.stride(), version(tensor))
+            # Layers share masks; inference tensors have no version that would tell whether it is still the same.
             shared = part == "mask" and not tensor.is_inference()
             if shared and place in self._masks:
                 files[part] = self._masks[place][1]
                 continue
             if shared:
-                self._masks = {place: (tensor, path)}  # the tensor lives on, so that its place stays its own
+                self._masks = {place: (tensor, path)}  # keeps the tensor alive, so that its address stays its own
             fresh[part] = tensor.contiguous().clone()
             files[part] = path
         save_file(fresh, path)
@@ -159,7 +177,7 @@ class Keeper:
 
 def weights_of(recipe: Recipe, tensors: Tensors) -> Tensor:
     """All weights of a call, computed in blocks of queries."""
-    with torch.no_grad():
+    with torch.no_grad(), _no_autocast(tensors):
         recipe, tensors = recipe.resolve(tensors)
         blocks = _blocks(recipe, tensors)
         if len(blocks) == 1:
@@ -173,7 +191,7 @@ def weights_of(recipe: Recipe, tensors: Tensors) -> Tensor:
 
 
 def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
-    """Less than all weights, without ever having all of them."""
+    """Reduced weights, without ever holding all of them."""
     keys = recipe.shape(tensors)[3]
     parts = []
     for rows in _blocks(recipe, tensors):
@@ -193,18 +211,20 @@ def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
 
 
 def storage_of(tensor: Tensor) -> int:
-    """What tells whether two tensors share memory; 0 for those without memory of their own, as inside of torch.vmap."""
+    """The address of a tensor's memory; 0 if it has none of its own, as inside torch.vmap."""
     try:
-        return int(tensor.untyped_storage()._cdata)
+        return tensor.untyped_storage().data_ptr()
     except (NotImplementedError, RuntimeError):
         return 0
+
+
+def _no_autocast(tensors: Tensors) -> AbstractContextManager[object]:
+    """Weights are computed in single precision also inside autocast. Lazy ones have no tensors: the model computes."""
+    device = next((tensor.device.type for tensor in tensors.values()), None)
+    return nullcontext() if device is None else torch.autocast(device, enabled=False)
 
 
 def _blocks(recipe: Recipe, tensors: Tensors) -> list[slice]:
     batch, heads, queries, keys = recipe.shape(tensors)
     size = max(BLOCK // max(batch * heads * keys, 1), 1)
     return [slice(start, min(start + size, queries)) for start in range(0, max(queries, 1), size)]
-
-
-def _version(tensor: Tensor) -> int:
-    return -1 if tensor.is_inference() else tensor._version

@@ -36,7 +36,7 @@ def test_heads(name, x):
 @pytest.mark.parametrize("name", list(models()))
 @pytest.mark.parametrize("block", [1, 1 << 24])
 def test_reductions(name, x, block, monkeypatch):
-    monkeypatch.setattr("saccade.interpretation.recording.keeping.BLOCK", block)
+    monkeypatch.setattr("saccade.interpretation.recording.retention.BLOCK", block)
     model = models()[name]
     call = {reduce: next(iter(run(model, x, reduce=reduce).values())) for reduce in (None, "mean", "max", ("top_k", 2))}
     whole = call[None].weights
@@ -73,7 +73,7 @@ def test_spill(name, x, reduce, tmp_path):
     assert len(list((tmp_path / "there").iterdir())) == 1
     assert spilled.shape == whole.shape
     assert torch.equal(spilled.weights, whole.weights)
-    with pytest.raises(ValueError, match=r"holds \.safetensors files already"):
+    with pytest.raises(ValueError, match=r"already holds \.safetensors files"):
         saccade.record(model, spill=tmp_path / "there")
 
 
@@ -114,7 +114,7 @@ def test_spilled_layers_share_their_mask(tmp_path):
 def test_keep(x):
     assert list(run(Stack(), x, keep="second")) == ["second"]
     assert list(run(Stack(), x, keep=["f*", "none"])) == ["first", "first#1"]
-    with pytest.raises(KeyError, match="keep= fits none of first, second"):
+    with pytest.raises(KeyError, match="keep= matches none of first, second"):
         run(Stack(), x, keep="third")["first"]
 
 

@@ -1,4 +1,4 @@
-"""From a trace to the explorer's page."""
+"""The explorer page of a trace."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write_trace(
     if not trace.calls:
         raise ValueError(trace.why_empty())
     if not trace.find(keep):
-        raise ValueError(f"keep={keep!r} fits none of {', '.join(trace.paths)}.")
+        raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
     axes = _axis(queries), _axis(keys)
     maps, sizes = [], []
     for name, call, weights in _matrices(trace, keep, row, rows):
@@ -45,14 +45,14 @@ def write_trace(
     if not maps:
         given = [0 if axis is None else len(axis) for axis in axes]
         raise ValueError(
-            f"There is nothing to show: {given[0]} names of queries and {given[1]} of keys fit none of "
+            f"Nothing to show: {given[0]} names of queries and {given[1]} of keys fit none of "
             f"{', '.join(sizes)} (queries, keys)."
         )
     write_page(path, [Item(title=title, maps=maps, measures=measures)], title=title)
 
 
 def _matrices(trace: Trace, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Recorded, Tensor]]:
-    """(heads, queries, keys) of each call, those of the steps of a decoder joined."""
+    """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
@@ -70,15 +70,15 @@ def _row(name: str, weights: Tensor, row: int) -> Tensor:
 
 
 def _fit(call: Recorded, weights: Tensor, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
-    """The axes whose lengths are those of the weights; where both fit, the path says which text is read."""
+    """The axes with the lengths of the weights; if both fit, the path decides between source and target."""
     if queries is None and keys is None:
         return _numbers(weights.shape[1]), _numbers(weights.shape[2])
     given = [axis for axis in (queries, keys) if axis is not None]
     parts = call.path.lower()
     if call.kind != "cross" and "encoder" in parts and "decoder" not in parts:
-        rows, columns = given[::-1], given[::-1]  # what is read
+        rows, columns = given[::-1], given[::-1]  # the source
     elif call.kind == "self" or (call.kind is None and "decoder" in parts):
-        rows, columns = given, given  # what is written
+        rows, columns = given, given  # the target
     else:
         rows, columns = given, given[::-1]
     row = next((axis for axis in rows if len(axis) == weights.shape[1]), None)

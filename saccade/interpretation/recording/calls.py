@@ -1,0 +1,206 @@
+"""What runs in place of attention functions while something is recorded."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from saccade.attention import Attention
+from saccade.interpretation.recording.function_mode import RecordingMode
+from saccade.interpretation.recording.functions import ATTENTION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.recipes import Attended, Change, Given
+from saccade.interpretation.recording.references import Wrap
+from saccade.kernels.private_torch import function_modes, overrides_functions
+from saccade.memory import Memory
+from saccade.reading import Reading, State
+
+BIASES = "torch.nn.attention.bias"
+FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
+MULTI_HEAD = "multi_head_attention_forward"
+
+
+class Recording(Protocol):
+    """What the replaced functions call. A frame is that of the function's caller."""
+
+    changes: bool
+
+    def change_at(self, frame: FrameType) -> Change | None: ...
+    def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None: ...
+    def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
+    def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
+    def read(self, reader: Callable[[], Reading]) -> Reading: ...
+
+
+class _Thread(threading.local):
+    """The recordings of one thread."""
+
+    def __init__(self) -> None:
+        self.recordings: list[Recording] = []
+        self.inside = False  # a function that is recorded as a whole: what it calls is part of it
+        self.changed: Tensor | None = None  # the weights that the last changed call used
+
+
+class Calls:
+    """What runs in place of the replaced functions."""
+
+    def __init__(self) -> None:
+        self.thread = _Thread()
+
+    def wraps(self) -> list[tuple[str, str, Wrap]]:
+        """For each function to replace the module that defines it, its name, and what makes its replacement."""
+        found: list[tuple[str, str, Wrap]] = [
+            (each.module, each.name, functools.partial(self._wrap, functools.partial(self._run, each)))
+            for each in ATTENTION
+        ]
+        found += [(module, name, self.softmax) for module, name in SOFTMAX]
+        found.append((*EDGE_SOFTMAX, functools.partial(self._wrap, self._run_edges)))
+        found.append(("torch.overrides", "has_torch_function", self._has_torch_function))
+        return found
+
+    def softmax(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The replacement of a softmax."""
+        return self._wrap(self._run_softmax, original)
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """Inside, nothing that this thread calls is recorded."""
+        before, self.thread.inside = self.thread.inside, True
+        try:
+            yield
+        finally:
+            self.thread.inside = before
+
+    def _wrap(self, run: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that calls `run` where this thread records, and the original otherwise."""
+        thread = self.thread
+
+        @functools.wraps(original, updated=())
+        def function(*args: Any, **kwargs: Any) -> Any:
+            biases = [value for value in (*args, *kwargs.values()) if type(value).__module__ == BIASES]
+            if biases:  # these check that the function called has the name that it has now
+                return torch.overrides.handle_torch_function(function, biases, *args, **kwargs)
+            if not thread.recordings or thread.inside:
+                return original(*args, **kwargs)
+            thread.inside = True
+            try:
+                return run(original, args, kwargs, sys._getframe(1))
+            finally:
+                thread.inside = False
+
+        return function
+
+    def _run(
+        self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        change = self.change_at(frame)
+        if change is not None:
+            if function.name == MULTI_HEAD:
+                return self._run_multi_head(original, args, kwargs)
+            if function.changed is None:
+                raise NotImplementedError(f"The weights of {function.module}.{function.name} cannot be changed.")
+            changed = function.changed(original, change, *args, **kwargs)
+            if changed is not None:
+                result, self.thread.changed = changed
+                weights = self.thread.changed
+                for recording in self.thread.recordings:
+                    recording.attended(lambda: Attended(Given(), {"weights": weights}), frame)
+                return result
+        result = original(*args, **kwargs)
+        for recording in self.thread.recordings:
+            recording.attended(functools.partial(function.attend, *args, **kwargs), frame, function.suffix)
+        return result
+
+    def _run_multi_head(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Without weights to return, it calls `F.scaled_dot_product_attention`, whose weights can be changed."""
+        call = inspect.signature(original).bind(*args, **kwargs)
+        call.apply_defaults()
+        wanted, call.arguments["need_weights"] = call.arguments["need_weights"], False
+        self.thread.inside, self.thread.changed = False, None
+        output, _ = original(*call.args, **call.kwargs)
+        weights, self.thread.changed = self.thread.changed, None
+        if not wanted:
+            return output, None
+        if weights is None:  # the change left them as they were
+            self.thread.inside = True
+            return original(*args, **kwargs)
+        weights = weights.mean(1) if call.arguments["average_attn_weights"] else weights
+        return output, weights if call.arguments["query"].dim() == 3 else weights.squeeze(0)
+
+    def _run_softmax(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
+        result = original(*args, **kwargs)
+        for recording in self.thread.recordings:
+            recording.softmax(args, kwargs, result, frame)
+        return result
+
+    def _run_edges(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType) -> Any:
+        if self.change_at(frame) is not None:
+            raise NotImplementedError(
+                "The weights of a graph's edges cannot be changed: leave this module out of change=."
+            )
+        result = original(*args, **kwargs)
+        index, num_nodes, dim = _edge_arguments(*args, **kwargs)
+        if index is not None:
+            for recording in self.thread.recordings:
+                recording.edges(result, index, num_nodes, dim, frame)
+        return result
+
+    def read(self, original: Callable[..., Reading]) -> Callable[..., Reading]:
+        thread = self.thread
+
+        @functools.wraps(original)
+        def read(attention: Attention, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
+            change = self.change_at(sys._getframe(0)) if thread.recordings else None
+            if change is None:
+                reader = functools.partial(original, attention, query, memory, state=state)
+            else:
+                reader = functools.partial(attention.read_changed, query, memory, change, state=state)
+            for recording in thread.recordings:
+                reader = functools.partial(recording.read, reader)
+            return reader()
+
+        return read
+
+    def _has_torch_function(self, original: Callable[[Iterable[Any]], bool]) -> Callable[[Iterable[Any]], bool]:
+        """PyTorch's layers ask this before they take a fast path. Recording allows these paths, changing does not."""
+
+        @functools.wraps(original)
+        def has_torch_function(arguments: Iterable[Any]) -> bool:
+            if sys._getframe(1).f_globals.get("__name__") not in FAST_PATHS:
+                return original(arguments)
+            if any(recording.changes for recording in self.thread.recordings):
+                return True
+            modes = function_modes()
+            if not modes or any(not isinstance(mode, RecordingMode) for mode in modes):
+                return original(arguments)
+            return any(map(overrides_functions, arguments))
+
+        return has_torch_function
+
+    def change_at(self, frame: FrameType) -> Change | None:
+        """What all recordings of this thread change in attention that is called in this frame."""
+        found = [each.change_at(frame) for each in self.thread.recordings if each.changes]
+        changes = [change for change in found if change is not None]
+        if not changes:
+            return None
+
+        def change(weights: Tensor, mask: Tensor) -> Tensor:
+            for each in changes:
+                weights = each(weights, mask)
+            return weights
+
+        return change
+
+
+def _edge_arguments(
+    src: Tensor, index: Tensor | None = None, ptr: Tensor | None = None, num_nodes: int | None = None, dim: int = 0
+) -> tuple[Tensor | None, int | None, int]:
+    return index, num_nodes, dim

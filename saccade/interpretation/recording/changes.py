@@ -1,0 +1,73 @@
+"""Functions that change the weights of a model while it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from torch import Tensor
+
+from saccade.interpretation.recording.recipes import Change, four
+from saccade.interpretation.recording.trace import matches
+from saccade.kernels.private_torch import in_backward, version
+
+Intervention = Callable[[Tensor, Tensor, range], Tensor]
+"""Weights (batch, heads, queries, keys), bool in the same shape which keys may be attended, and the numbers of the
+queries -> the weights to continue with."""
+
+
+class Changes:
+    """The interventions of a recording, by pattern.
+
+    The queries of a module are numbered from 0 from the start of the recording, over all its calls: so a decoder that
+    takes one step at a time counts its steps. What a backward pass computes again starts from 0.
+    """
+
+    def __init__(self, functions: Mapping[str, Intervention]) -> None:
+        if not isinstance(functions, Mapping) or not all(map(callable, functions.values())):
+            raise TypeError(
+                "change must be a dictionary of functions by path or pattern, such as "
+                f'{{"decoder.*": uniform()}}, got {functions!r}.'
+            )
+        self._functions = functions
+        self._steps: dict[str, int] = {}
+        self._used: set[str] = set()
+        self._seen: set[str] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._functions)
+
+    def of(self, path: str) -> Change | None:
+        """The change of the module at this path; None if no pattern matches it."""
+        self._seen.add(path)
+        patterns = [pattern for pattern in self._functions if matches(path, pattern)]
+        self._used.update(patterns)
+        return partial(self._apply, path, patterns) if patterns else None
+
+    def check_used(self) -> None:
+        """Raises if a pattern has matched no attention: a misspelt one would otherwise change nothing, silently."""
+        unused = [pattern for pattern in self._functions if pattern not in self._used]
+        if unused:
+            seen = f"the modules that attended are {', '.join(sorted(self._seen))}" if self._seen else "none ran"
+            raise ValueError(f"change: {', '.join(map(repr, unused))} matched no attention; {seen}.")
+
+    def _apply(self, path: str, patterns: list[str], weights: Tensor, mask: Tensor) -> Tensor:
+        shape = (*four(weights.shape[:-2]), *weights.shape[-2:])
+        start = 0 if in_backward() else self._steps.get(path, 0)
+        steps = range(start, start + shape[2])
+        if not in_backward():
+            self._steps[path] = steps.stop
+        allowed = mask.reshape(shape)
+        own = changed = weights.reshape(shape).clone()  # a function may write into it
+        before = version(own)
+        for pattern in patterns:
+            found = self._functions[pattern](changed, allowed, steps)
+            if not isinstance(found, Tensor) or found.shape != shape:
+                got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+                raise ValueError(
+                    f"change[{pattern!r}] must return weights of the shape {shape} of {path!r}, got {got}."
+                )
+            changed = found
+        if changed is own and before == version(own) != -1:  # inference tensors do not tell
+            return weights
+        return changed.to(weights).reshape(weights.shape)

@@ -1,0 +1,105 @@
+"""The only file that uses PyTorch's private interface, because no public one does the same.
+
+| what | used for |
+| --- | --- |
+| `torch._C._are_functorch_transforms_active`, `forward_ad._current_level` | whether torch.func or forward mode runs |
+| `torch._C._len_torch_dispatch_stack` | whether a dispatch mode, such as fake tensors, is active |
+| `Tensor._is_zerotensor` | whether a tensor is a symbolic zero, without memory |
+| `Tensor._version` | whether a tensor was changed in place |
+| `torch._C._current_graph_task_id` | whether this thread runs a backward pass |
+| `torch._C._functorch.is_functorch_wrapped_tensor`, `peek_interpreter_stack` | whether a tensor is inside torch.func |
+| `torch._C.DisableTorchFunction` | computing without function modes |
+| `torch._C._disabled_torch_function_impl` | whether a tensor subclass overrides functions |
+| `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
+| `nn.Module._modules` | walking a model's modules faster than `named_children` |
+| `torch._dynamo`, only its name | whether anything may be compiled |
+| `torch._foreach_mul_` | scaling all gradients by one kernel |
+| `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
+| `flex_attention_hop` in `torch.nn.attention.flex_attention` | the operator that `record` replaces |
+
+`tests/kernels/test_private_torch.py` checks each of them and names the ones that a new PyTorch breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+NATIVE_MULTI_HEAD = ("torch", "_native_multi_head_attention")
+NATIVE_ENCODER_LAYER = ("torch", "_transformer_encoder_layer_fwd")
+FLEX_OPERATOR = ("torch.nn.attention.flex_attention", "flex_attention_hop")
+
+BINDINGS = "torch._C"
+"""PyTorch's compiled modules. They compare functions by identity, so nothing in them may be replaced."""
+
+COMPILER = "torch._dynamo"
+"""The module of torch.compile: if it was never imported, nothing is compiled."""
+
+without_function_modes = torch._C.DisableTorchFunction
+"""A context in which no function mode and no tensor subclass sees the functions that are called."""
+
+
+def transforms_active() -> bool:
+    """Whether torch.func or forward-mode differentiation is active."""
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def dispatch_mode_active() -> bool:
+    """Whether a dispatch mode, such as that of fake tensors, sees every operator."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
+def is_zero_tensor(tensor: Tensor) -> bool:
+    """Whether a tensor is a symbolic zero, which has no memory."""
+    return tensor._is_zerotensor()
+
+
+def version(tensor: Tensor) -> int:
+    """A number that grows whenever the tensor is changed in place; -1 for inference tensors, which have none."""
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def in_backward() -> bool:
+    """Whether this thread is running a backward pass."""
+    return torch._C._current_graph_task_id() != -1
+
+
+def inside_transform(tensor: Tensor) -> bool:
+    """Whether a tensor is one of those that a torch.func transform, such as vmap, works on."""
+    functorch = torch._C._functorch
+    return functorch.peek_interpreter_stack() is not None and functorch.is_functorch_wrapped_tensor(tensor)
+
+
+def overrides_functions(value: Any) -> bool:
+    """Whether a value is a tensor of a class that implements PyTorch's functions itself."""
+    if not isinstance(value, Tensor) or type(value) in (Tensor, nn.Parameter):
+        return False
+    return type(value).__torch_function__ is not torch._C._disabled_torch_function_impl
+
+
+def function_modes() -> list[TorchFunctionMode]:
+    """The active function modes, the outermost first."""
+    return list(_get_current_function_mode_stack())
+
+
+def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
+    """Replaces the active function modes."""
+    for _ in _get_current_function_mode_stack():
+        _pop_mode()
+    for mode in modes:
+        _push_mode(mode)
+
+
+def children(module: nn.Module) -> Mapping[str, nn.Module | None]:
+    """The modules directly inside a module, by name."""
+    return module._modules
+
+
+def scale_all(tensors: Sequence[Tensor], factor: float) -> None:
+    """Multiplies tensors in place by one factor."""
+    torch._foreach_mul_(list(tensors), factor)
