@@ -104,7 +104,8 @@ def _draw(axis: Any, drawing: Drawing) -> None:
         above.xaxis.tick_top()
         above.set(yticks=[], title="seconds")
         extent = (0, drawing.seconds, rows - 0.5, -0.5)
-        below.imshow(drawing.weights.float().numpy(), cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto", extent=extent)
+        shades = drawing.weights.float().clamp(0, 1).sqrt().numpy()  # as on the page: weights spread over many frames
+        below.imshow(shades, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto", extent=extent)
         below.set_yticks(range(rows), target)
         below.set_xticks([])
         return

@@ -68,7 +68,8 @@ def draw_over_time(weights: Tensor, seconds: float, target: Sequence[str], *, wi
     columns = min(max((width or shutil.get_terminal_size().columns) - margin - 1, 1), frames)
     place = torch.arange(frames) * columns // frames
     pooled = torch.zeros(len(target), columns).index_add_(1, place, weights.detach().float().cpu())
-    levels = (pooled.clamp(0, 1) * (len(SHADES) - 1)).round().int().tolist()
+    # Weights spread over many frames: as on the page, shades follow the square root.
+    levels = (pooled.clamp(0, 1).sqrt() * (len(SHADES) - 1)).round().int().tolist()
     lines = [" " * (margin + 1) + _ruler(seconds, columns)]
     for label, row in zip(labels, levels, strict=True):
         lines.append(" " * (margin - _cells(label)) + label + " " + "".join(SHADES[level] for level in row))
