@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { defineConfig } from "vite";
 
-// What is bundled keeps its authors' names: their licences ask for it.
+// Bundled libraries keep their licence notices.
 function notices() {
   return {
     name: "notices",

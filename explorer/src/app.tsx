@@ -1,4 +1,4 @@
-/** The page: the reader's choices, the views, and what is under the cursor. */
+/** The page: the reader's choices and the views. */
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Controls } from "./controls";
@@ -19,7 +19,7 @@ export function App({ data }: { data: Data }) {
   const [unknown, setUnknown] = useState(() => unknownView(location.hash, names));
   const [help, setHelp] = useState(false);
   const scenes = useRef<(Scene | null)[]>([null, null]);
-  // The newest state, also between two drawings: keys may come faster than the page is drawn.
+  // The newest state, even before it is drawn: keys may come faster than drawings.
   const newest = useRef(state);
   const update = useCallback((change: Partial<State>) => {
     newest.current = { ...newest.current, ...change };
@@ -28,7 +28,7 @@ export function App({ data }: { data: Data }) {
   }, []);
   const dark = useDark(state.theme);
 
-  // The address follows the state, a moment later so that hovering does not flood the history.
+  // The address follows the state with a delay, so that hovering does not flood the history.
   const written = useRef(toFragment(state, first));
   useEffect(() => {
     const fragment = toFragment(state, first);
@@ -80,7 +80,7 @@ export function App({ data }: { data: Data }) {
   const note =
     unknown !== null
       ? `There is no view called “${unknown}”: ${view.title} is shown.`
-      : missing && `${missing.title} has nothing to show of this map: ${view.title} is shown.`;
+      : missing && `${missing.title} cannot show this map: ${view.title} is shown.`;
   const panes = view.whole ? [left] : state.panes.map((choice) => fitting(choice, data));
   return (
     <>
@@ -155,7 +155,7 @@ export function App({ data }: { data: Data }) {
   );
 }
 
-/** What was lost when the weights were packed. */
+/** How exact the stored weights are. */
 function precision(levels: number): string {
   const share = ((100 / levels) * (1 + 0.25 / levels)).toPrecision(2);
   if (levels > 255) return "Weights are stored in 16 bits: the numbers are exact to four digits.";

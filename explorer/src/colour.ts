@@ -1,4 +1,4 @@
-/** Colours that everyone can tell apart: lightness alone orders them, in every palette. */
+/** Palettes that everyone can read: each is ordered by lightness alone. */
 
 import {
   interpolateBlues,
@@ -23,13 +23,13 @@ export interface Colours {
   /** 256 steps, RGBA as one little-endian number each. */
   readonly pixels: Uint32Array;
   readonly css: readonly string[];
-  /** The colour that can be read on each step. */
+  /** A legible text colour on each step. */
   readonly ink: readonly string[];
 }
 
 const made = new Map<string, Colours>();
 
-/** Zero has the colour of the page, so that what is not looked at disappears. */
+/** Zero has the colour of the page, so that unattended places disappear. */
 export function coloursOf(palette: Palette, dark: boolean): Colours {
   const key = `${palette} ${dark}`;
   const known = made.get(key);

@@ -1,9 +1,10 @@
-/** What holds for both sides: units, threshold, colours. */
+/** Settings that apply to both panes: units, threshold, colours. */
 
 import type { ComponentChildren } from "preact";
 import { axesOf, type Data } from "./data";
+import { sideNames } from "./sides";
 import { written } from "./reading";
-import { fitting, PALETTES, type Palette, type Scale, type State, type Update } from "./state";
+import { fitting, PALETTES, SCALES, type Palette, type Scale, type State, type Update } from "./state";
 import { hasLevel, hasSpecial, namePieces, unitsOf, visible, type Level } from "./units";
 import type { View } from "./views/view";
 
@@ -15,11 +16,11 @@ interface Props {
 }
 
 const LEVELS: readonly Level[] = ["pieces", "words", "sentences"];
-const SCALES: readonly (readonly [Scale, string, string])[] = [
-  ["row", "Row", "The full colour is each row's largest weight"],
-  ["map", "Map", "The full colour is the map's largest weight"],
-  ["one", "0 to 1", "The full colour is a weight of 1"],
-];
+const SCALE_TITLES: Record<Scale, readonly [string, string]> = {
+  one: ["0 to 1", "Full colour is a weight of 1; colour follows the square root of the weight"],
+  map: ["Map", "Full colour is the largest weight of this map"],
+  row: ["Row", "Full colour is the largest weight of each row"],
+};
 
 export function Controls({ data, state, update, view }: Props) {
   const choice = fitting(state.panes[0], data);
@@ -77,17 +78,20 @@ export function Controls({ data, state, update, view }: Props) {
           <output>{state.threshold === 0 ? "all" : `≥ ${written(state.threshold)}`}</output>
         </div>
       </Group>
-      <Group title="Full colour">
-        <div class="segments" role="radiogroup" aria-label="Full colour">
-          {SCALES.map(([scale, title, hint]) => (
+      <Group title="Colour scale">
+        <div class="segments" role="radiogroup" aria-label="Colour scale">
+          {SCALES.map((scale) => (
             <Segment
-              title={title}
-              hint={hint}
+              title={SCALE_TITLES[scale][0]}
+              hint={SCALE_TITLES[scale][1]}
               chosen={state.scale === scale}
               onClick={() => update({ scale })}
             />
           ))}
         </div>
+        {state.scale === "row" && (
+          <p class="caution">Every row is stretched to full colour, so even an untrained model looks sharp.</p>
+        )}
         <label class="field">
           <span>Palette</span>
           <select
@@ -117,22 +121,22 @@ export function Controls({ data, state, update, view }: Props) {
           </div>
         </Group>
       )}
-      <Group title="Compare">
+      {(data.items.length > 1 || item.maps.some((map) => map.heads > 1)) && <Group title="Compare">
         <Toggle
           title={data.items.length > 1 ? "Two items side by side" : "Two heads side by side"}
           chosen={beside}
           onClick={compare}
         />
-      </Group>
+      </Group>}
       <Group title="Pinned">
         {state.pin ? (
           <button class="pinned" onClick={() => update({ pin: null })} aria-label="Unpin">
             <bdi>{visible(pinnedUnit?.label ?? String(state.pin.piece))}</bdi>
-            <span class="faint">{state.pin.side === "query" ? "looks" : "is looked at"}</span>
+            <span class="faint">{sideNames(item.maps[choice.map]!)[state.pin.side]}</span>
             <span aria-hidden="true">×</span>
           </button>
         ) : (
-          <p class="faint">Click a token to hold on to it.</p>
+          <p class="faint">Click a token to pin it.</p>
         )}
       </Group>
     </aside>

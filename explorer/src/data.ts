@@ -1,4 +1,4 @@
-/** What the page holds, and the weights that are unpacked from it when they are first looked at. */
+/** The page's data, and the weights, which are unpacked when they are first needed. */
 
 export interface TextAxis {
   readonly kind: "text";
@@ -15,7 +15,23 @@ export interface ImageAxis {
   readonly leading: readonly string[];
 }
 
-export type Axis = TextAxis | ImageAxis;
+/** Frames of a recording, below its spectrogram. */
+export interface SoundAxis {
+  readonly kind: "sound";
+  readonly png: string;
+  readonly frames: number;
+  readonly seconds: number;
+  readonly wav: string | null;
+}
+
+export interface NodeAxis {
+  readonly kind: "nodes";
+  readonly names: readonly string[];
+  readonly labels: readonly string[] | null;
+  readonly centre: number;
+}
+
+export type Axis = TextAxis | ImageAxis | SoundAxis | NodeAxis;
 
 export interface AttentionMap {
   readonly name: string;
@@ -23,7 +39,7 @@ export interface AttentionMap {
   readonly heads: number;
   /** The number of the block that holds the first head. */
   readonly block: number;
-  /** Places in `axes`. */
+  /** Indices into `axes`. */
   readonly rows: number;
   readonly cols: number;
 }
@@ -34,12 +50,21 @@ export interface Measure {
   readonly meaning: string;
 }
 
+/** A label with its probability; `gold` marks the true one. */
+export interface Outcome {
+  readonly label: string;
+  readonly probability: number | null;
+  readonly gold: boolean;
+}
+
 export interface Item {
   readonly title: string;
   readonly maps: readonly AttentionMap[];
   readonly measures: readonly Measure[];
   /** (key, query) pairs. */
   readonly links: readonly (readonly [number, number])[] | null;
+  /** For classification: the predicted label first. */
+  readonly outcomes: readonly Outcome[];
 }
 
 export interface Data {
@@ -51,7 +76,7 @@ export interface Data {
   readonly items: readonly Item[];
 }
 
-/** One head: each row's largest weight, and the share of it that each weight has, in levels. */
+/** One head: each row's largest weight, and each weight as a level relative to it. */
 export interface Head {
   readonly largest: Float32Array;
   readonly codes: Uint8Array | Uint16Array;
@@ -62,7 +87,16 @@ export function readData(): Data {
 }
 
 export function lengthOf(axis: Axis): number {
-  return axis.kind === "text" ? axis.pieces.length : axis.leading.length + axis.grid[0] * axis.grid[1];
+  switch (axis.kind) {
+    case "text":
+      return axis.pieces.length;
+    case "image":
+      return axis.leading.length + axis.grid[0] * axis.grid[1];
+    case "sound":
+      return axis.frames;
+    case "nodes":
+      return axis.names.length;
+  }
 }
 
 export function axesOf(data: Data, map: AttentionMap): { rows: Axis; cols: Axis } {
@@ -73,7 +107,7 @@ const KEPT_BYTES = 256e6;
 const kept = new Map<number, Promise<Head>>();
 let keptBytes = 0;
 
-/** The weights of one head. Unpacked ones are kept, the least recently used given up when they become many. */
+/** The weights of one head. Unpacked heads are cached; the least recently used are dropped when they grow too many. */
 export function loadHead(data: Data, map: AttentionMap, head: number): Promise<Head> {
   const block = map.block + head;
   const known = kept.get(block);
@@ -99,10 +133,14 @@ export function loadHead(data: Data, map: AttentionMap, head: number): Promise<H
   return loaded;
 }
 
-async function inflate(text: string): Promise<ArrayBuffer> {
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
   for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return bytes;
+}
+
+async function inflate(text: string): Promise<ArrayBuffer> {
+  const stream = new Blob([fromBase64(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();
 }

@@ -1,7 +1,8 @@
-/** The token that a view is about: under the pointer, otherwise pinned, otherwise where the cursor is. */
+/** The token in focus: the one under the pointer, otherwise the pinned one, otherwise the one at the cursor. */
 
 import { useState } from "preact/hooks";
 import { at, type Matrix } from "./matrix";
+import { stepFor } from "./picture";
 import { unitAt } from "./reading";
 import type { Side, State } from "./state";
 import type { Scene } from "./views/view";
@@ -17,7 +18,7 @@ export interface Focusing {
   readonly pinned: Focus | null;
   /** Follows the pointer; null when it has left. */
   point(to: Focus | null): void;
-  /** Holds on to a token, or lets it go. */
+  /** Pins a token, or unpins it. */
   press(to: Focus): void;
 }
 
@@ -32,7 +33,7 @@ export function useFocus({ matrix, state, update }: Scene): Focusing {
     point(to) {
       setHover(to);
       if (!to) return;
-      // The number that is read is that of the strongest weight of this token.
+      // The status line reads the strongest weight of this token.
       const other = strongest(matrix, to);
       const [row, col] = to.side === "query" ? [to.unit, other] : [other, to.unit];
       const [query, key] = [matrix.rows.list[row]?.pieces[0], matrix.cols.list[col]?.pieces[0]];
@@ -60,7 +61,7 @@ function cursorFocus(matrix: Matrix, state: State): Focus | null {
   return unit < 0 ? null : { side: "query", unit };
 }
 
-/** The weights between a token and each token of the other side; without a token, what each key gets on average. */
+/** The weights between a token and the other side; without a token, the average weight of each key. */
 export function profile(matrix: Matrix, focus: Focus | null): Float32Array {
   const rows = matrix.rows.list.length;
   const cols = matrix.cols.list.length;
@@ -78,11 +79,9 @@ function strongest(matrix: Matrix, focus: Focus): number {
   return best;
 }
 
-/** The step of the palette for each weight of a profile. */
-export function shades(matrix: Matrix, weights: Float32Array, { scale, threshold }: State): Uint8Array {
-  let most = scale === "one" ? 1 : scale === "map" ? matrix.largest : 0;
-  if (scale === "row") for (const weight of weights) most = Math.max(most, weight);
-  return Uint8Array.from(weights, (weight) =>
-    weight < threshold || most === 0 ? 0 : Math.min(255, Math.round((255 * weight) / most)),
-  );
+/** The palette step of each weight of a profile. */
+export function shades(matrix: Matrix, weights: Float32Array, state: State): Uint8Array {
+  let most = state.scale === "one" ? 1 : state.scale === "map" ? matrix.largest : 0;
+  if (state.scale === "row") for (const weight of weights) most = Math.max(most, weight);
+  return Uint8Array.from(weights, (weight) => stepFor(weight, most, state));
 }

@@ -18,7 +18,7 @@ export function textWidth(text: string, size = 12, weight = 400): number {
   return width;
 }
 
-/** The text, cut in the middle of what does not fit. Never through a character and its marks. */
+/** The text, cut to a width, never between a character and its marks. */
 export function shortened(text: string, width: number, size = 12): string {
   if (text.length * size < width || textWidth(text, size) <= width) return text;
   const characters = Array.from(new Intl.Segmenter().segment(text), (each) => each.segment);
@@ -35,7 +35,7 @@ export function shortened(text: string, width: number, size = 12): string {
 const STRONG = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]|\p{L}/u;
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
 
-/** Which way a text runs: as its first letter does. */
+/** Whether a text runs from right to left, as its first letter says. */
 export function runsLeft(labels: readonly { label: string; special: boolean }[]): boolean {
   for (const { label, special } of labels) {
     const letter = special ? null : STRONG.exec(label);

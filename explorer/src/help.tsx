@@ -18,12 +18,12 @@ export function Help({ open, close, views, levels }: Props) {
   return (
     <dialog ref={dialog} onClose={close} aria-labelledby="help-title">
       <form method="dialog">
-        <h2 id="help-title">What you see, and the keys</h2>
+        <h2 id="help-title">Help and keys</h2>
         <button aria-label="Close">×</button>
       </form>
       <p>
-        A row is what looks (a query), a column is what is looked at (a key). Attention is not alignment, and not always
-        an explanation: it says what was read, not what it did to the answer.
+        Rows attend (queries, the output), columns are attended to (keys, the input). Attention is not alignment, and
+        not always an explanation: it shows what was read, not how that changed the answer.
       </p>
       <dl>
         {views.map((view, number) => (
@@ -36,9 +36,14 @@ export function Help({ open, close, views, levels }: Props) {
         ))}
       </dl>
       <p>
-        Words and sentences: the weights of the pieces that are looked at are added up, those of the pieces that look are
-        averaged. Hidden special tokens take their weight with them; the rest is not scaled up to 1. Each row is stored
-        as its largest weight and, for every weight, one of {levels + 1} levels, which are finer for small weights.
+        Colours: by default the scale runs from 0 to 1 and follows the square root of the weight, so pages can be
+        compared. The scales “Map” and “Row” stretch the colours to the largest weight, which makes even an untrained
+        model look sharp.
+      </p>
+      <p>
+        Words and sentences: columns are added up, rows are averaged. White space counts with the word after it. Hidden
+        special tokens take their weight with them; the rest is not rescaled to 1. Each row is stored as its largest
+        weight and one of {levels + 1} levels per weight, finer for small weights.
       </p>
       <table>
         <tbody>

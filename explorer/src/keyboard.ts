@@ -3,27 +3,28 @@
 import type { Data } from "./data";
 import type { Matrix } from "./matrix";
 import { cursorIn } from "./reading";
-import { fitting, type Choice, type State, type Update } from "./state";
+import { fitting, SCALES, type Choice, type State, type Update } from "./state";
 import { hasLevel, type Level } from "./units";
 import type { View } from "./views/view";
 
 export const KEYS: readonly (readonly [string, string])[] = [
-  ["↑ ↓", "the query above, below"],
-  ["← →", "the key to the left, to the right"],
-  ["Home End", "the first, the last key"],
-  ["Enter", "pin the query under the cursor; Shift+Enter pins the key"],
-  ["Esc", "unpin, then leave"],
+  ["↑ ↓", "previous, next row (query)"],
+  ["← →", "previous, next column (key)"],
+  ["Home End", "first, last column"],
+  ["Enter", "pin the row at the cursor; Shift+Enter pins the column"],
+  ["Esc", "unpin, then clear the cursor"],
   ["[ ]", "previous, next layer"],
   [", .", "previous, next head"],
   ["a", "mean of all heads, max of all heads, one head"],
-  ["u", "pieces of words, words, sentences"],
-  ["s", "special tokens shown or hidden"],
-  ["l", "known links shown or hidden"],
-  ["c", "what the full colour means: row, map, 0 to 1"],
-  ["+ −", "closer, farther"],
-  ["b", "two side by side"],
-  ["d", "dark or light"],
-  ["1 … 9", "a view"],
+  ["u", "subwords, words, sentences"],
+  ["s", "show or hide special tokens"],
+  ["l", "show or hide known links"],
+  ["c", "colour scale: 0 to 1, map, row"],
+  ["h", "heads side by side, in views that can show several"],
+  ["+ −", "zoom in, zoom out"],
+  ["b", "two items or heads side by side"],
+  ["d", "dark or light colours"],
+  ["1 … 9", "choose a view"],
   ["?", "this help"],
 ];
 
@@ -86,8 +87,10 @@ function changeFor(event: KeyboardEvent, context: Context): (() => void) | null 
       return () => update({ special: !state.special });
     case "l":
       return () => update({ links: !state.links });
+    case "h":
+      return () => update({ split: !state.split });
     case "c":
-      return () => update({ scale: around(["row", "map", "one"] as const, state.scale) });
+      return () => update({ scale: around(SCALES, state.scale) });
     case "+":
     case "=":
       return () => update({ zoom: Math.min(state.zoom * Math.SQRT2, 32) });

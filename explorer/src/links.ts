@@ -3,7 +3,7 @@
 import { unitsOf } from "./units";
 import type { Scene } from "./views/view";
 
-/** (row, column) of every cell that the alignment links; none where a text looks at itself. */
+/** (row, column) of every cell that the alignment links; none if a text attends to itself. */
 export function linkedUnits({ item, map, rows, cols, matrix }: Scene): (readonly [number, number])[] {
   if (!item.links || map.rows === map.cols) return [];
   const queryWords = rows.kind === "text" && rows.words ? rows.words : null;

@@ -7,6 +7,7 @@ import "./views/ribbons";
 import "./views/multiples";
 import "./views/highlights";
 import "./views/overlay";
+import "./views/neighbourhood";
 import "./views/measures";
 
 render(<App data={readData()} />, document.getElementById("explorer")!);

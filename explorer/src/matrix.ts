@@ -1,4 +1,4 @@
-/** Weights as they are shown: heads aggregated, pieces merged, special ones left out. */
+/** Weights as they are shown: aggregated over heads, merged into words, without hidden tokens. */
 
 import { axesOf, lengthOf, loadHead, type AttentionMap, type Data, type Head } from "./data";
 import { unitsOf, type Level, type Unit, type Units } from "./units";
@@ -93,7 +93,7 @@ function aggregated(heads: readonly Head[], rows: number, cols: number, levels: 
   return out;
 }
 
-/** A word is looked at as much as its pieces together, and looks as its pieces do on average. */
+/** Columns of a word are added up, rows are averaged. */
 function merged(pieces: Float32Array, width: number, rows: Units, cols: Units): Float32Array {
   const every = (units: Units): boolean =>
     units.list.length === units.of.length && units.list.every((unit) => unit.pieces.length === 1);

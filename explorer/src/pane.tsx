@@ -1,4 +1,4 @@
-/** One item's map, drawn by the view that was chosen. */
+/** One item's map, drawn by the chosen view. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { coloursOf } from "./colour";
@@ -67,7 +67,7 @@ export function Pane({ data, state, update, choice, view, dark, onScene }: PaneP
         {scene ? (
           <view.Component {...scene} />
         ) : (
-          <p class="empty">{failure || (loaded ? `${view.title} has nothing to show of this map.` : "Unpacking …")}</p>
+          <p class="empty">{failure || (loaded ? `${view.title} cannot show this map.` : "Unpacking …")}</p>
         )}
       </div>
       {view.reads && (
@@ -75,7 +75,7 @@ export function Pane({ data, state, update, choice, view, dark, onScene }: PaneP
           {scene && state.cursor ? (
             <Reading matrix={scene.matrix} state={state} />
           ) : (
-            <span class="faint">Point at what is drawn, or press an arrow key, to read a weight.</span>
+            <span class="faint">Point at the drawing or press an arrow key to read a weight.</span>
           )}
         </div>
       )}
@@ -91,7 +91,7 @@ interface ChoicesProps {
   choice: Choice;
 }
 
-/** Which item, layer and head a pane shows. */
+/** The item, layer and head of a pane. */
 export function PaneChoices({ data, state, update, number, choice }: ChoicesProps) {
   const item = data.items[choice.item]!;
   const map = item.maps[choice.map]!;

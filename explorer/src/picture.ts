@@ -6,16 +6,27 @@ import type { State } from "./state";
 
 type Display = Pick<State, "scale" | "threshold">;
 
-/** The step of the palette, of 0 to 255, that a weight is drawn with. */
-export function shade(matrix: Matrix, row: number, weight: number, { scale, threshold }: Display): number {
-  if (weight < threshold) return 0;
-  const most = scale === "row" ? matrix.rowLargest[row]! : scale === "map" ? matrix.largest : 1;
-  return most > 0 ? Math.min(255, Math.round((255 * weight) / most)) : 0;
+/**
+ * The step of the palette, 0 to 255, for a weight. The absolute scale, from 0 to 1, follows the square root, so that
+ * the small weights of long inputs can be seen; relative scales are linear up to `most`.
+ */
+export function stepFor(weight: number, most: number, { scale, threshold }: Display): number {
+  if (weight < threshold || most <= 0) return 0;
+  return Math.min(255, Math.round(255 * (scale === "one" ? Math.sqrt(weight) : weight / most)));
+}
+
+export function shade(matrix: Matrix, row: number, weight: number, display: Display): number {
+  return stepFor(weight, largestOf(matrix, row, display), display);
+}
+
+/** The weight drawn in full colour. */
+function largestOf(matrix: Matrix, row: number, { scale }: Display): number {
+  return scale === "row" ? matrix.rowLargest[row]! : scale === "map" ? matrix.largest : 1;
 }
 
 /**
- * A picture with a pixel for each weight, to be enlarged without smoothing. Where a cell is smaller than a pixel of the
- * screen, neighbours share one, and the largest is seen: a single strong weight never disappears.
+ * A picture with one pixel per weight, to be enlarged without smoothing. Cells smaller than a pixel of the screen share
+ * one and show the largest weight, so a single strong weight never disappears.
  */
 export function picture(matrix: Matrix, display: Display, colours: Colours, cellPixels: number): HTMLCanvasElement {
   const rows = matrix.rows.list.length;
@@ -30,13 +41,11 @@ export function picture(matrix: Matrix, display: Display, colours: Colours, cell
   const image = context.createImageData(width, height);
   const steps = new Uint8Array(width * height);
   for (let i = 0; i < rows; i++) {
-    const most = display.scale === "row" ? matrix.rowLargest[i]! : display.scale === "map" ? matrix.largest : 1;
-    const factor = most > 0 ? 255 / most : 0;
+    const most = largestOf(matrix, i, display);
     const start = Math.floor(i / pool) * width;
     for (let j = 0; j < cols; j++) {
       const weight = matrix.values[i * cols + j]!;
-      if (weight < display.threshold) continue;
-      const step = Math.min(255, weight * factor + 0.5) | 0;
+      const step = stepFor(weight, most, display);
       const place = start + (pool === 1 ? j : Math.floor(j / pool));
       if (step > steps[place]!) steps[place] = step;
     }

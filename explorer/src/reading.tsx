@@ -1,4 +1,4 @@
-/** Numbers and places in words. */
+/** Weights and places in words. */
 
 import { format } from "d3-format";
 import { at, type Matrix } from "./matrix";
@@ -13,7 +13,7 @@ export function written(value: number): string {
   return value < 0.001 ? small(value) : plain(value);
 }
 
-/** The number of the unit that holds a piece, or -1 where it is hidden or there is none. */
+/** The unit that contains a piece, or -1 if it is hidden or does not exist. */
 export function unitAt(units: Units, piece: number): number {
   return units.of[piece] ?? -1;
 }
@@ -25,11 +25,11 @@ export function cursorIn(matrix: Matrix, cursor: Cursor | null): { row: number; 
   return row < 0 || col < 0 ? null : { row, col };
 }
 
-/** The weight, and how far it may be from the model's own number where that shows. */
+/** The weight, and its error if that shows. */
 export function numberAt(matrix: Matrix, row: number, col: number): string {
   const value = at(matrix, row, col);
   const error = matrix.errorAt(row, col);
-  if (value === 0) return error < 1e-7 ? "0" : `< ${small(error)}`; // too little for the first level
+  if (value === 0) return error < 1e-7 ? "0" : `< ${small(error)}`; // below the first level
   if (error <= 1e-3 * value) return written(value);
   const decimals = Math.ceil(-Math.log10(error));
   return decimals > 6 ? `${small(value)} ± ${small(error)}` : `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
@@ -42,7 +42,7 @@ export function Reading({ matrix, state }: { matrix: Matrix; state: State }) {
   return (
     <span class="reading">
       <bdi>{visible(matrix.rows.list[row]!.label)}</bdi>
-      <span class="arrow" aria-label="looks at">
+      <span class="arrow" aria-label="attends to">
         →
       </span>
       <bdi>{visible(matrix.cols.list[col]!.label)}</bdi>

@@ -1,11 +1,12 @@
-/** What the reader has chosen. It stands in the address, so that a link shows the same. */
+/** The reader's choices. They are part of the address, so that a link shows the same. */
 
-import type { Data } from "./data";
+import { axesOf, lengthOf, type Data } from "./data";
 import type { HeadChoice } from "./matrix";
 import type { Level } from "./units";
 
 export type Side = "query" | "key";
-export type Scale = "row" | "map" | "one";
+export const SCALES = ["one", "map", "row"] as const;
+export type Scale = (typeof SCALES)[number];
 export type Theme = "auto" | "light" | "dark";
 export const PALETTES = ["blues", "viridis", "cividis", "magma", "greys"] as const;
 export type Palette = (typeof PALETTES)[number];
@@ -16,7 +17,7 @@ export interface Choice {
   readonly head: HeadChoice;
 }
 
-/** A place on an axis, by piece, so that it stays when pieces are merged. */
+/** A place on an axis, by piece, so that it survives merging. */
 export interface Pin {
   readonly side: Side;
   readonly piece: number;
@@ -37,6 +38,8 @@ export interface State {
   readonly palette: Palette;
   readonly theme: Theme;
   readonly links: boolean;
+  /** Heads next to each other, in views that can show several. */
+  readonly split: boolean;
   readonly zoom: number;
   readonly pin: Pin | null;
   readonly cursor: Cursor | null;
@@ -45,25 +48,38 @@ export interface State {
 export type Update = (change: Partial<State>) => void;
 
 export function firstState(data: Data): State {
-  const maps = data.items[0]!.maps;
-  const last = (item: number): Choice => {
-    const several = data.items[item]!.maps;
-    return { item, map: several.length - 1, head: several.at(-1)!.heads > 1 ? "mean" : 0 };
-  };
+  const left = best(data, 0);
+  const map = data.items[0]!.maps[left.map]!;
+  const { rows, cols } = axesOf(data, map);
+  const alone = lengthOf(rows) === 1 && cols.kind === "text";
   return {
-    view: data.axes[maps.at(-1)!.cols]!.kind === "image" ? "image" : "heat",
-    panes: data.beside && data.items.length > 1 ? [last(0), last(1)] : [last(0)],
+    view: cols.kind === "image" ? "image" : cols.kind === "nodes" ? "nodes" : alone ? "text" : "heat",
+    panes: data.beside && data.items.length > 1 ? [left, best(data, 1)] : [left],
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,
     threshold: 0,
-    scale: "row",
+    // Relative colours make an untrained model look sharp. They are only the default for one row over a text, where
+    // the heading gives the largest weight, and for pictures, which would be dark otherwise.
+    scale: alone || cols.kind === "image" ? "map" : "one",
     palette: "blues",
     theme: "auto",
     links: true,
+    split: false,
     zoom: 1,
     pin: null,
     cursor: null,
   };
+}
+
+/** The last map, which is nearest to the output; of several with one row (words, then sentences) the most detailed. */
+function best(data: Data, item: number): Choice {
+  const { maps } = data.items[item]!;
+  const count = (map: number, side: "rows" | "cols"): number => lengthOf(axesOf(data, maps[map]!)[side]);
+  let chosen = maps.length - 1;
+  for (let map = chosen - 1; map >= 0 && count(chosen, "rows") === 1; map--) {
+    if (count(map, "rows") === 1 && count(map, "cols") > count(chosen, "cols")) chosen = map;
+  }
+  return { item, map: chosen, head: maps[chosen]!.heads > 1 ? "mean" : 0 };
 }
 
 export function toFragment(state: State, first: State): string {
@@ -81,19 +97,20 @@ export function toFragment(state: State, first: State): string {
   put("palette", state.palette, first.palette);
   put("theme", state.theme, first.theme);
   put("links", String(state.links), String(first.links));
+  put("split", String(state.split), String(first.split));
   put("zoom", String(state.zoom), String(first.zoom));
   if (state.pin) parts.set("pin", `${state.pin.side}.${state.pin.piece}`);
   if (state.cursor) parts.set("at", `${state.cursor.query}.${state.cursor.key}`);
   return parts.toString();
 }
 
-/** The view that a fragment asks for, if there is none of that name. */
+/** The view that a fragment asks for if it does not exist. */
 export function unknownView(fragment: string, views: readonly string[]): string | null {
   const asked = new URLSearchParams(fragment.replace(/^#/, "")).get("view");
   return asked === null || views.includes(asked) ? null : asked;
 }
 
-/** What a fragment says, as far as it makes sense; the rest stays as in `first`. */
+/** Reads a fragment as far as it makes sense; everything else stays as in `first`. */
 export function fromFragment(fragment: string, first: State, data: Data, views: readonly string[]): State {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const one = <T extends string>(name: string, choices: readonly T[], usual: T): T =>
@@ -113,10 +130,11 @@ export function fromFragment(fragment: string, first: State, data: Data, views: 
     level: one("units", ["pieces", "words", "sentences"], first.level),
     special: flag("special", first.special),
     threshold: number("threshold", 0, 1, first.threshold),
-    scale: one("scale", ["row", "map", "one"], first.scale),
+    scale: one("scale", SCALES, first.scale),
     palette: one("palette", PALETTES, first.palette),
     theme: one("theme", ["auto", "light", "dark"], first.theme),
     links: flag("links", first.links),
+    split: flag("split", first.split),
     zoom: number("zoom", 1, 32, first.zoom),
     pin: pin ? { side: pin[1] as Side, piece: Number(pin[2]) } : null,
     cursor: cursor ? { query: Number(cursor[1]), key: Number(cursor[2]) } : null,

@@ -4,7 +4,7 @@ import type { Ink } from "./views/view";
 
 const query = "(prefers-color-scheme: dark)";
 
-/** Whether the page is dark: as the reader says, otherwise as their system does. */
+/** Whether the page is dark: as the reader chose, otherwise as their system is set. */
 export function useDark(theme: Theme): boolean {
   const [system, setSystem] = useState(() => matchMedia(query).matches);
   useEffect(() => {

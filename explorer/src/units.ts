@@ -1,6 +1,6 @@
-/** Rows and columns as they are shown: pieces, or the words or sentences that they make up. */
+/** Rows and columns as they are shown: pieces, words or sentences. */
 
-import type { Axis } from "./data";
+import { lengthOf, type Axis, type SoundAxis, type TextAxis } from "./data";
 
 export type Level = "pieces" | "words" | "sentences";
 
@@ -8,15 +8,17 @@ export interface Unit {
   readonly label: string;
   readonly pieces: readonly number[];
   readonly special: boolean;
+  /** In running text: what stands between the unit before and this one. */
+  readonly before: string;
 }
 
 export interface Units {
   readonly list: readonly Unit[];
-  /** The unit that each piece is in, -1 where it is hidden. */
+  /** The unit of each piece, -1 if it is hidden. */
   readonly of: Int32Array;
 }
 
-/** Marks of subword tokenisers that stand for a space or for its absence. */
+/** Marks with which subword tokenisers write a space, or its absence. */
 const SPACE = /[\u0120\u2581]/gu;
 const CONTINUED = /^##|@@$/u;
 
@@ -32,38 +34,73 @@ export function unitsOf(axis: Axis, level: Level, showSpecial: boolean): Units {
 }
 
 function makeUnits(axis: Axis, level: Level, showSpecial: boolean): Units {
-  const groups: Unit[] = [];
-  let length: number;
-  if (axis.kind === "image") {
-    const { leading, grid } = axis;
-    length = leading.length + grid[0] * grid[1];
-    for (let i = 0; i < length; i++) {
-      const patch = i - leading.length;
-      const label = patch < 0 ? leading[i]! : `${Math.floor(patch / grid[1]) + 1},${(patch % grid[1]) + 1}`;
-      groups.push({ label, pieces: [i], special: patch < 0 });
-    }
-  } else {
-    length = axis.pieces.length;
-    const special = new Set(axis.special);
-    const merged = level === "words" ? axis.words : level === "sentences" ? axis.sentences : null;
-    const covered = new Set<number>();
-    for (const pieces of merged ?? []) {
-      for (const piece of pieces) covered.add(piece);
-      groups.push({
-        label: joined(axis.pieces, pieces, axis.words, level),
-        pieces,
-        special: pieces.every((piece) => special.has(piece)),
-      });
-    }
-    for (let i = 0; i < length; i++) {
-      if (!covered.has(i)) groups.push({ label: axis.pieces[i]!, pieces: [i], special: special.has(i) });
-    }
-    groups.sort((a, b) => a.pieces[0]! - b.pieces[0]!);
-  }
+  const groups = axis.kind === "text" ? textUnits(axis, level) : placeNames(axis);
   const list = showSpecial ? groups : groups.filter((unit) => !unit.special);
-  const of = new Int32Array(length).fill(-1);
+  const of = new Int32Array(lengthOf(axis)).fill(-1);
   list.forEach((unit, number) => unit.pieces.forEach((piece) => (of[piece] = number)));
   return { list, of };
+}
+
+/** Patches by line and column, frames by the second in which they begin, nodes by name. */
+function placeNames(axis: Exclude<Axis, TextAxis>): Unit[] {
+  return Array.from({ length: lengthOf(axis) }, (_, place) => {
+    const unit = { pieces: [place], special: false, before: " " };
+    if (axis.kind === "nodes") return { ...unit, label: axis.names[place]! };
+    if (axis.kind === "sound") return { ...unit, label: `${secondsAt(axis, place)} s` };
+    const patch = place - axis.leading.length;
+    const columns = axis.grid[1];
+    const label = patch < 0 ? axis.leading[place]! : `${Math.floor(patch / columns) + 1},${(patch % columns) + 1}`;
+    return { ...unit, label, special: patch < 0 };
+  });
+}
+
+export function secondsAt(axis: SoundAxis, frame: number): string {
+  return ((axis.seconds * frame) / axis.frames).toFixed(axis.seconds >= 0.01 * axis.frames ? 2 : 3);
+}
+
+function textUnits(axis: TextAxis, level: Level): Unit[] {
+  const special = new Set(axis.special);
+  const merged = level === "words" ? axis.words : level === "sentences" ? axis.sentences : null;
+  const starts = new Map(merged?.map((pieces) => [Math.min(...pieces), pieces]));
+  const covered = new Set(merged?.flat());
+  const units: Unit[] = [];
+  let spaces: number[] = [];
+  const gap = spacing(axis);
+  for (let place = 0; place < axis.pieces.length; place++) {
+    const pieces = starts.get(place) ?? (covered.has(place) ? null : [place]);
+    if (pieces === null) continue;
+    // White space between words is no word: it counts with the word after it.
+    if (merged && !covered.has(place) && !special.has(place) && /^\s+$/u.test(axis.pieces[place]!)) {
+      spaces.push(place);
+      continue;
+    }
+    units.push({
+      label: starts.has(place) ? joined(axis.pieces, pieces, axis.words, level) : axis.pieces[place]!,
+      pieces: [...spaces, ...pieces],
+      special: pieces.every((piece) => special.has(piece)),
+      before: units.length === 0 ? "" : spaces.map((space) => axis.pieces[space]!).join("") || gap(place),
+    });
+    spaces = [];
+  }
+  const last = units.pop();
+  if (last) units.push({ ...last, pieces: [...last.pieces, ...spaces] });
+  else for (const place of spaces) units.push({ label: axis.pieces[place]!, pieces: [place], special: false, before: "" });
+  return units;
+}
+
+/** The space before a piece: from the pieces themselves if they carry any, otherwise by the rules of punctuation. */
+function spacing(axis: TextAxis): (place: number) => string {
+  const { pieces } = axis;
+  const marked = pieces.some((piece) => /[\u0120\u2581]/u.test(piece));
+  const spaced = pieces.some((piece) => /\s/u.test(piece));
+  return (place) => {
+    const piece = pieces[place]!;
+    const former = pieces[place - 1] ?? "";
+    if (axis.special.includes(place) || axis.special.includes(place - 1)) return " ";
+    if (marked) return /^[\u0120\u2581]/u.test(piece) ? " " : "";
+    if (spaced) return /^\s+/u.exec(piece)?.[0] ?? /\s+$/u.exec(former)?.[0] ?? "";
+    return /^[.,;:!?%)\]}\u2019\u201d\u2026]+$/u.test(piece) || /^[([{\u201c\u2018]$/u.test(former) ? "" : " ";
+  };
 }
 
 function joined(
@@ -84,14 +121,14 @@ function joined(
   return text.trim() || places.map((place) => all[place]!).join("");
 }
 
-/** What cannot be seen is shown by a sign; everything else is shown as itself. */
+/** Shows invisible characters as signs, and everything else verbatim. */
 export function visible(text: string): string {
   if (text === "") return "\u2205";
   const edges = text.replace(/^ +| +$/g, (spaces) => "\u2423".repeat(spaces.length));
   return edges.replace(/\n/g, "\u21b5").replace(/\t/g, "\u21e5");
 }
 
-/** What the pieces of all texts are: characters, parts of words, or whatever else the model reads. */
+/** What to call the pieces of all texts: characters, subwords or tokens. */
 export function namePieces(axes: readonly Axis[]): string {
   const texts = axes.filter((axis) => axis.kind === "text");
   const own = texts.flatMap((axis) => axis.pieces.filter((_, place) => !axis.special.includes(place)));
@@ -99,7 +136,7 @@ export function namePieces(axes: readonly Axis[]): string {
   return texts.some((axis) => axis.words?.some((word) => word.length > 1)) ? "Subwords" : "Tokens";
 }
 
-/** Marks belong to the letter before them. */
+/** Counts letters; combining marks belong to the letter before them. */
 function characters(text: string): number {
   return [...text.normalize("NFC")].filter((each) => !/\p{M}/u.test(each)).length;
 }
@@ -110,5 +147,5 @@ export function hasLevel(axis: Axis, level: Level): boolean {
 }
 
 export function hasSpecial(axis: Axis): boolean {
-  return axis.kind === "text" ? axis.special.length > 0 : axis.leading.length > 0;
+  return axis.kind === "text" ? axis.special.length > 0 : axis.kind === "image" && axis.leading.length > 0;
 }

@@ -1,4 +1,4 @@
-"""Interpretation: what a model looked at."""
+"""Interpretation: what a model attends to."""
 
 from saccade.interpretation.alignments import align, merge_words, pharaoh
 from saccade.interpretation.text import draw_attention

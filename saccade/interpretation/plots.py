@@ -1,36 +1,71 @@
-"""Pictures of attention and of figures."""
+"""Pictures of attention, and of figures as lines."""
 
+import io
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from torch import Tensor
 
-from saccade.interpretation.text import visible
+from saccade.interpretation.text import visible, visible_name
 
 IN_A_LINE = 4
-"""How many attention matrices stand side by side."""
+"""How many drawings stand next to each other."""
+MOST_BARS = 24
+SPECTROGRAM, TIMELINE = 7, 36
+"""Height of a spectrogram and width of a drawing over time, in cells of a map."""
+
+
+class Heat(NamedTuple):
+    """Weights (target, source), with a name for each column and line."""
+
+    weights: Tensor
+    source: Sequence[str]
+    target: Sequence[str]
+
+
+class OverTime(NamedTuple):
+    """Weights (target, frames) below the spectrogram of a recording of so many seconds."""
+
+    weights: Tensor
+    seconds: float
+    target: Sequence[str]
+    png: bytes
+
+
+class Bars(NamedTuple):
+    """The weights of a single row."""
+
+    values: Sequence[float]
+    names: Sequence[str]
+    title: str
+
+
+Drawing = Heat | OverTime | Bars
 
 
 def plot_attention(
-    drawings: Sequence[tuple[Tensor, Sequence[str], Sequence[str]]],
+    drawings: Sequence[Drawing | tuple[Tensor, Sequence[str], Sequence[str]]],
     path: str | os.PathLike[str] | IO[bytes],
     *,
     suffix: str | None = None,
     names: Sequence[str] = (),
 ) -> None:
-    """Writes a picture of attention matrices, four in a line: lines are target pieces, columns source pieces.
+    """Writes a picture of attention, four drawings in a line.
 
     Args:
-        drawings: weights (target, source), the source pieces and the target pieces of each.
-        path: the file; its suffix (.png, .svg, .pdf) is its format.
+        drawings: maps, maps over time, or bars; a plain tuple is a map of weights (target, source), the source pieces
+            and the target pieces.
+        path: the file; its suffix (.png, .svg, .pdf) decides the format.
         suffix: the format of a file without a name.
-        names: of the matrices, written below them.
+        names: of the drawings, written below them.
     """
     if not drawings:
         raise ValueError("There is nothing to draw.")
-    lines = [[tuple(w.shape) for w, _, _ in drawings[n : n + IN_A_LINE]] for n in range(0, len(drawings), IN_A_LINE)]
+    shown = [each if isinstance(each, OverTime | Bars) else Heat(*each) for each in drawings]
+    cells = [_cells(each) for each in shown]
+    lines = [cells[n : n + IN_A_LINE] for n in range(0, len(cells), IN_A_LINE)]
     widths = [max(line[n][1] if n < len(line) else 0 for line in lines) for n in range(len(lines[0]))]
     widths = [max(width, 4) for width in widths]
     heights = [max(rows for rows, _ in line) for line in lines]
@@ -40,14 +75,64 @@ def plot_attention(
         axis.set_axis_off()
     for axis, name in zip(axes, names, strict=False):
         axis.set_xlabel(name)
-    for axis, (weights, source, target) in zip(axes, drawings, strict=False):
-        axis.imshow(weights.float().numpy(), cmap="Greys", vmin=0.0, vmax=1.0, aspect="equal")
-        names = [visible(piece) for piece in source]
-        axis.set_xticks(range(len(source)), names, rotation=90 if max(map(len, names)) > 1 else 0)
-        axis.set_yticks(range(len(target)), [visible(piece) for piece in target])
-        axis.xaxis.tick_top()
-        axis.tick_params(length=0)
+    for axis, drawing in zip(axes, shown, strict=False):
+        _draw(axis, drawing)
     _save(figure, path, suffix)
+
+
+def _cells(drawing: Drawing) -> tuple[int, int]:
+    """Height and width, in cells of a map."""
+    if isinstance(drawing, Bars):
+        return max(min(len(drawing.values), MOST_BARS), 2), 16
+    if isinstance(drawing, OverTime):
+        return len(drawing.target) + SPECTROGRAM, TIMELINE
+    return len(drawing.target), len(drawing.source)
+
+
+def _draw(axis: Any, drawing: Drawing) -> None:
+    if isinstance(drawing, Bars):
+        _draw_bars(axis, drawing)
+        return
+    target = [visible(piece) for piece in drawing.target]
+    if isinstance(drawing, OverTime):
+        rows = len(target)
+        above = axis.inset_axes((0, rows / (rows + SPECTROGRAM), 1, SPECTROGRAM / (rows + SPECTROGRAM)))
+        below = axis.inset_axes((0, 0, 1, rows / (rows + SPECTROGRAM)))
+        axis.set(xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+        above.imshow(_pixels(drawing.png), cmap="gray", aspect="auto", extent=(0, drawing.seconds, 0, 1))
+        above.xaxis.tick_top()
+        above.set(yticks=[], title="seconds")
+        extent = (0, drawing.seconds, rows - 0.5, -0.5)
+        shades = drawing.weights.float().clamp(0, 1).sqrt().numpy()  # as on the page: weights spread over many frames
+        below.imshow(shades, cmap="Greys", vmin=0.0, vmax=1.0, aspect="auto", extent=extent)
+        below.set_yticks(range(rows), target)
+        below.set_xticks([])
+        return
+    axis.imshow(drawing.weights.float().numpy(), cmap="Greys", vmin=0.0, vmax=1.0, aspect="equal")
+    source = [visible(piece) for piece in drawing.source]
+    axis.set_xticks(range(len(source)), source, rotation=90 if max(map(len, source)) > 1 else 0)
+    axis.set_yticks(range(len(target)), target)
+    axis.xaxis.tick_top()
+    axis.tick_params(length=0)
+
+
+def _draw_bars(axis: Any, bars: Bars) -> None:
+    order = sorted(range(len(bars.values)), key=lambda place: -bars.values[place])[:MOST_BARS]
+    axis.barh(range(len(order)), [bars.values[place] for place in order], color="0.35")
+    axis.set_yticks(range(len(order)), [visible_name(bars.names[place]) for place in order])
+    axis.invert_yaxis()
+    left = len(bars.values) - len(order)
+    axis.set_title(
+        visible_name(bars.title) + (f" ({left:,} smaller weights not shown)" if left else ""), fontsize="small"
+    )
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _pixels(png: bytes) -> Any:
+    from matplotlib.image import imread
+
+    return imread(io.BytesIO(png), format="png")
 
 
 def plot_lines(
@@ -57,13 +142,13 @@ def plot_lines(
     x: str,
     y: str,
 ) -> None:
-    """Writes a picture of figures as lines: by source length (Bahdanau's figure 2), by beam size, over time.
+    """Writes a line chart: by source length (Bahdanau's figure 2), by beam size, over time.
 
     Args:
-        lines: places and heights of each line's points, under the line's name.
-        path: the file; its suffix is its format.
-        x: what goes to the right.
-        y: what goes up.
+        lines: x and y values of each line's points, by the line's name.
+        path: the file; its suffix decides the format.
+        x: the label of the horizontal axis.
+        y: the label of the vertical axis.
     """
     figure, (axis,) = _subplots([1], (5.5, 3.5))
     for name, (places, heights) in lines.items():
@@ -88,6 +173,6 @@ def _subplots(widths: Sequence[int], size: tuple[float, float], heights: Sequenc
 
 
 def _save(figure: Any, path: str | os.PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
-    with warnings.catch_warnings():  # a script that the font lacks is drawn as boxes
+    with warnings.catch_warnings():  # scripts that the font lacks are drawn as boxes
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         figure.savefig(path, dpi=150, format=suffix)

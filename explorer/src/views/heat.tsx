@@ -1,17 +1,22 @@
-/** The heat map: a row for what looks, a column for what is looked at. */
+/** The heat map: rows attend to columns. A recording has its spectrogram above the columns. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { SoundAxis } from "../data";
+import { profile } from "../focus";
 import { FONT, shortened, textWidth } from "../geometry";
 import type { Matrix } from "../matrix";
 import { picture } from "../picture";
 import { cursorIn, numberAt, unitAt } from "../reading";
 import { linkedUnits } from "../links";
+import { sideNames } from "../sides";
+import { inked, loadSpectrogram, paintStrip, paintTimes, Player, spotlight, TIMES, timeTicks, useSpectrogram } from "../sound";
 import { visible, type Unit } from "../units";
 import { registerView, type Scene } from "./view";
 
 const LARGEST_CELL = 36;
 const WIDEST = 1.5; // times its height
 const LABEL = 12;
+const STRIP = 130; // the height of a spectrogram
 
 interface Layout {
   readonly left: number;
@@ -22,13 +27,22 @@ interface Layout {
   readonly slanted: boolean;
   /** Room for the labels of rows. */
   readonly gutter: number;
+  /** The height of the spectrogram above the columns; 0 if there is none. */
+  readonly strip: number;
 }
 
-/** As large as fits, unless the reader has come closer. */
-function layoutOf(matrix: Matrix, width: number, height: number, zoom: number): Layout {
+/** As large as fits, unless the reader has zoomed in. */
+function layoutOf(matrix: Matrix, width: number, height: number, zoom: number, sound: boolean): Layout {
   const widest = (units: readonly Unit[]): number =>
     units.slice(0, 600).reduce((most, unit) => Math.max(most, textWidth(visible(unit.label).slice(0, 40), LABEL, 600)), 0);
-  const left = Math.min(widest(matrix.rows.list), 150) + 14;
+  const left = Math.max(Math.min(widest(matrix.rows.list), 150) + 14, 30);
+  if (sound) {
+    const strip = Math.min(STRIP, Math.max(height * 0.3, 40));
+    const top = TIMES + strip + 6;
+    const wide = Math.max((width - left - 8) / matrix.cols.list.length, 0.2);
+    const high = Math.min(Math.max((height - top - 8) / Math.max(matrix.rows.list.length, 1), 0.2), LARGEST_CELL);
+    return { left, top, wide: wide * zoom, high: high * zoom, slanted: false, gutter: left, strip };
+  }
   const columns = Math.min(widest(matrix.cols.list), 120);
   const slanted = columns > 14;
   const top = (slanted ? columns * 0.87 + 10 : LABEL) + 12;
@@ -39,18 +53,55 @@ function layoutOf(matrix: Matrix, width: number, height: number, zoom: number): 
   const down = room(height - top - 8, matrix.rows.list);
   const wide = Math.min(across, down * WIDEST);
   const high = Math.min(down, across * WIDEST);
-  // What does not fill the room stands in its middle.
+  // Small maps are centred.
   const spare = Math.max(0, width - left - overhang - 8 - wide * matrix.cols.list.length);
-  return { left: left + (zoom === 1 ? spare / 2 : 0), top, wide: wide * zoom, high: high * zoom, slanted, gutter: left };
+  return { left: left + (zoom === 1 ? spare / 2 : 0), top, wide: wide * zoom, high: high * zoom, slanted, gutter: left, strip: 0 };
+}
+
+function soundOf({ cols }: Scene): SoundAxis | null {
+  return cols.kind === "sound" ? cols : null;
+}
+
+/** The row in focus: the pinned one, otherwise the one at the cursor. */
+function rowInFocus({ matrix, state }: Scene): number | null {
+  const pinned = state.pin?.side === "query" ? unitAt(matrix.rows, state.pin.piece) : -1;
+  const row = pinned >= 0 ? pinned : state.cursor ? unitAt(matrix.rows, state.cursor.query) : -1;
+  return row >= 0 ? row : null;
+}
+
+/** How strongly the row in focus attends to each frame. */
+function framesInFocus(scene: Scene): Float32Array | null {
+  const row = rowInFocus(scene);
+  return row === null ? null : spotlight(profile(scene.matrix, { side: "query", unit: row }));
 }
 
 function Heat(scene: Scene) {
+  const sound = soundOf(scene);
+  const row = sound && rowInFocus(scene);
+  if (!sound?.wav) return <Sheet {...scene} />;
+  const part =
+    row === null
+      ? null
+      : { weights: profile(scene.matrix, { side: "query", unit: row }), label: visible(scene.matrix.rows.list[row]!.label) };
+  return (
+    <>
+      <div class="above-player">
+        <Sheet {...scene} height={scene.height - 40} />
+      </div>
+      <Player axis={sound} part={part} />
+    </>
+  );
+}
+
+function Sheet(scene: Scene) {
   const { matrix, state, update, width, height, colours, ink } = scene;
+  const sound = soundOf(scene);
+  const spectrogram = useSpectrogram(sound);
   const canvas = useRef<HTMLCanvasElement>(null);
   const frame = useRef<HTMLDivElement>(null);
   const [scroll, setScroll] = useState({ x: 0, y: 0 });
   const [pointer, setPointer] = useState<{ x: number; y: number } | null>(null);
-  const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom), [matrix, width, height, state.zoom]);
+  const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom, sound !== null), [matrix, width, height, state.zoom]);
   const image = useMemo(
     () => picture(matrix, state, colours, Math.min(layout.wide, layout.high) * devicePixelRatio),
     [matrix, state.scale, state.threshold, colours, layout],
@@ -66,10 +117,10 @@ function Heat(scene: Scene) {
     const [wide, high] = [Math.round(width * devicePixelRatio), Math.round(height * devicePixelRatio)];
     if (target.width !== wide || target.height !== high) [target.width, target.height] = [wide, high];
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-    paint(context, scene, layout, image, links, scroll);
-  }, [matrix, state, width, height, colours, ink, layout, image, links, scroll]);
+    paint(context, scene, layout, image, links, scroll, spectrogram);
+  }, [matrix, state, width, height, colours, ink, layout, image, links, scroll, spectrogram]);
 
-  // The cell under the cursor stays in sight when arrow keys move it.
+  // The cell at the cursor stays in sight when arrow keys move it.
   useEffect(() => {
     const place = cursorIn(matrix, state.cursor);
     const box = frame.current;
@@ -86,6 +137,7 @@ function Heat(scene: Scene) {
     const x = event.clientX - box.left;
     const y = event.clientY - box.top;
     const col = x < layout.left ? -1 : Math.floor((x - layout.left + scroll.x) / layout.wide);
+    // The spectrogram belongs to its columns.
     const row = y < layout.top ? -1 : Math.floor((y - layout.top + scroll.y) / layout.high);
     return { row: row < rows ? row : -1, col: col < cols ? col : -1, x, y };
   };
@@ -116,7 +168,7 @@ function Heat(scene: Scene) {
       ref={frame}
       onScroll={(event) => {
         setScroll({ x: event.currentTarget.scrollLeft, y: event.currentTarget.scrollTop });
-        setPointer(null); // what it points at has moved away
+        setPointer(null); // the cell has moved away
       }}
     >
       <canvas
@@ -126,7 +178,7 @@ function Heat(scene: Scene) {
         tabIndex={0}
         role="application"
         aria-roledescription="heat map"
-        aria-label={`Heat map of ${scene.map.name}: ${rows} rows look at ${cols} columns. Arrow keys move, Enter pins.`}
+        aria-label={`Heat map of ${scene.map.name}: ${rows} rows attend to ${cols} columns. Arrow keys move, Enter pins.`}
         onMouseMove={hover}
         onMouseLeave={() => setPointer(null)}
         onClick={press}
@@ -156,12 +208,14 @@ function Heat(scene: Scene) {
 
 function paint(
   context: CanvasRenderingContext2D,
-  { matrix, state, ink, width, height }: Scene,
+  scene: Scene,
   layout: Layout,
   image: HTMLCanvasElement,
   links: readonly (readonly [number, number])[],
   scroll: { x: number; y: number },
+  spectrogram: HTMLCanvasElement | null,
 ): void {
+  const { matrix, state, ink, width, height } = scene;
   const { left, top, wide, high } = layout;
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
@@ -234,13 +288,56 @@ function paint(
     width,
     height,
   });
+  const sound = soundOf(scene);
+  if (sound) paintSound(context, scene, sound, layout, scroll.x, spectrogram, place?.col ?? null);
+  else paintSides(context, scene, layout);
+}
+
+/** The time axis and the spectrogram, on the columns of the map. */
+function paintSound(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  axis: SoundAxis,
+  { left, wide, strip }: Layout,
+  scrolled: number,
+  picture: HTMLCanvasElement | null,
+  col: number | null,
+): void {
+  const { ink, width } = scene;
+  const across = scene.matrix.cols.list.length * wide;
+  context.save();
+  context.beginPath();
+  context.rect(left - 1, 0, width - left + 1, TIMES + strip + 1);
+  context.clip();
+  context.translate(left - scrolled, TIMES);
+  paintTimes(context, axis, across, ink);
+  if (picture) paintStrip(context, { axis, picture, ink, width: across, height: strip, shares: framesInFocus(scene) });
+  if (col !== null) {
+    context.strokeStyle = ink.text;
+    context.lineWidth = 1;
+    context.strokeRect(col * wide, 0, Math.max(wide, 1), strip);
+  }
+  context.restore();
+}
+
+/** The names of the two sides, in the corner between their labels. */
+function paintSides(context: CanvasRenderingContext2D, { map, ink }: Scene, { left, top }: Layout): void {
+  const names = sideNames(map);
+  const long = Math.max(textWidth(`${names.key} →`, 11), textWidth(`${names.query} ↓`, 11));
+  if (top < 34 || left < long + 8) return;
+  context.font = `11px ${FONT}`;
+  context.fillStyle = ink.faint;
+  context.textAlign = "right";
+  context.textBaseline = "alphabetic";
+  context.fillText(`${names.key} →`, left - 7, top - 20);
+  context.fillText(`${names.query} ↓`, left - 7, top - 6);
 }
 
 function paintLabels(
   context: CanvasRenderingContext2D,
   rows: readonly Unit[],
   cols: readonly Unit[],
-  { left, top, wide, high, slanted, gutter }: Layout,
+  { left, top, wide, high, slanted, gutter, strip }: Layout,
   scroll: { x: number; y: number },
   ink: Scene["ink"],
   place: { row: number; col: number } | null,
@@ -248,7 +345,7 @@ function paintLabels(
   pinned: number,
   room: { width: number; height: number },
 ): void {
-  // Where there is no room for all, every n-th label is written, and the one under the cursor.
+  // If there is no room for all labels, every n-th is written, and the one at the cursor.
   const each = (cell: number): number => Math.max(1, Math.ceil((LABEL + 1) / cell));
   context.font = `${LABEL}px ${FONT}`;
   context.textBaseline = "middle";
@@ -275,6 +372,7 @@ function paintLabels(
     context.fillText(shortened(visible(rows[i]!.label), gutter - 12), left - 7, top + (i + 0.5) * high - scroll.y);
   }
   context.restore();
+  if (strip > 0) return; // a time axis stands there
   context.save();
   context.beginPath();
   context.rect(left - 7, 0, room.width - left + 7, top);
@@ -302,10 +400,11 @@ function paintLabels(
   context.restore();
 }
 
-/** The same for a file: cells as one small picture that is enlarged without blur, labels as text. */
-function draw(scene: Scene) {
+/** For a file: cells as one small picture that is enlarged without blur, labels as text. */
+async function draw(scene: Scene) {
   const { matrix, ink, colours, state } = scene;
-  const { gutter: left, top, slanted, ...cell } = layoutOf(matrix, 1100, 1100, 1);
+  const sound = soundOf(scene);
+  const { gutter: left, top, slanted, strip, ...cell } = layoutOf(matrix, 1100, sound ? 600 : 1100, 1, sound !== null);
   const [wide, high] = [Math.max(cell.wide, 2), Math.max(cell.high, 2)];
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
@@ -334,6 +433,7 @@ function draw(scene: Scene) {
         fill="none"
         stroke={ink.line}
       />
+      {sound && <StillSound axis={sound} scene={scene} picture={await loadSpectrogram(sound)} x={left} width={across} strip={strip} />}
       <g font-family={FONT} font-size={LABEL} fill={ink.text}>
         {rows.map((unit, i) =>
           i % each(high) === 0 ? (
@@ -343,7 +443,7 @@ function draw(scene: Scene) {
           ) : null,
         )}
         {cols.map((unit, j) =>
-          j % each(wide) === 0 ? (
+          !sound && j % each(wide) === 0 ? (
             <text
               transform={`translate(${left + (j + 0.5) * wide} ${top - 7})${slanted ? " rotate(-60)" : ""}`}
               text-anchor={slanted ? "start" : "middle"}
@@ -363,10 +463,34 @@ function draw(scene: Scene) {
   );
 }
 
+interface StillProps {
+  axis: SoundAxis;
+  scene: Scene;
+  picture: HTMLCanvasElement;
+  x: number;
+  width: number;
+  strip: number;
+}
+
+function StillSound({ axis, scene, picture, x, width, strip }: StillProps) {
+  const { ink } = scene;
+  return (
+    <g transform={`translate(${x} ${TIMES})`} font-family={FONT} font-size={11} fill={ink.faint}>
+      <image href={inked(picture, ink.text).toDataURL()} width={width} height={strip} preserveAspectRatio="none" />
+      <rect width={width} height={strip} fill="none" stroke={ink.line} />
+      {timeTicks(axis, width).map((tick) => (
+        <text x={tick.x} y={-5}>
+          {tick.text}
+        </text>
+      ))}
+    </g>
+  );
+}
+
 registerView({
   name: "heat",
   title: "Heat map",
-  hint: "Every weight: rows look at columns.",
+  hint: "Every weight: rows attend to columns.",
   accepts: () => true,
   zooms: true,
   reads: true,

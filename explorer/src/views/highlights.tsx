@@ -1,30 +1,43 @@
-/** The texts themselves, marked as with a pen. */
+/** The texts themselves, highlighted by weight. A recording stands as its spectrogram. */
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
+import { lengthOf, type SoundAxis } from "../data";
 import { profile, shades, unitsOn, useFocus, type Focus, type Focusing } from "../focus";
 import { FONT, runsLeft, textWidth } from "../geometry";
 import { written } from "../reading";
+import { capital, sideNames } from "../sides";
+import { inked, loadSpectrogram, paintStrip, paintTimes, Player, spotlight, TIMES, useSpectrogram } from "../sound";
 import type { Side } from "../state";
-import { visible, type Units } from "../units";
+import { visible, type Unit, type Units } from "../units";
+import { Document, verdictOf } from "./document";
 import { registerView, type Scene } from "./view";
 
-interface TextProps {
+/** The input above the output, as people read. */
+const SIDES = ["key", "query"] as const;
+
+interface Marks {
+  readonly side: Side;
+  readonly weights: Float32Array;
+  readonly steps: Uint8Array;
+}
+
+interface SideProps {
   scene: Scene;
   side: Side;
   units: Units;
   focusing: Focusing;
-  /** Weights and palette steps of this side's tokens, if it is the side that is marked. */
-  marks: { weights: Float32Array; steps: Uint8Array } | null;
+  /** Weights and palette steps of this side's tokens, if it is the highlighted side. */
+  marks: Marks | null;
 }
 
-function Text({ scene, side, units, focusing, marks }: TextProps) {
+function Text({ scene, side, units, focusing, marks }: SideProps) {
   const { colours, state } = scene;
   const unitOf = (event: MouseEvent): Focus | null => {
     const found = event.target instanceof Element ? event.target.closest("[data-unit]") : null;
     return found ? { side, unit: Number(found.getAttribute("data-unit")) } : null;
   };
   const paragraph = useRef<HTMLParagraphElement>(null);
-  // The strongest mark of a long text is brought into sight.
+  // Bring the strongest mark of a long text into sight.
   useEffect(() => {
     const card = paragraph.current?.parentElement;
     if (!card || !marks || card.scrollHeight <= card.clientHeight) return;
@@ -54,6 +67,7 @@ function Text({ scene, side, units, focusing, marks }: TextProps) {
         const { focus, pinned } = focusing;
         return (
           <>
+            {state.level === "pieces" ? " " : unit.before || <wbr />}
             <bdi
               data-unit={place}
               class="mark"
@@ -64,7 +78,7 @@ function Text({ scene, side, units, focusing, marks }: TextProps) {
               style={step > 4 ? { background: colours.css[step], color: colours.ink[step] } : {}}
             >
               {visible(unit.label)}
-            </bdi>{" "}
+            </bdi>
           </>
         );
       })}
@@ -72,56 +86,105 @@ function Text({ scene, side, units, focusing, marks }: TextProps) {
   );
 }
 
-/** The side that is marked, and with what. */
-function useMarks(scene: Scene, focus: Focus | null) {
+const STRIP = 150;
+
+/** The spectrogram; point at a frame to see what attends to it. */
+function Recording({ scene, side, focusing, marks, axis }: SideProps & { axis: SoundAxis }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const picture = useSpectrogram(axis);
+  const width = Math.max(scene.width - 46, 100);
+  const { focus } = focusing;
+  useEffect(() => {
+    const target = canvas.current!;
+    target.width = Math.round(width * devicePixelRatio);
+    target.height = Math.round((STRIP + TIMES) * devicePixelRatio);
+    const context = target.getContext("2d")!;
+    context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, TIMES * devicePixelRatio);
+    paintTimes(context, axis, width, scene.ink);
+    const shares = marks && focus ? spotlight(marks.weights) : null;
+    if (picture) paintStrip(context, { axis, picture, ink: scene.ink, width, height: STRIP, shares });
+    if (focus?.side !== side) return;
+    context.strokeStyle = scene.ink.accent;
+    context.lineWidth = 2;
+    context.strokeRect((focus.unit * width) / axis.frames, 1, Math.max(width / axis.frames, 2), STRIP - 2);
+  });
+  const frameAt = (event: MouseEvent): Focus => {
+    const box = canvas.current!.getBoundingClientRect();
+    const frame = Math.floor(((event.clientX - box.left) / box.width) * axis.frames);
+    return { side, unit: Math.min(Math.max(frame, 0), axis.frames - 1) };
+  };
+  return (
+    <canvas
+      ref={canvas}
+      class="spectrogram"
+      role="img"
+      data-drawn={picture !== null}
+      aria-label={`Spectrogram of ${axis.seconds.toFixed(2)} seconds`}
+      style={{ width: `${width}px`, height: `${STRIP + TIMES}px` }}
+      onMouseMove={(event) => focusing.point(frameAt(event))}
+      onMouseLeave={() => focusing.point(null)}
+      onClick={(event) => focusing.press(frameAt(event))}
+    />
+  );
+}
+
+/** The highlighted side, and its weights. */
+function useMarks(scene: Scene, focus: Focus | null): Marks {
   const { matrix, state } = scene;
   return useMemo(() => {
     const weights = profile(matrix, focus);
-    const steps = shades(matrix, weights, focus ? state : { ...state, scale: "row" });
+    const steps = shades(matrix, weights, state);
     return { side: focus?.side === "key" ? ("query" as const) : ("key" as const), weights, steps };
   }, [matrix, focus?.side, focus?.unit, state.scale, state.threshold]);
 }
 
 function Highlights(scene: Scene) {
+  if (lengthOf(scene.rows) === 1 && scene.cols.kind === "text") return <Document {...scene} />;
+  return <Both {...scene} />;
+}
+
+function Both(scene: Scene) {
   const { matrix } = scene;
   const focusing = useFocus(scene);
   const marks = useMarks(scene, focusing.focus);
   const { focus } = focusing;
   const label = focus ? visible(unitsOn(matrix, focus.side).list[focus.unit]!.label) : "";
-  const title = (side: Side) =>
-    marks.side !== side ? (
-      side === "query" ? "Looks" : "Is looked at"
-    ) : !focus ? (
-      "Is looked at, by all on average"
-    ) : side === "key" ? (
-      <>
-        What <bdi>{label}</bdi> looks at
-      </>
-    ) : (
-      <>
-        Who looks at <bdi>{label}</bdi>
-      </>
-    );
+  const names = sideNames(scene.map);
+  const title = (side: Side) => (
+    <>
+      {capital(names[side])}
+      {marks.side === side &&
+        (focus ? (
+          <>
+            {side === "key" ? ": attention of " : ": attention to "}
+            <bdi>{label}</bdi>
+          </>
+        ) : (
+          `: attention of the whole ${names.query}, on average`
+        ))}
+    </>
+  );
+  const axisOf = (side: Side) => (side === "key" ? scene.cols : scene.rows);
   return (
     <div
       class="frame highlights"
       tabIndex={0}
       role="application"
       aria-roledescription="highlighted text"
-      aria-label={`Text of ${scene.map.name}, marked by weight. Up and down move through the text that looks, Enter pins.`}
+      aria-label={`Text of ${scene.map.name}, highlighted by weight. Up and down move through the ${names.query}, Enter pins.`}
     >
-      {(["query", "key"] as const).map((side) => (
-        <section class="card">
-          <h3>{title(side)}</h3>
-          <Text
-            scene={scene}
-            side={side}
-            units={unitsOn(matrix, side)}
-            focusing={focusing}
-            marks={marks.side === side ? marks : null}
-          />
-        </section>
-      ))}
+      {SIDES.map((side) => {
+        const axis = axisOf(side);
+        const given = { scene, side, units: unitsOn(matrix, side), focusing, marks: marks.side === side ? marks : null };
+        const part = focus && focus.side !== side ? { weights: profile(matrix, focus), label } : null;
+        return (
+          <section class="card">
+            <h3>{title(side)}</h3>
+            {axis.kind === "sound" ? <Recording {...given} axis={axis} /> : <Text {...given} />}
+            {axis.kind === "sound" && <Player axis={axis} part={part} />}
+          </section>
+        );
+      })}
     </div>
   );
 }
@@ -130,20 +193,30 @@ const WIDTH = 900;
 const SIZE = 15;
 const LINE = 30;
 
-/** The same as a drawing: tokens set one after another, from the side where the text begins. */
-function Still({ scene }: { scene: Scene }) {
+interface StillProps {
+  scene: Scene;
+  /** Spectrograms of the sides that are recordings. */
+  pictures: Partial<Record<Side, HTMLCanvasElement>>;
+}
+
+/** The same as a drawing: tokens one after another, from the side where the text begins. */
+function Still({ scene, pictures }: StillProps) {
   const { matrix, ink, colours } = scene;
-  const { focus } = useFocus(scene);
+  const alone = matrix.rows.list.length === 1;
+  const found = useFocus(scene).focus;
+  const focus = alone ? ({ side: "query", unit: 0 } as const) : found;
   const marks = useMarks(scene, focus);
+  const names = sideNames(scene.map);
   let top = 20;
-  const parts = (["query", "key"] as const).map((side) => {
+  const parts = (alone ? (["key"] as const) : SIDES).map((side) => {
     const units = unitsOn(matrix, side);
-    const left = runsLeft(units.list);
-    const title = side === "query" ? "looks" : "is looked at";
     const start = top;
+    const title = alone ? verdictOf(scene) : capital(names[side]);
+    const picture = pictures[side];
+    const left = runsLeft(units.list);
     let x = 0;
     let y = top + 34;
-    const tokens = units.list.map((unit, place) => {
+    const token = (unit: Unit, place: number) => {
       const label = visible(unit.label);
       const wide = Math.min(textWidth(label, SIZE) + 10, WIDTH - 48);
       if (x > 0 && x + wide > WIDTH - 48) {
@@ -153,7 +226,7 @@ function Still({ scene }: { scene: Scene }) {
       const step = marks.side === side ? marks.steps[place]! : 0;
       const isFocus = focus?.side === side && focus.unit === place;
       const at = left ? WIDTH - 24 - x - wide : 24 + x;
-      x += wide + 4;
+      x += wide + (unit.before === "" ? -6 : 2);
       return (
         <>
           <rect
@@ -177,14 +250,27 @@ function Still({ scene }: { scene: Scene }) {
           </text>
         </>
       );
-    });
+    };
+    const content = picture ? (
+      <image
+        href={inked(picture, ink.text).toDataURL()}
+        x={24}
+        y={top + 16}
+        width={WIDTH - 48}
+        height={STRIP}
+        preserveAspectRatio="none"
+      />
+    ) : (
+      units.list.map(token)
+    );
+    if (picture) y = top + STRIP;
     top = y + 46;
     return (
       <g>
         <text x={24} y={start} font-size={12} fill={ink.faint}>
           {title}
         </text>
-        {tokens}
+        {content}
       </g>
     );
   });
@@ -203,12 +289,21 @@ function Still({ scene }: { scene: Scene }) {
   );
 }
 
+async function draw(scene: Scene) {
+  const pictures: StillProps["pictures"] = {};
+  if (scene.cols.kind === "sound") pictures.key = await loadSpectrogram(scene.cols);
+  if (scene.rows.kind === "sound") pictures.query = await loadSpectrogram(scene.rows);
+  return <Still scene={scene} pictures={pictures} />;
+}
+
 registerView({
   name: "text",
   title: "Text",
-  hint: "The texts, each token marked by its weight; point at one to see what it looks at.",
-  accepts: (rows, cols) => rows.kind === "text" && cols.kind === "text",
+  hint: "The text itself, highlighted by weight; point at a token to see its weights.",
+  accepts: (rows, cols) =>
+    (cols.kind === "text" && (rows.kind === "text" || rows.kind === "sound" || lengthOf(rows) === 1)) ||
+    (cols.kind === "sound" && rows.kind === "text"),
   reads: true,
   Component: Highlights,
-  draw: (scene) => <Still scene={scene} />,
+  draw,
 });

@@ -1,4 +1,4 @@
-/** The table of measures: what each item scores, and what that means. */
+/** The measures of every item, with what they mean. */
 
 import { FONT, textWidth } from "../geometry";
 import { written } from "../reading";
@@ -132,7 +132,7 @@ function draw({ data, ink }: Scene) {
 registerView({
   name: "measures",
   title: "Measures",
-  hint: "Figures about each item, and what they mean.",
+  hint: "Figures about each item, and their meaning.",
   accepts: (_rows, _cols, _item, data) => data.items.some((item) => item.measures.length > 0),
   whole: true,
   Component: Measures,

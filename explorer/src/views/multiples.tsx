@@ -1,4 +1,4 @@
-/** All layers and heads at once, each a small heat map that opens on a click. */
+/** Every layer and head as a small heat map that opens on a click. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FONT, shortened } from "../geometry";
@@ -14,7 +14,7 @@ const LARGEST = 132;
 
 type Thumb = HTMLCanvasElement;
 
-/** Pictures of every head, one after another, so that the page answers in between. */
+/** Pictures of every head, drawn one after another, so that the page stays responsive. */
 function useThumbs(scene: Scene, side: number): (map: AttentionMap, head: number) => Thumb | undefined {
   const { data, item, state, colours } = scene;
   const [, setDone] = useState(0);
@@ -55,7 +55,7 @@ function Small({ thumb, side }: { thumb: Thumb | undefined; side: number }) {
     target.width = pixels;
     target.height = pixels;
     const context = target.getContext("2d")!;
-    // Smaller pictures are enlarged without blur, larger ones made smaller with care.
+    // Enlarge without blur, shrink with smoothing.
     context.imageSmoothingEnabled = thumb.width > pixels;
     context.imageSmoothingQuality = "high";
     context.drawImage(thumb, 0, 0, pixels, pixels);

@@ -1,4 +1,4 @@
-/** A picture, bright where it is looked at. */
+/** A picture, bright where it is attended to. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ImageAxis } from "../data";
@@ -11,7 +11,7 @@ import { registerView, type Scene } from "./view";
 
 const MOST_FRAMES = 80;
 
-/** The side that is a picture: what is looked at, if both are. */
+/** The side that is a picture: the keys, if both are. */
 function imageSide(scene: Scene): { side: Side; other: Side; axis: ImageAxis } {
   if (scene.cols.kind === "image") return { side: "key", other: "query", axis: scene.cols };
   return { side: "query", other: "key", axis: scene.rows as ImageAxis };
@@ -36,7 +36,7 @@ async function loadImage(axis: ImageAxis): Promise<HTMLImageElement> {
   return image;
 }
 
-/** How much each patch is looked at, 0 to 1, line by line. */
+/** How strongly each patch is attended to, 0 to 1, line by line. */
 function patchesOf(matrix: Matrix, state: State, focus: Focus | null, axis: ImageAxis, side: Side): Float32Array {
   const weights = profile(matrix, focus);
   const steps = shades(matrix, weights, focus ? state : { ...state, scale: "row" });
@@ -57,7 +57,7 @@ interface Shown {
   tinted: boolean;
 }
 
-/** A picture as wide as it should be, with what is not looked at in the shade. */
+/** Draws the picture at a width, with unattended patches in the shade. */
 function paint(canvas: HTMLCanvasElement, width: number, { image, axis, patches, scene, smooth, tinted }: Shown): void {
   const height = (width * image.naturalHeight) / image.naturalWidth;
   canvas.width = Math.round(width * devicePixelRatio);
@@ -133,7 +133,7 @@ function Overlay(scene: Scene) {
   const [smooth, setSmooth] = useState(true);
   const [tinted, setTinted] = useState(false);
   const focusing = useFocus(scene);
-  // A patch can only be the one that looks where the picture looks at itself.
+  // A patch can be in focus only if the picture attends to itself.
   const focus = focusing.focus?.side === other ? focusing.focus : null;
   const patches = useMemo(
     () => patchesOf(matrix, state, focus, axis, side),
@@ -144,7 +144,7 @@ function Overlay(scene: Scene) {
   const shown = { image, axis, scene, smooth, tinted };
   const ratio = image.naturalHeight / image.naturalWidth;
   const wide = Math.max(Math.min(width * 0.56, (height - 70) / ratio, 900), 80);
-  const label = focus ? visible(unitsOn(matrix, other).list[focus.unit]!.label) : "all, on average";
+  const label = focus ? visible(unitsOn(matrix, other).list[focus.unit]!.label) : "all tokens, on average";
   const read = (patch: number | null): void => {
     if (patch === null) return;
     const unit = unitsOn(matrix, side).of[patch + axis.leading.length] ?? -1;
@@ -163,16 +163,15 @@ function Overlay(scene: Scene) {
     <div class="frame overlay" tabIndex={0} role="region" aria-label={`Picture of ${scene.map.name}`}>
       <div class="large">
         <h3>
-          {side === "key" ? "What " : "Who looks at "}
+          {side === "key" ? "Attention of " : "Attention to "}
           <bdi>{label}</bdi>
-          {side === "key" ? " looks at" : ""}
         </h3>
         <Sheet
           {...shown}
           patches={patches}
           width={wide}
           marked={at >= 0 ? at : null}
-          label={`The picture, bright where ${label} looks`}
+          label={`The picture, bright where ${label} attends`}
           onPatch={read}
         />
         <div class="options">
@@ -186,13 +185,13 @@ function Overlay(scene: Scene) {
       </div>
       {itself ? (
         <div class="picker">
-          <h3>Click the patch that looks</h3>
+          <h3>Click the patch that attends</h3>
           <Sheet
             {...shown}
             patches={null}
             width={Math.max(Math.min(width - wide - 40, 320), 80)}
             marked={focus ? unitsOn(matrix, other).list[focus.unit]!.pieces[0]! - axis.leading.length : null}
-            label="The picture; click the patch that looks"
+            label="The picture; click the patch that attends"
             onPress={pick}
           />
           <Leading scene={scene} focusing={focusing} axis={axis} other={other} />
@@ -204,7 +203,7 @@ function Overlay(scene: Scene) {
   );
 }
 
-/** What stands before the patches has no place in the picture. */
+/** Tokens before the patches have no place in the picture. */
 function Leading({ scene, focusing, axis, other }: { scene: Scene; focusing: Focusing; axis: ImageAxis; other: Side }) {
   const units = unitsOn(scene.matrix, other);
   return (
@@ -232,7 +231,7 @@ interface FilmProps {
   other: Side;
 }
 
-/** One small picture for each token. */
+/** One small picture per token. */
 function Film({ scene, shown, focusing, side, other }: FilmProps) {
   const { matrix, state } = scene;
   const list = unitsOn(matrix, other).list;
@@ -308,7 +307,7 @@ async function draw(scene: Scene) {
 registerView({
   name: "image",
   title: "Picture",
-  hint: "A picture, bright where it is looked at.",
+  hint: "A picture, bright where it is attended to.",
   accepts: (rows, cols) => rows.kind === "image" || cols.kind === "image",
   reads: true,
   Component: Overlay,

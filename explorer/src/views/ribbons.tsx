@@ -1,4 +1,4 @@
-/** Ribbons between two texts: as wide as the weight. */
+/** Ribbons between the input on the left and the output on the right, as wide as the weights. */
 
 import { linkHorizontal } from "d3-shape";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -8,6 +8,7 @@ import { linkedUnits } from "../links";
 import type { Matrix } from "../matrix";
 import { shade } from "../picture";
 import { cursorIn } from "../reading";
+import { sideNames } from "../sides";
 import { visible, type Unit } from "../units";
 import { registerView, type Scene } from "./view";
 
@@ -20,21 +21,21 @@ interface Ribbon {
   readonly weight: number;
 }
 
-/** The strongest, weakest first, so that the strong ones lie on top. */
+/** The strongest weights, weakest first, so that strong ones lie on top. */
 function ribbonsOf(matrix: Matrix, threshold: number, focus: Focus | null): { ribbons: Ribbon[]; cut: number } {
   const cols = matrix.cols.list.length;
   const found: Ribbon[] = [];
   const least = Math.max(threshold, 1e-6);
   const inside = (row: number, col: number): boolean =>
     !focus || (focus.side === "query" ? row === focus.unit : col === focus.unit);
-  // With very many weights only those that can be among the strongest are looked at one by one.
+  // In large maps, consider only weights that can be among the strongest.
   const floor = matrix.values.length > 40_000 && !focus ? nthLargest(matrix.values, MOST) : 0;
   for (let place = 0; place < matrix.values.length; place++) {
     const weight = matrix.values[place]!;
     if (weight < least || weight < floor) continue;
     const row = Math.floor(place / cols);
     const col = place % cols;
-    // What is a hundredth of the row's largest cannot be seen.
+    // A hundredth of the row's largest weight would be invisible.
     if (weight >= 0.01 * matrix.rowLargest[row]! && inside(row, col)) found.push({ row, col, weight });
   }
   found.sort((a, b) => a.weight - b.weight);
@@ -62,11 +63,11 @@ function layoutOf(matrix: Matrix, width: number, height: number): Layout {
   const line = Math.min(Math.max((height - 40) / most, 18), 34);
   const widest = (units: readonly Unit[]): number =>
     Math.min(
-      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), textWidth("is looked at", 12)),
+      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), textWidth("output", 12)),
       width * 0.28,
     );
   const inner = Math.min(width, 920);
-  return { line, left: widest(rows) + 26, right: inner - widest(cols) - 30, width: inner, height: most * line + 34 };
+  return { line, left: widest(cols) + 26, right: inner - widest(rows) - 30, width: inner, height: most * line + 34 };
 }
 
 const curve = linkHorizontal<{ source: [number, number]; target: [number, number] }, [number, number]>();
@@ -82,11 +83,12 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
   const { line, left, right } = layout;
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
-  // The shorter text stands in the middle of the longer one's height.
+  const names = sideNames(scene.map);
+  // The shorter text is centred next to the longer one.
   const offset = (length: number): number => 30 + ((Math.max(rows.length, cols.length) - length) * line) / 2;
   const y = (length: number, place: number): number => offset(length) + (place + 0.5) * line;
   const path = (row: number, col: number): string =>
-    curve({ source: [left, y(rows.length, row)], target: [right, y(cols.length, col)] }) ?? "";
+    curve({ source: [left, y(cols.length, col)], target: [right, y(rows.length, row)] }) ?? "";
   const lit = new Map<number, number>();
   if (chosen) for (const each of ribbons) lit.set(chosen.side === "query" ? each.col : each.row, stepOf(each));
   function stepOf({ row, weight }: Ribbon): number {
@@ -97,9 +99,9 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
     const isFocus = chosen?.side === side && chosen.unit === place;
     const isPinned = focusing?.pinned?.side === side && focusing.pinned.unit === place;
     const step = chosen && chosen.side !== side ? lit.get(place) : undefined;
-    const x = side === "query" ? left - 12 : right + 12;
+    const x = side === "key" ? left - 12 : right + 12;
     const middle = y(side === "query" ? rows.length : cols.length, place);
-    const text = shortened(visible(unit.label), side === "query" ? left - 26 : layout.width - right - 26, LABEL);
+    const text = shortened(visible(unit.label), side === "key" ? left - 26 : layout.width - right - 26, LABEL);
     const wide = textWidth(text, LABEL, isFocus ? 650 : 400) + 14;
     return (
       <g
@@ -111,7 +113,7 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
         onClick={() => focusing?.press({ side, unit: place })}
       >
         <rect
-          x={side === "query" ? x - wide + 7 : x - 7}
+          x={side === "key" ? x - wide + 7 : x - 7}
           y={middle - Math.min(line, 26) / 2 + 1}
           width={wide}
           height={Math.min(line, 26) - 2}
@@ -124,7 +126,7 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
           x={x}
           y={middle}
           dominant-baseline="central"
-          text-anchor={side === "query" ? "end" : "start"}
+          text-anchor={side === "key" ? "end" : "start"}
           font-weight={isFocus ? 650 : 400}
           font-style={unit.special ? "italic" : "normal"}
           fill={step !== undefined && step > 8 ? colours.ink[step] : unit.special ? ink.faint : ink.text}
@@ -144,10 +146,10 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
       font-size={LABEL}
     >
       <text x={left - 12} y={12} text-anchor="end" fill={ink.faint} font-size={11}>
-        looks
+        {names.key}
       </text>
       <text x={right + 12} y={12} fill={ink.faint} font-size={11}>
-        is looked at
+        {names.query}
       </text>
       {cut > 0 && (
         <text x={(left + right) / 2} y={12} text-anchor="middle" fill={ink.faint} font-size={11}>
@@ -201,8 +203,8 @@ function Picture({ scene, layout, focusing }: { scene: Scene; layout: Layout; fo
           />
         )}
       </g>
-      {rows.map((unit, place) => token(unit, place, "query"))}
       {cols.map((unit, place) => token(unit, place, "key"))}
+      {rows.map((unit, place) => token(unit, place, "query"))}
     </svg>
   );
 }
@@ -230,7 +232,7 @@ function Ribbons(scene: Scene) {
       tabIndex={0}
       role="application"
       aria-roledescription="ribbons"
-      aria-label={`Ribbons of ${scene.map.name}: ${matrix.rows.list.length} tokens look at ${matrix.cols.list.length}. Arrow keys move, Enter pins.`}
+      aria-label={`Ribbons of ${scene.map.name}: ${matrix.rows.list.length} tokens attend to ${matrix.cols.list.length}. Arrow keys move, Enter pins.`}
     >
       <Picture scene={scene} layout={layout} focusing={focusing} />
     </div>
@@ -245,7 +247,7 @@ function Still({ scene }: { scene: Scene }) {
 registerView({
   name: "ribbons",
   title: "Ribbons",
-  hint: "Two texts, and between them ribbons as wide as the weights.",
+  hint: "Input and output, joined by ribbons as wide as the weights.",
   accepts: (rows, cols) => rows.kind === "text" && cols.kind === "text",
   reads: true,
   Component: Ribbons,

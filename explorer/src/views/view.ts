@@ -1,4 +1,4 @@
-/** What a view is. Views register themselves by name; the page knows none of them. */
+/** Views register themselves by name; the page knows none of them in advance. */
 
 import type { ComponentType, VNode } from "preact";
 import type { Colours } from "../colour";
@@ -6,7 +6,7 @@ import type { AttentionMap, Axis, Data, Item } from "../data";
 import type { Matrix } from "../matrix";
 import type { Choice, State, Update } from "../state";
 
-/** What a view is given: one item's map as the reader has chosen to see it. */
+/** The input of a view: one item's map with the reader's choices. */
 export interface Scene {
   readonly data: Data;
   readonly state: State;
@@ -24,7 +24,7 @@ export interface Scene {
   readonly height: number;
 }
 
-/** Colours of the page, for what is drawn rather than styled. */
+/** The page's colours, for drawings, which style sheets do not reach. */
 export interface Ink {
   readonly dark: boolean;
   readonly ground: string;
@@ -37,17 +37,17 @@ export interface Ink {
 export interface View {
   readonly name: string;
   readonly title: string;
-  /** What it is good for, in one sentence. */
+  /** Its purpose, in one sentence. */
   readonly hint: string;
-  /** Whether there is anything to see of this map. */
+  /** Whether it can show this map. */
   accepts(rows: Axis, cols: Axis, item: Item, data: Data): boolean;
-  /** Whether it shows figures of all items at once, and not the weights of one item a pane, as the others do. */
+  /** Whether it shows figures of all items at once, instead of the weights of one item per pane. */
   readonly whole?: boolean;
-  /** Whether it can be zoomed, and whether there is a cell under its cursor to read. */
+  /** Whether it can be zoomed, and whether it has a cell at the cursor to read. */
   readonly zooms?: boolean;
   readonly reads?: boolean;
   readonly Component: ComponentType<Scene>;
-  /** The same as a picture that stands alone. */
+  /** The same as a standalone picture. */
   draw(scene: Scene): VNode | Promise<VNode>;
 }
 

@@ -1,8 +1,22 @@
-"""The explorer: a page that shows what a model attended to."""
+"""The explorer: a page that shows what a model attends to."""
 
-from saccade.interpretation.explorer.axes import Axis, ImageAxis, TextAxis
-from saccade.interpretation.explorer.items import Item, Map, Measure
+from saccade.interpretation.explorer.axes import Axis, ImageAxis, NodeAxis, TextAxis
+from saccade.interpretation.explorer.items import Item, Map, Measure, Outcome
 from saccade.interpretation.explorer.page import write_page
 from saccade.interpretation.explorer.rendering import FORMATS, render
+from saccade.interpretation.explorer.sound import SoundAxis
 
-__all__ = ["FORMATS", "Axis", "ImageAxis", "Item", "Map", "Measure", "TextAxis", "render", "write_page"]
+__all__ = [
+    "FORMATS",
+    "Axis",
+    "ImageAxis",
+    "Item",
+    "Map",
+    "Measure",
+    "NodeAxis",
+    "Outcome",
+    "SoundAxis",
+    "TextAxis",
+    "render",
+    "write_page",
+]

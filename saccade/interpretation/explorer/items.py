@@ -1,4 +1,4 @@
-"""What the explorer shows: maps of weights and measures, of one input through one model."""
+"""What the explorer shows: maps of weights and measures for one input to one model."""
 
 import math
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ class Map:
 
     Args:
         name: such as `encoder.layer.3.attention`.
-        weights: (heads, queries, keys), none below 0.
-        queries: what the rows are: what looks.
-        keys: what the columns are: what is looked at.
+        weights: (heads, queries, keys), none negative.
+        queries: the rows, which attend: the output, or the label of a text.
+        keys: the columns, which are attended to: the input.
         layer: its number, if it has one.
     """
 
@@ -39,8 +39,8 @@ class Map:
         for number, head in enumerate(self.weights):  # head by head: a whole layer may be large
             if not (torch.isfinite(head) & (head >= 0)).all():
                 raise ValueError(
-                    f"weights of {self.name!r}, head {number}, must be finite and not below 0; a row without any "
-                    "attendable key is a row of zeros."
+                    f"weights of {self.name!r}, head {number}, must be finite and not negative; a row that may attend "
+                    "to nothing is a row of zeros."
                 )
 
 
@@ -50,8 +50,8 @@ class Measure:
 
     Args:
         name: such as `AER`.
-        value: a number, or what should be written in its place.
-        meaning: the two sentences that explain it.
+        value: a number, or the text to show instead.
+        meaning: two sentences that explain it.
     """
 
     name: str
@@ -59,26 +59,47 @@ class Measure:
     meaning: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.value, str) and not math.isfinite(self.value):  # which JSON cannot say
-            raise ValueError(f"The value of {self.name!r} must be finite, got {self.value}: write a text in its place.")
+        if not isinstance(self.value, str) and not math.isfinite(self.value):  # JSON has no such number
+            raise ValueError(f"The value of {self.name!r} must be finite, got {self.value}: give a text instead.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """A label that the model gave, or could have given.
+
+    Args:
+        label: its name.
+        probability: how likely the model finds it, between 0 and 1; None if it does not say.
+        gold: whether this is the true label.
+    """
+
+    label: str
+    probability: float | None = None
+    gold: bool = False
+
+    def __post_init__(self) -> None:
+        if self.probability is not None and not 0 <= self.probability <= 1:
+            raise ValueError(f"The probability of {self.label!r} must be between 0 and 1, got {self.probability}.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One input through one model.
+    """One input to one model.
 
     Args:
-        title: what it is called where it stands beside another.
-        maps: one a layer.
+        title: its name, shown when items are compared.
+        maps: one per layer.
         measures: shown in a table.
-        links: a known or extracted alignment, (key, query) pairs as in `i-j`, counted in words where an axis has words
-            and in pieces where it has none. Drawn over the maps whose queries are not their keys.
+        links: a known or extracted alignment: (key, query) pairs as in `i-j`, counted in words on axes that have words
+            and in pieces on those that have none. Drawn over maps whose queries differ from their keys.
+        outcomes: for classification, the labels with their probabilities, the predicted one first.
     """
 
     title: str
     maps: Sequence[Map]
     measures: Sequence[Measure] = ()
     links: Sequence[tuple[int, int]] | None = None
+    outcomes: Sequence[Outcome] = ()
 
     def __post_init__(self) -> None:
         if not self.maps:

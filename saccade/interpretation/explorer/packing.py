@@ -1,10 +1,10 @@
 r"""Weights in few bytes.
 
-A row is stored as its largest weight and, for each of its weights, a whole number of levels:
+Each row is stored as its largest weight and an integer per weight:
 
 .. math:: w_{ij} \approx m_i \left(\frac{c_{ij}}{L}\right)^2, \qquad m_i = \max_j w_{ij}, \quad c_{ij} \in \{0, ..., L\}
 
-The square leaves small weights readable beside a large one. Levels are as many as the room allows.
+The square keeps small weights readable next to a large one. There are as many levels as fit.
 """
 
 import math
@@ -16,24 +16,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# 16 bits where that is little, 8 bits as a rule, and fewer levels before a page becomes too large to open.
+# 16 bits for small pages, usually 8 bits, and fewer levels before a page becomes too large to open.
 LADDER = (65535, 255, 191, 127, 95, 63, 47, 39, 31, 27, 23, 19, 15, 7, 3, 1)
-SMALL = 1_000_000  # weights that 16 bits are spent on
-SAMPLES = 6  # heads that tell how well the rest will compress
-# Weights look like noise, in which the search for repeated strings finds false friends: it costs time and room.
+SMALL = 1_000_000  # pages of at most so many weights use 16 bits
+SAMPLES = 6  # heads from which to estimate how well the rest will compress
+# Weights look like noise: searching them for repeated strings costs time and makes the result larger.
 STRATEGIES = (zlib.Z_RLE, zlib.Z_HUFFMAN_ONLY)
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A compressed block for each head, in order, and the levels that all of them share."""
+    """A compressed block per head, in order, and their common number of levels."""
 
     blocks: list[bytes]
     levels: int
 
 
 def pack(weights: Sequence[Tensor], *, most_bytes: int) -> Packed:
-    """Compresses every head of every map, with the most levels that fit.
+    """Compresses every head of every map with as many levels as fit.
 
     Shapes:
         weights (heads, queries, keys) each.
@@ -58,7 +58,7 @@ def pack(weights: Sequence[Tensor], *, most_bytes: int) -> Packed:
 
 
 def unpack(block: bytes, levels: int, queries: int, keys: int) -> Tensor:
-    """What is left of one head: (queries, keys)."""
+    """One head as the page will show it: (queries, keys)."""
     raw = zlib.decompress(block)
     largest = np.frombuffer(raw, "<f4", count=queries)
     codes = np.frombuffer(raw, _number(levels), offset=4 * queries).reshape(queries, keys)
@@ -88,7 +88,7 @@ def _heads(weights: Sequence[Tensor]) -> Iterator[Tensor]:
 
 
 def _estimate(weights: Sequence[Tensor], levels: int) -> float:
-    """Bytes of all heads, from a few that stand evenly apart."""
+    """The bytes of all heads, estimated from a few evenly spaced ones."""
     heads = list(_heads(weights))
     step = math.ceil(len(heads) / SAMPLES)
     sample = heads[::step]

@@ -1,4 +1,4 @@
-"""The explorer: one HTML file that needs nothing else."""
+"""The explorer's page: one self-contained HTML file."""
 
 import base64
 import hashlib
@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from saccade.artifacts import write_file
-from saccade.interpretation.explorer.axes import Axis, TextAxis
+from saccade.interpretation.explorer.axes import Axis, ImageAxis, TextAxis
 from saccade.interpretation.explorer.items import Item
 from saccade.interpretation.explorer.packing import pack
+from saccade.interpretation.explorer.sound import SoundAxis
 
-# Only the page's own script and style run; nothing is fetched, sent or embedded from anywhere.
+# Only the page's own script and style run; nothing is fetched, sent or embedded from anywhere. Sound needs no rule
+# of its own: the script decodes it from the page.
 POLICY = (
     "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -32,7 +34,7 @@ PAGE = """<!doctype html>
 </head>
 <body>
 <div id="explorer"></div>
-<noscript>This page draws attention weights with JavaScript, which is switched off here.</noscript>
+<noscript>This page needs JavaScript to draw attention weights.</noscript>
 """
 
 
@@ -46,15 +48,15 @@ def write_page(
 ) -> None:
     """Writes one self-contained HTML file that shows the items.
 
-    Weights are stored as whole numbers: 16 bits each in small pages, otherwise 8 bits, and fewer levels where the file
-    would pass `max_megabytes`. The page says which.
+    Weights are quantised: 16 bits each on small pages, otherwise 8 bits, and fewer levels if the file would exceed
+    `max_megabytes`. The page says which.
 
     Args:
-        path: of the file.
-        items: what it shows.
-        title: of the page.
-        max_megabytes: how large the file may become.
-        side_by_side: whether it opens with the first two items beside each other.
+        path: the file to write.
+        items: what to show.
+        title: the page's title.
+        max_megabytes: the largest the file may become.
+        side_by_side: whether to open with the first two items next to each other.
     """
     text = page(items, title=title, max_megabytes=max_megabytes, side_by_side=side_by_side)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -66,13 +68,19 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side
     if not items:
         raise ValueError("There are no items to show.")
     script, style = _asset("explorer.js"), _asset("explorer.css")
-    packed = pack([each.weights for item in items for each in item.maps], most_bytes=int(max_megabytes * 1e6 * 3 / 4))
+    described = _describe(items, title, side_by_side)
+    # Pictures and recordings take their share first; base64 turns 3 bytes of weights into 4.
+    room = max_megabytes * 1e6 - len(json.dumps(described))
+    if room <= 0:
+        raise ValueError(
+            f"The texts, pictures and recordings alone exceed max_megabytes={max_megabytes:g}: show fewer items, leave "
+            "out the sound, or raise max_megabytes."
+        )
+    packed = pack([each.weights for item in items for each in item.maps], most_bytes=int(room * 3 / 4))
     policy = POLICY.format(script=_digest(script), style=_digest(style))
     head = PAGE.format(policy=policy, title=html.escape(title), style=style)
-    # What is not JavaScript is not run by any browser; `<` is written otherwise, so that no text can end the block.
-    data = json.dumps(_describe(items, title, packed.levels, side_by_side), separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    # Browsers do not run blocks of other types; `<` is escaped, so that no text can end the block.
+    data = json.dumps({**described, "levels": packed.levels}, separators=(",", ":")).replace("<", "\\u003c")
     parts = [head.encode("utf-8", "replace"), f'<script type="application/json" id="data">{data}</script>\n'.encode()]
     for number, block in enumerate(packed.blocks):
         start = f'<script type="application/octet-stream" id="block-{number}">'
@@ -81,7 +89,7 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side
     return b"".join(parts)
 
 
-def _describe(items: Sequence[Item], title: str, levels: int, beside: bool) -> dict[str, Any]:
+def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]:
     axes: list[Axis] = []
     described: list[dict[str, Any]] = []
     block = 0
@@ -109,10 +117,11 @@ def _describe(items: Sequence[Item], title: str, levels: int, beside: bool) -> d
                     {"name": each.name, "value": each.value, "meaning": each.meaning} for each in item.measures
                 ],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
+                "outcomes": [vars(each) for each in item.outcomes],
             }
         )
     shown = [describe_axis(axis) for axis in axes]
-    return {"title": title, "levels": levels, "beside": beside, "axes": shown, "items": described}
+    return {"title": title, "beside": beside, "axes": shown, "items": described}
 
 
 def describe_axis(axis: Axis) -> dict[str, Any]:
@@ -125,8 +134,23 @@ def describe_axis(axis: Axis) -> dict[str, Any]:
             "special": list(axis.special),
             "sentences": _groups(axis.sentences),
         }
-    png = base64.b64encode(axis.png).decode()
-    return {"kind": "image", "png": png, "grid": list(axis.grid), "leading": list(axis.leading)}
+    if isinstance(axis, ImageAxis):
+        return {"kind": "image", "png": _base64(axis.png), "grid": list(axis.grid), "leading": list(axis.leading)}
+    if isinstance(axis, SoundAxis):
+        sound = None if axis.wav is None else _base64(axis.wav)
+        return {
+            "kind": "sound",
+            "png": _base64(axis.png),
+            "frames": axis.frames,
+            "seconds": axis.seconds,
+            "wav": sound,
+        }
+    labels = None if axis.labels is None else list(axis.labels)
+    return {"kind": "nodes", "names": list(axis.names), "labels": labels, "centre": axis.centre}
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
 
 
 def _groups(groups: Sequence[Sequence[int]] | None) -> list[list[int]] | None:

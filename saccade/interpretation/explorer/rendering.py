@@ -1,4 +1,4 @@
-"""Items in every form that they can be shown in: a page, a terminal, pictures, data."""
+"""Items as a page, as text for a terminal, as pictures and as data."""
 
 import io
 import json
@@ -8,11 +8,12 @@ from typing import Any
 from torch import Tensor
 
 from saccade.interpretation.alignments import merge_words
-from saccade.interpretation.explorer.axes import Axis, TextAxis
-from saccade.interpretation.explorer.items import Item, Map
+from saccade.interpretation.explorer.axes import Axis, NodeAxis, TextAxis
+from saccade.interpretation.explorer.items import Item, Map, Outcome
 from saccade.interpretation.explorer.page import describe_axis, page
-from saccade.interpretation.plots import plot_attention
-from saccade.interpretation.text import draw_attention, printable
+from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.plots import Bars, Drawing, Heat, OverTime, plot_attention
+from saccade.interpretation.text import draw_attention, draw_bars, draw_over_time, printable
 
 FORMATS = ("html", "text", "png", "svg", "json")
 
@@ -25,16 +26,17 @@ def render(
     width: int | None = None,
     side_by_side: bool = False,
 ) -> bytes:
-    """The items as a file: `html`, `text` (UTF-8), `png`, `svg` or `json`.
+    """Renders the items as the contents of a file: `html`, `text` (UTF-8), `png`, `svg` or `json`.
 
-    Text and pictures show the mean of each map's heads, words where the axes have them; pages and JSON hold every head.
+    Text and pictures show the mean over heads, in words if the axes have them: a map of one row and a node's neighbours
+    as bars, recordings over time. Pages and JSON contain every head.
 
     Args:
         items: what to show.
         format: one of `FORMATS`.
-        title: of the page.
-        width: of the text, in characters; the terminal's if left out.
-        side_by_side: whether the page opens with the first two items beside each other.
+        title: the page's title.
+        width: of the text, in characters; by default that of the terminal.
+        side_by_side: whether the page opens with the first two items next to each other.
     """
     forms: dict[str, Callable[[], bytes]] = {
         "html": lambda: page(items, title=title, side_by_side=side_by_side),
@@ -51,7 +53,7 @@ def render(
 
 
 def merged(each: Map) -> tuple[Tensor, list[str], list[str]]:
-    """The mean of the heads in words, with the names of keys and queries.
+    """The mean over heads in words, with the names of keys and queries.
 
     Shapes:
         -> weights (query words, key words).
@@ -61,33 +63,51 @@ def merged(each: Map) -> tuple[Tensor, list[str], list[str]]:
     return weights, _names(each.keys, keys), _names(each.queries, queries)
 
 
+def drawing(each: Map) -> Drawing:
+    """Bars for a single row and for a node's neighbours, a map over time for sound, otherwise a plain map."""
+    weights, source, target = merged(each)
+    if isinstance(each.keys, NodeAxis):
+        row = each.queries.centre if isinstance(each.queries, NodeAxis) else 0
+        kept = [j for j in range(len(source)) if len(target) == 1 or weights[row, j] > 0]
+        labels = each.keys.labels or [""] * len(source)
+        names = [f"{source[j]} ({labels[j]})" if labels[j] else source[j] for j in kept]
+        return Bars([float(weights[row, j]) for j in kept], names, target[row])
+    if isinstance(each.keys, SoundAxis):
+        return OverTime(weights, each.keys.seconds, target, each.keys.png)
+    if len(target) == 1:
+        return Bars(weights[0].tolist(), source, target[0])
+    return Heat(weights, source, target)
+
+
 def _groups(axis: Axis) -> list[list[int]]:
-    """Words, and the pieces that are in none."""
-    words = axis.words if isinstance(axis, TextAxis) and axis.words is not None else []
-    held = {place for word in words for place in word}
-    alone = [[place] for place in range(len(axis)) if place not in held]
-    return sorted([*(list(word) for word in words), *alone])
+    return axis.groups if isinstance(axis, TextAxis) else [[place] for place in range(len(axis))]
 
 
 def _names(axis: Axis, groups: list[list[int]]) -> list[str]:
-    names = axis.names
-    return ["".join(_bare(names[place], alone=len(places) == 1) for place in places) for places in groups]
+    names = list(axis.names)
+    joined = ["".join(_bare(names[place], alone=len(places) == 1) for place in places) for places in groups]
+    return [text.strip() or text if len(places) > 1 else text for text, places in zip(joined, groups, strict=True)]
 
 
 def _bare(piece: str, *, alone: bool) -> str:
-    """Without the marks of subword tokenisers, where pieces are put together."""
+    """The piece without the marks of subword tokenisers, if it is joined to others."""
     return piece if alone else piece.removeprefix("##").removesuffix("@@").replace("\u2581", "").replace("\u0120", "")
 
 
 def _text(items: Sequence[Item], width: int | None) -> str:
     lines: list[str] = []
     for item in items:
-        lines += [printable(item.title), ""]
+        lines += [printable(item.title), *map(_outcome, item.outcomes), ""]
         for each in item.maps:
             heads = each.weights.shape[0]
-            weights, source, target = merged(each)
-            lines += [printable(each.name if heads == 1 else f"{each.name}, mean of {heads} heads")]
-            lines += [draw_attention(weights, source, target, width=width), ""]
+            drawn = drawing(each)
+            name = each.name if heads == 1 else f"{each.name}, mean of {heads} heads"
+            if isinstance(drawn, Bars):
+                lines += [printable(f"{name}: {drawn.title}"), draw_bars(drawn.values, drawn.names, width=width), ""]
+            elif isinstance(drawn, OverTime):
+                lines += [printable(name), draw_over_time(drawn.weights, drawn.seconds, drawn.target, width=width), ""]
+            else:
+                lines += [printable(name), draw_attention(*drawn, width=width), ""]
         for measure in item.measures:
             value = measure.value if isinstance(measure.value, str) else f"{measure.value:.4g}"
             lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
@@ -95,11 +115,16 @@ def _text(items: Sequence[Item], width: int | None) -> str:
     return "\n".join(lines)
 
 
+def _outcome(outcome: Outcome) -> str:
+    sure = "" if outcome.probability is None else f"  {outcome.probability:.3f}"
+    return printable(f"{outcome.label}{sure}{'  (true label)' if outcome.gold else ''}")
+
+
 def _picture(items: Sequence[Item], suffix: str) -> bytes:
     maps = [each for item in items for each in item.maps]
     names = [each.name for each in maps] if any(len(item.maps) > 1 for item in items) else ()
     buffer = io.BytesIO()
-    plot_attention([merged(each) for each in maps], buffer, suffix=suffix, names=names)
+    plot_attention([drawing(each) for each in maps], buffer, suffix=suffix, names=names)
     return buffer.getvalue()
 
 
@@ -121,6 +146,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
                 "maps": [one(each) for each in item.maps],
                 "measures": [vars(measure) for measure in item.measures],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
+                "outcomes": [vars(outcome) for outcome in item.outcomes],
             }
             for item in items
         ],
