@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from saccade.memory import Memory
     from saccade.multihead import MultiHead
     from saccade.reading import Reading, State
-    from saccade.run import Run, load
-    from saccade.run_training import train
+    from saccade.runs import Run, load, train
 
 __version__ = "0.1.0"
 
@@ -37,11 +36,11 @@ _HOMES = {
     "Memory": "saccade.memory",
     "MultiHead": "saccade.multihead",
     "Reading": "saccade.reading",
-    "Run": "saccade.run",
+    "Run": "saccade.runs",
     "State": "saccade.reading",
-    "load": "saccade.run",
+    "load": "saccade.runs",
     "record": "saccade.interpretation.recording",
-    "train": "saccade.run_training",
+    "train": "saccade.runs",
 }
 """Where the public names come from; all others are modules."""
 

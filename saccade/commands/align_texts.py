@@ -18,7 +18,8 @@ from saccade.data.readers.lines import read_lines
 from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.evaluation.faithfulness import faithfulness as test_faithfulness
-from saccade.evaluation.report import Figure, alignment_figures
+from saccade.evaluation.report import AlignmentFigure as Figure
+from saccade.evaluation.report import alignment_figures
 from saccade.interpretation.alignments import (
     FORMATS,
     METHODS,
@@ -81,8 +82,8 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
     written = _one_of(given.format, FORMATS, "--format")
     if run is None or source is None or target is None:
         raise ValueError(
-            "Say which model and which texts: saccade align runs/model --source a.en --target b.de; or evaluate a file: "
-            "saccade align --score out.align --gold gold.talp"
+            "Say which model and which texts: saccade align runs/model --source a.en --target b.de; or evaluate a "
+            "file: saccade align --score out.align --gold gold.talp"
         )
     if given.symmetrise is not None and given.reverse_model is None:
         raise ValueError("--symmetrise needs the model of the other direction: add --reverse-model runs/other.")

@@ -36,7 +36,7 @@ def align(
         saccade align --score out.align --gold gold.talp
 
     The model is made to write the target (forced decoding), and each target word is linked to the source word that it
-    attends to most. Words are separated by spaces and counted from 0; each pair of lines gives one line. Alignment files
+    attends to most. Words are separated by spaces and counted from 0; each pair of lines gives one line. Alignments
     are Pharaoh or talp (0-0 1p2, p for possible), NAACL (.naacl, .wa) or JSON (.json, .jsonl), by their suffix.
 
     Args:
@@ -49,7 +49,7 @@ def align(
         threshold: of --extract threshold.
         sink: drop or redistribute the attention to the end of the sentence.
         subwords: align pieces instead of words.
-        layer: of a Transformer: which layer to read, from 0, or -1 for the last; for both models, as --head and --shift.
+        layer: of a Transformer: which layer to read, from 0, or -1 for the last; both models, as --head and --shift.
         head: which head to read, from 0; the mean over all by default.
         shift: 1 reads each word one step later, when it has just been written; often better with Transformers (default:
             as the run was trained, task.alignment_shift).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from saccade.configuration.files import parse_value
+from saccade.configuration.yaml_files import parse_yaml
 
 
 def parse_columns(text: str | None) -> dict[str, Any] | None:
@@ -12,7 +12,7 @@ def parse_columns(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
     if text.lstrip().startswith("{"):
-        found = parse_value("--columns", text)
+        found = parse_yaml(text, f"--columns {text!r}")
         if isinstance(found, dict):
             return found
     columns: dict[str, Any] = {}

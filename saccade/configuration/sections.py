@@ -16,7 +16,7 @@ class Section(NamedTuple):
 
 
 SECTIONS = {
-    "task": Section("tasks", "translation"),
+    "task": Section("tasks", "generation"),
     "model": Section("models", None),
     "data": Section(None, "saccade.data.corpus.Corpus"),
     "trainer": Section(None, "saccade.training.trainer.Trainer"),

@@ -53,11 +53,11 @@ class Corpus:
         self.header = header
         self.bad_rows = bad_rows
 
-    def share(self, examples: Examples) -> float:
-        """The share of the training examples to hold out."""
+    def share(self, in_memory: int | None = None) -> float:
+        """The share of the training examples to hold out; of so many in memory, or of files."""
         if self.held_out is not None:
             return self.held_out
-        return 0.0 if (examples.in_memory or FEWEST_TO_HOLD_OUT) < FEWEST_TO_HOLD_OUT else HELD_OUT
+        return 0.0 if in_memory is not None and in_memory < FEWEST_TO_HOLD_OUT else HELD_OUT
 
     def read(self, source: Any, fields: Mapping[str, FieldLike], *, optional: Collection[str] = ()) -> Examples:
         """The examples of a source, read as the training data are.

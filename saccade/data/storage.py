@@ -77,6 +77,14 @@ class Stored(Sequence[dict[str, Any]]):
         return Stored, (self.path,)
 
 
+def fingerprint_of(path: str | Path) -> str:
+    """The fingerprint of a stored file; empty if there is none, or if it is damaged."""
+    try:
+        return Stored(path).fingerprint if Path(path).is_file() else ""
+    except DataError:
+        return ""
+
+
 def store(
     examples: Iterable[Mapping[str, Any]],
     path: str | Path,

@@ -55,6 +55,11 @@ class Encoder(nn.Module):
         """The most positions that it can encode, or None."""
         return fewest([most_positions(self), most_keys(self)])
 
+    def positions(self, mask: Tensor) -> Tensor:
+        """(batch,): how many positions the sources with this mask get."""
+        stride = self.embedding.stride if isinstance(self.embedding, MaskedEmbedding) else 1
+        return (mask.sum(dim=1) + stride - 1) // stride
+
     def source_length(self, positions: int) -> int:
         """How many tokens besides the end, or how many feature vectors, fill so many positions."""
         embedding = getattr(self, "embedding", None)

@@ -54,7 +54,9 @@ def score_labels(
         "macro_f1": lambda: Figure(100.0 * macro_f1(found, true), "F1 in %, mean of the classes"),
         "micro_f1": lambda: Figure(100.0 * micro_f1(found, true), "F1 in %, over all decisions"),
         "auroc": lambda: Figure(100.0 * macro_auroc(p, true), "area under ROC in %, each class against the rest, mean"),
-        "ece": lambda: Figure(100.0 * calibration_error(p, true, form), f"expected calibration error in %, {BINS} bins"),
+        "ece": lambda: Figure(
+            100.0 * calibration_error(p, true, form), f"expected calibration error in %, {BINS} bins"
+        ),
         "mean_absolute_error": lambda: Figure(
             float(np.abs(found.argmax(1) - true.argmax(1)).mean()), "mean distance in grades"
         ),
@@ -102,10 +104,8 @@ def calibration_error(probabilities: NDArray[np.float64], true: NDArray[np.bool_
         confidence = probabilities.max(1)
         right = true[np.arange(len(true)), probabilities.argmax(1)]
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    gaps = [
-        abs(confidence[bins == b].mean() - right[bins == b].mean()) * (bins == b).mean() for b in range(BINS) if (bins == b).any()
-    ]
-    return float(sum(gaps))
+    found = [bins == b for b in range(BINS) if (bins == b).any()]
+    return float(sum(abs(confidence[b].mean() - right[b].mean()) * b.mean() for b in found))
 
 
 def _indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:

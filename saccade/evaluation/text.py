@@ -107,7 +107,9 @@ METRICS: dict[str, Callable[..., Figure]] = {
 OF_TOKENS = ("token_accuracy", "length_to_failure")
 """The metrics that compare sequences of tokens instead of texts."""
 
-HIGHER_IS_BETTER: dict[str, bool] = {name: name not in ("ter", "character_error_rate", "word_error_rate") for name in METRICS}
+HIGHER_IS_BETTER: dict[str, bool] = {
+    name: name not in ("ter", "character_error_rate", "word_error_rate") for name in METRICS
+}
 
 
 def score_texts(

@@ -111,4 +111,4 @@ class Field:
         return []
 
 
-fields: Registry[Field] = Registry("field")
+fields: Registry[Field] = Registry("field", base=Field, home="saccade.fields")

@@ -111,7 +111,9 @@ class Label(Field):
     def _check(self, name: str, cell: Cell) -> None:
         if self.names and name not in self.names:
             fix = "Correct it, or leave such rows out (bad_rows: skip)."
-            raise cell.bad(f"the {cell.role} {name!r:.60} is not one the model knows", f"{nearest(name, self.names).strip()} {fix}")
+            raise cell.bad(
+                f"the {cell.role} {name!r:.60} is not one the model knows", f"{nearest(name, self.names).strip()} {fix}"
+            )
 
 
 @fields.register("labels")

@@ -22,6 +22,8 @@ class CrossEntropy(NamedTuple):
 
     total: Tensor
     right: Tensor
+    plain: Tensor
+    """The sum without smoothing, and without a gradient."""
 
 
 def cross_entropy(
@@ -38,11 +40,11 @@ def cross_entropy(
         first: f, the first class that can be wanted.
     """
     log_probs = logits.float().log_softmax(dim=-1)
-    total = F.nll_loss(log_probs, targets, reduction="sum")
+    total = plain = F.nll_loss(log_probs, targets, reduction="sum")
     if smoothing:
         alike = -log_probs[:, first:].mean(dim=-1).sum()
         total = (1.0 - smoothing) * total + smoothing * alike
-    return CrossEntropy(total, (logits.detach().argmax(dim=-1) == targets).sum())
+    return CrossEntropy(total, (logits.detach().argmax(dim=-1) == targets).sum(), plain.detach())
 
 
 def linear_cross_entropy(
@@ -66,7 +68,7 @@ def linear_cross_entropy(
     if not fused:
         return cross_entropy(F.linear(features, weight, bias), targets, smoothing=smoothing, first=first)
     derive = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in given)
-    apply: Callable[..., tuple[Tensor, Tensor]] = _LinearCrossEntropy.apply
+    apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _LinearCrossEntropy.apply
     return CrossEntropy(*apply(features, weight, bias, targets, smoothing, first, derive))
 
 
@@ -81,13 +83,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         smoothing: float,
         first: int,
         derive: bool,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         count, vocab = len(features), len(weight)
         if int(targets.min()) < 0 or int(targets.max()) >= vocab:
             raise IndexError(f"targets are classes from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
         rows = min(count, max(1, CHUNK // vocab))
         logits = features.new_empty(rows, vocab)
-        losses, right = features.new_empty(count), torch.empty(count, dtype=torch.int32)
+        losses, plain = features.new_empty(count), features.new_empty(count)
+        right = torch.empty(count, dtype=torch.int32)
         blocks = native.count("cross_entropy_items", features.dtype, rows)
         sums = features.new_empty(blocks, vocab) if derive and bias is not None else None
         kernel = native.function("cross_entropy", features.dtype)
@@ -114,6 +117,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 vocab,
                 int(derive),
                 losses[start : start + rows],
+                plain[start : start + rows],
                 right[start : start + rows],
                 sums,
                 items=items,
@@ -126,11 +130,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
             if of_bias is not None and sums is not None:
                 of_bias += sums[:items].sum(0)
         ctx.grads = grads
-        right_count = right.sum()
-        ctx.mark_non_differentiable(right_count)
-        return losses.sum(), right_count
+        right_count, plain_sum = right.sum(), plain.sum()
+        ctx.mark_non_differentiable(right_count, plain_sum)
+        return losses.sum(), right_count, plain_sum
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         return (*(None if own is None else own * grad for own in ctx.grads), None, None, None, None)

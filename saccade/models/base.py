@@ -40,6 +40,10 @@ class EncoderDecoder(nn.Module):
         """Turns features into logits and into a loss."""
         return self.decoder.head
 
+    def positions(self, source_mask: Tensor) -> Tensor:
+        """(batch,): how many positions the encoder makes of each source."""
+        return self.encoder.positions(source_mask)
+
     def longest_source(self) -> int | None:
         """The most tokens besides the end, or feature vectors, that a source may have; None without a limit."""
         positions = fewest([self.encoder.max_positions(), self.decoder.max_keys()])

@@ -60,8 +60,10 @@ class AttentionPooling(nn.Module):
     ) -> None:
         super().__init__()
         check_count("num_queries", num_queries)
-        self.encoder = encoder if isinstance(encoder, Encoder) else _encoder(
-            encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length
+        self.encoder = (
+            encoder
+            if isinstance(encoder, Encoder)
+            else _encoder(encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length)
         )
         dim = self.encoder.output_dim
         sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}

@@ -37,7 +37,7 @@ def chosen_weights(folder: Path) -> Weights:
     checkpoints = Checkpoints(folder / "checkpoints")
     for step in reversed(checkpoints.steps()):
         try:
-            verify(checkpoints.path(step))
+            verify(checkpoints.path(step), required=[WEIGHTS, "state.json"])
             position = read_json(checkpoints.path(step) / "state.json").get("position")
         except ArtifactError:
             continue
@@ -45,7 +45,7 @@ def chosen_weights(folder: Path) -> Weights:
         chosen = best if isinstance(best, int) and best in checkpoints.steps() else step
         path = checkpoints.path(chosen)
         try:
-            verify(path)
+            verify(path, required=[WEIGHTS])
         except ArtifactError:
             path, chosen = checkpoints.path(step), step
         file = path / "average.safetensors"
@@ -131,7 +131,7 @@ def verify_run(folder: Path) -> None:
         verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
     except ArtifactError as error:
         raise ArtifactError(
-            f"{error} Copy the run again from its origin; if you changed the file yourself, delete {folder / CHECKSUMS}."
+            f"{error} Copy the run again from its origin; if the change is yours, delete {folder / CHECKSUMS}."
         ) from None
 
 

@@ -22,11 +22,12 @@ from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import SECTIONS, say_which
 from saccade.configuration.spelling import unknown_sections
 from saccade.data.corpus import Corpus
+from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
 from saccade.tasks import Task
 from saccade.training import Trainer
 
-BASES: dict[str, type] = {"task": Task, "model": nn.Module, "data": Corpus, "trainer": Trainer}
+BASES: dict[str, type] = {"task": Task, "model": models.base, "data": Corpus, "trainer": Trainer}
 
 MOST_MODULES = 20_000
 MOST_PARAMETERS = 2**33
@@ -40,7 +41,7 @@ class Plan:
 
     Args:
         config: `{"task": ..., "model": ..., "data": ..., "trainer": ...}`. Each is the short name or dotted path of a
-            class, or a dictionary with `class` and the arguments of its constructor. The task is `translation` unless
+            class, or a dictionary with `class` and the arguments of its constructor. The task is `generation` unless
             another one is named; data and trainer need no class.
         trust: whether the configuration may name classes by dotted path, which runs the code of their modules.
     """
@@ -115,6 +116,11 @@ class Plan:
         reads = f"it takes no {role}" if own is None else f"it reads {own}"
         gives = f"this task's {role} gives {READS.get(what, what)}"
         return f"model {known(self.model.kind)} has no argument {size!r}: {reads}, and {gives}."
+
+
+def task_class(config: Mapping[str, Any], *, trust: bool = False) -> type[Task]:
+    """The class of a configuration's task; nothing is built."""
+    return _named("task", config.get("task"), Task, trust)[0]
 
 
 def _named(section: str, given: Any, base: type, trust: bool) -> tuple[type, dict[str, Any]]:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from saccade.artifacts import check_header, header_of, load_weights
+from saccade.artifacts import check_header, load_weights, shapes_of
 from saccade.configuration import read_config
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin, by_length
@@ -83,9 +83,7 @@ class Run:
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
         return Corpus().read([self.task.example(value) for value in inputs], self.task.inputs)
 
-    def predict(
-        self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any
-    ) -> list[Answer]:
+    def predict(self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any) -> list[Answer]:
         """The answer to each input.
 
         Args:
@@ -208,7 +206,7 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     plan.task.load(path / "task")
     with torch.device("meta"):
         outline = plan.build()
-    check_header(weights.file, header_of(outline))  # before anything of that size is allocated
+    check_header(weights.file, shapes_of(outline))  # before anything of that size is allocated
     model = plan.build()
     load_weights(model, weights.file)
     if weights.remark:

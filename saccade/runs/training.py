@@ -16,8 +16,9 @@ import saccade
 from saccade.artifacts import read_tensors, weights_of, write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
-from saccade.data.corpus import are_files, choose_held_out, mark
-from saccade.data.storage import Spool, Stored, fingerprint_of, store
+from saccade.data.corpus import choose_held_out, mark
+from saccade.data.spool import Spool
+from saccade.data.storage import Stored, fingerprint_of, store
 from saccade.locks import RunLock
 from saccade.runs.card import model_card
 from saccade.runs.folder import (
@@ -86,10 +87,15 @@ def train(
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
-    validating = bool(plan.data.valid or held.get("valid") or plan.data.share(held.get("train")))
+    validating = bool(plan.data.valid or held.get("valid") or _share(plan, held))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
         return _train(plan, held, folder, resume is not None, init_from)
+
+
+def _share(plan: Plan, held: Mapping[str, Any]) -> float:
+    """The share of the training examples that is held out."""
+    return plan.data.share(len(held["train"]) if "train" in held else None)
 
 
 class Prepared(NamedTuple):
@@ -148,13 +154,14 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
     task, main = plan.task, is_main()
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
     read = {name: plan.data.read(s, task.fields) for name, s in sources.items() if s is not None}
-    share = 0.0 if "valid" in read else plan.data.share(held.get("train"))
+    share = 0.0 if "valid" in read else _share(plan, held)
     if share:
         sources["valid"] = f"{share:.0%} of the training examples, held out"
+    in_memory = "train" in held
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
     stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
     fitted = resume and (folder / "task").is_dir()
-    if fitted and not read["train"].in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
+    if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
         task.load(folder / "task")
         rows, valid = Stored(stored[0]), Stored(stored[1])
         noted = Provenance.read(folder)
@@ -177,8 +184,8 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
             if main:
                 _say("Learning vocabularies and scales ...")
             task.fit(kept)
-        rows, sizes, left_out = _encode(plan, kept, folder, "" if read["train"].in_memory else mark_of_data)
-    if not read["train"].in_memory:
+        rows, sizes, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
+    if not in_memory:
         store(valid if share else [], stored[1], fingerprint=mark_of_data)
     task.observe(sizes)
     if main and not fitted:
@@ -310,10 +317,16 @@ def _in_memory(given: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         return {}
     splits = {name: value for name, value in data.items() if name in ("train", "valid") and value is not None}
-    held = {name: value for name, value in splits.items() if not are_files(value)}
+    held = {name: value for name, value in splits.items() if not _are_files(value)}
     files = {name: _as_text(value) for name, value in splits.items() if name not in held}
     given["data"] = {name: value for name, value in data.items() if name not in held} | files
     return held
+
+
+def _are_files(data: Any) -> bool:
+    if isinstance(data, str | os.PathLike):
+        return True
+    return isinstance(data, Sequence) and len(data) > 0 and isinstance(data[0], str | os.PathLike)
 
 
 def _as_text(files: Any) -> Any:

@@ -92,7 +92,10 @@ class _Process:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "saccade.runs.workers"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-m", "saccade.runs.workers"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

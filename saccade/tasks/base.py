@@ -150,9 +150,7 @@ class Task:
         raise ValueError(f"{type(self).__name__} has no explanations.")
 
     @torch.no_grad()
-    def predict(
-        self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any
-    ) -> list[Answer]:
+    def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
         """The answer to each input, in their order.
 
         Args:

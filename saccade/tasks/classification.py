@@ -68,7 +68,7 @@ class Classification(Task):
         self,
         *,
         inputs: dict[str, Field] | None = None,
-        label: Label | str = "label",
+        label: Field | str = "label",
         label_smoothing: float = 0.0,
         class_weights: Literal["none", "balanced"] = "none",
         metrics: Sequence[str] = ("accuracy", "macro_f1"),

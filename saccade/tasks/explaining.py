@@ -50,9 +50,7 @@ class Looked:
 
 
 @contextlib.contextmanager
-def attended(
-    task: Task, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example]
-) -> Iterator[Looked]:
+def attended(task: Task, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example]) -> Iterator[Looked]:
     """Within it, a forward pass notes the last attention of the model with one query for each example: its pooling."""
     looked = Looked()
     with record(model) as trace:
@@ -100,7 +98,10 @@ def _item(
     strange = main.unknown(example[role])
     if strange:
         meaning = "Parts of the input that the training data did not have."
-        measures = [*measures, Measure(name="unknown", value=f"{len(strange)}: {' '.join(strange)[:60]}", meaning=meaning)]
+        measures = [
+            *measures,
+            Measure(name="unknown", value=f"{len(strange)}: {' '.join(strange)[:60]}", meaning=meaning),
+        ]
     title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'} ({answer.score:.0%})"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",

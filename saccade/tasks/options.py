@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-from saccade.configuration.build import build_arguments
+from saccade.configuration.build import check_part
 from saccade.registry import nearest
 
 
@@ -26,7 +26,7 @@ class Options:
             if name not in known:
                 raise ValueError(f"There is no option {name!r}.{nearest(name, known) if known else ''}")
         values = {name: value for name, value in given.items() if value is not None}
-        options = cls(**build_arguments(cls, values))
+        options: Self = check_part(cls, values, "options").make()
         options.check()
         return options
 

@@ -176,14 +176,15 @@ class Loop:
             for name, value in zip(losses[0][0], totals, strict=True)
             if name != "tokens"
         }
-        mean.setdefault("loss", mean["objective"])
-        if mean["loss"] == mean["objective"]:
+        objective = mean["objective"]
+        mean.setdefault("loss", objective)
+        if mean["loss"] == objective:
             del mean["objective"]  # it differs where targets are smoothed or penalties added
         self._interrupted, self._out_of_time = interrupted > 0, late > 0  # what all processes agree on
-        if not math.isfinite(mean.get("objective", mean["loss"])):
+        if not math.isfinite(objective):
             raise FloatingPointError(
-                f"The loss is {mean.get('objective', mean['loss'])} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
-                f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
+                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a smaller "
+                f"clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
             )
         norm = self._update(position.step + 1, totals[1])
         position.step += 1

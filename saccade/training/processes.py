@@ -31,7 +31,7 @@ class Processes:
         # Accelerate remembers the settings of its first use; a notebook may train twice, on different devices.
         required("accelerate.state").AcceleratorState._reset_state()
         self._accelerator: Accelerator = accelerate.Accelerator(
-            cpu=device == "cpu" or not torch.accelerator.is_available(),  # it joins several processes without a GPU only if told
+            cpu=device == "cpu" or not torch.accelerator.is_available(),  # said, or several processes do not join
             log_with=list(trackers) or None,
             project_config=required("accelerate.utils").ProjectConfiguration(
                 project_dir=str(output), logging_dir=str(output / "logs")

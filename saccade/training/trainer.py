@@ -122,7 +122,7 @@ class Trainer:
             raise ValueError(f"average_decay must be between 0 and 1, got {average_decay}.")
         if self.schedule.ends and self.schedule.steps is None and max_steps is max_minutes is None:
             raise ValueError(
-                f"{type(self.schedule).__name__} must know where it ends: give it steps, or set max_steps or max_minutes."
+                f"{type(self.schedule).__name__} must know its end: give it steps, or set max_steps or max_minutes."
             )
 
     def fit(

@@ -3,11 +3,12 @@
 from saccade.data.readers import delimited, folder, generated, hub, jsonl, memory, parallel, parquet
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.memory import Rows
-from saccade.data.readers.sources import open_readers
+from saccade.data.readers.sources import absolute, open_readers
 
 __all__ = [
     "Reader",
     "Rows",
+    "absolute",
     "delimited",
     "folder",
     "generated",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -53,6 +54,11 @@ class Reader:
     def takes(cls, source: Any) -> bool:
         """Whether this reader is the one for the source; that it exists is checked later."""
         return isinstance(source, str) and suffix(source) in cls.suffixes
+
+    @classmethod
+    def absolute(cls, source: str) -> str:
+        """The name of a source that does not depend on the working folder."""
+        return os.path.abspath(source)
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         """The line number of each row with its columns and raw values, or with the error if it cannot be read."""
@@ -113,4 +119,4 @@ class Reader:
         return self.names[column]
 
 
-readers: Registry[Reader] = Registry("reader")
+readers: Registry[Reader] = Registry("reader", base=Reader, home="saccade.data.readers")

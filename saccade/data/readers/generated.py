@@ -23,6 +23,10 @@ class Dates(Reader):
     def takes(cls, source: Any) -> bool:
         return isinstance(source, str) and source.startswith(DATES)
 
+    @classmethod
+    def absolute(cls, source: str) -> str:
+        return source
+
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         split, *numbers = self.name.removeprefix(DATES).split(":")
         if split not in SPLITS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,13 @@ class Hub(Reader):
     @classmethod
     def takes(cls, source: Any) -> bool:
         return isinstance(source, str) and source.startswith(PREFIX)
+
+    @classmethod
+    def absolute(cls, source: str) -> str:
+        place = parts(source)[0]
+        if not Path(place).exists():  # on the hub
+            return source
+        return PREFIX + os.path.abspath(place) + source.removeprefix(PREFIX + place)
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         dataset = open_dataset(self.name)

@@ -63,6 +63,13 @@ class ParallelText(Reader):
             texts = [text for _, text in found]
             yield line, next((text for text in texts if isinstance(text, BadRow)), texts)
 
+    @classmethod
+    def absolute(cls, source: str) -> str:
+        names = split(source)
+        if len(names) > 1 and "," in os.getcwd():  # the parts could not be told apart any more
+            return source
+        return ",".join(map(os.path.abspath, names))
+
     def choose(self, first: Record) -> dict[str, Column]:
         columns, names = self.columns, self.names or ()
         alone = len(self.paths) == len(columns.required) == 1  # whatever its suffix, it can only be that column

@@ -25,6 +25,14 @@ def open_readers(source: Any, columns: Columns, *, header: bool | None = None) -
     return [reader_for(one)(one, columns, header=header) for one in sources(source, columns)]
 
 
+def absolute(source: Any) -> Any:
+    """Names of sources, one or a list, that do not depend on the working folder."""
+    if isinstance(source, list | tuple):
+        return [absolute(name) for name in source]
+    name = os.fspath(source)
+    return reader_for(name).absolute(name)
+
+
 def sources(source: Any, columns: Columns) -> list[Any]:
     """The single sources: names, tuples of parallel text files, rows in memory."""
     if isinstance(source, Rows):

@@ -17,9 +17,10 @@ INLINE vec relative_exponential(vec x, REAL largest) {
     return exponential(choose(x < -SATURATED, splat(-SATURATED), x));
 }
 
-/* Returns the loss; `right` is whether the target is the first of the largest logits. */
+/* Returns the loss; `plain` is the loss without smoothing, `right` whether the target is the first of the largest
+   logits. */
 static REAL cross_entropy_row(REAL *x, const REAL *bias, long target, double smoothing, long first, long vocab,
-                              int derive, REAL *bias_sums, int32_t *right) {
+                              int derive, REAL *bias_sums, REAL *plain, int32_t *right) {
     long whole = vocab / LANES * LANES;
     vec most = splat(x[0] + (bias ? bias[0] : 0)), sums = {0};
     for (long j = 0; j < whole; j += LANES) {
@@ -71,21 +72,22 @@ static REAL cross_entropy_row(REAL *x, const REAL *bias, long target, double smo
         x[target] -= 1 - smoothing;
         if (bias) bias_sums[target] -= 1 - smoothing;
     }
+    *plain = log_partition - wanted;
     return (1 - smoothing) * (log_partition - wanted) + smoothing * (log_partition - sum / (vocab - first));
 }
 
 /* Work is counted in blocks of ROW_BLOCK rows; each has its own row of `bias_sums` (blocks, vocab), the gradient of the
    bias, so that no two threads add to the same number and the sum does not depend on their count. */
 void NAME(cross_entropy)(REAL *logits, const REAL *bias, const int64_t *targets, double smoothing, long first_class,
-                         long rows, long vocab, long derive, REAL *losses, int32_t *right, REAL *bias_sums, long first,
-                         long last) {
+                         long rows, long vocab, long derive, REAL *losses, REAL *plain, int32_t *right, REAL *bias_sums,
+                         long first, long last) {
     for (long item = first; item < last; item++) {
         long end = (item + 1) * ROW_BLOCK < rows ? (item + 1) * ROW_BLOCK : rows;
         REAL *sums = bias_sums ? bias_sums + item * vocab : 0;
         if (derive && bias) memset(sums, 0, vocab * sizeof(REAL));
         for (long row = item * ROW_BLOCK; row < end; row++)
             losses[row] = cross_entropy_row(logits + row * vocab, bias, targets[row], smoothing, first_class, vocab,
-                                            derive, sums, right + row);
+                                            derive, sums, plain + row, right + row);
     }
 }
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.data.special import BOS, EOS
+from saccade.decoders import shift_right
 from saccade.evaluation import choose_head
 from saccade.fields import Text
 from saccade.interpretation.alignments import (
@@ -25,7 +26,6 @@ from saccade.interpretation.alignments import (
     symmetrise,
 )
 from saccade.interpretation.interventions import attention_maps
-from saccade.decoders import shift_right
 from saccade.registry import nearest
 from saccade.tasks.generation.posteriors import sums_alignments
 

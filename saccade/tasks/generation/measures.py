@@ -18,9 +18,7 @@ from saccade.selections.continuous import ContinuousSelection
 from saccade.tasks.generation.forced_alignment import Reader, read_head
 from saccade.tasks.generation.posteriors import sums_alignments
 
-PREDICTED = (
-    "What the model wrote for this input. The rows of the maps are its pieces, or the words they make up."
-)
+PREDICTED = "What the model wrote for this input. The rows of the maps are its pieces, or the words they make up."
 FORCED = (
     "What the model was made to write (forced decoding). The maps show how it reads the input for this text, "
     "even if it would have written another one."

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from saccade.artifacts import ArtifactError
 from saccade.data.special import BOS, EOS, NAMES
+from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
 from saccade.evaluation.alignment import score_alignments
 from saccade.fields import Field, Links, Text, fields
@@ -22,7 +23,6 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import align, merge_words, pharaoh, read_pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.layers.positions import LearnedPositions
-from saccade.decoders import shift_right
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks
@@ -63,7 +63,7 @@ class Generation(Task):
         self,
         *,
         source: Field | str = "text",
-        target: Text | None = None,
+        target: Field | None = None,
         joint: bool = False,
         label_smoothing: float = 0.0,
         alignment_weight: float = 0.0,
@@ -88,8 +88,10 @@ class Generation(Task):
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
         if target is None:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
-        if joint and isinstance(self.source, Text):
+        if joint and isinstance(self.source, Text) and isinstance(target, Text):
             target.tokeniser = self.source.tokeniser
+        if not isinstance(target, Text):
+            raise ValueError(f"target must be the field text, got {type(target).__name__}.")
         target.references = True
         self.target: Text = target
         self.joint = joint
@@ -229,7 +231,9 @@ class Generation(Task):
         }
 
     def length(self, example: Example) -> int:
-        return self.source.size(self.source.encode(example["source"])) - isinstance(self.source, Text)  # without the end
+        return self.source.size(self.source.encode(example["source"])) - isinstance(
+            self.source, Text
+        )  # without the end
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         tokeniser = self.target.tokeniser
