@@ -73,10 +73,11 @@ class Plan:
         """The model, once the task knows the data."""
         return self.task.build(self.model.kind, **self.model.arguments())
 
-    @staticmethod
-    def _plain(name: str, part: Part) -> dict[str, Any]:
+    def _plain(self, name: str, part: Part) -> dict[str, Any]:
+        supplied = self.task.sizes() if name == "model" else {}
+        arguments = {key: value for key, value in part.plain.items() if key not in supplied}
         usual = part.kind is BASES[name]  # Corpus and Trainer need no name
-        return part.plain if usual else {"class": name_of(part.kind), **part.plain}
+        return arguments if usual else {"class": name_of(part.kind), **arguments}
 
     @staticmethod
     def _checked(config: Mapping[str, Any], trust: bool) -> dict[str, Part]:

@@ -36,4 +36,4 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
     warmup = getattr(trainer.schedule, "warmup", 0)
     fitted = trainer.schedule.fitted_warmup(last)
     if fitted < warmup:
-        yield f"The warm-up is {fitted:,} steps instead of {warmup:,}, a tenth of these."
+        yield f"The warm-up is {fitted:,} steps instead of {warmup:,}: a tenth of the training."

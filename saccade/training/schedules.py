@@ -28,8 +28,8 @@ class Schedule:
         raise NotImplementedError
 
     def fitted_warmup(self, last: int | None) -> int:
-        """The warm-up, but at most a tenth of a training whose end is known."""
-        return self.warmup if last is None else min(self.warmup, max(1, last // 10))
+        """The warm-up; a tenth of the training if it would take more than a third of it."""
+        return self.warmup if last is None or self.warmup <= last // 3 else max(1, last // 10)
 
     def observe(self, improved: bool) -> None:
         """Called after each validation: whether the monitored figure was the best so far."""
@@ -130,7 +130,7 @@ class _Ending(Schedule):
 
     def factor(self, step: int, last: int | None = None) -> float:
         end = self.steps or last
-        warmup = self.fitted_warmup(end)
+        warmup = self.warmup if self.steps is not None else self.fitted_warmup(last)
         if step <= warmup or end is None:  # with a limit in minutes, the end is known after some steps
             return _warm_up(step, warmup)
         done = min(1.0, (step - warmup) / max(1, end - warmup))

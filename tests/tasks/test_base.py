@@ -1,6 +1,8 @@
+import pytest
 import torch
 
-from saccade.tasks import Loss, Prediction, Task, tasks
+from saccade.fields import Text
+from saccade.tasks import Answer, Attended, Generation, Loss, Task, tasks
 from tests.tasks.toy import NeighbourSums, SumModel, examples
 
 
@@ -19,9 +21,10 @@ def test_a_loss_without_parts_has_none():
     assert Loss(torch.zeros(()), torch.ones(())).parts == {}
 
 
-def test_size_is_by_default_the_length_of_the_longest_value():
-    assert Task().size({"source": [1, 2, 3], "target": [1, 2, 3, 4, 5], "label": 7}) == 5
-    assert Task().size({"label": 7}) == 1
+def test_the_size_of_an_example_is_that_of_each_of_its_fields():
+    task = Generation(source=Text(tokeniser="char"))
+    assert task.size({"source": [1, 2, 3], "target": [1, 2, 3, 4, 5]}) == (3, 5)
+    assert task.size({"source": [1, 2, 3]}) == (3,)
 
 
 def test_build_hands_its_arguments_to_the_model():
@@ -48,13 +51,30 @@ def test_a_task_that_learns_nothing_needs_neither_fit_nor_files(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_predictions_carry_what_was_looked_at_and_their_rivals():
-    second = Prediction("b", -2.0)
-    first = Prediction("a", -1.0, [4], ["x", "y"], ["a"], torch.tensor([[0.25, 0.75]]), [Prediction("a", -1.0), second])
-    assert first.weights.shape == (len(first.target), len(first.source))
-    assert first.nbest[1].text == "b"
+def test_answers_carry_what_was_looked_at_and_their_alternatives():
+    second = Answer("b", -2.0)
+    first = Answer("a", -1.0, Attended(torch.tensor([[0.25, 0.75]]), ["a"], ["x", "y"]), [Answer("a", -1.0), second])
+    assert first.weights.shape == (len(first.attention.queries), len(first.attention.keys))
+    assert first.alternatives[1].text == "b"
     assert second.weights is None
-    assert second.nbest == []
+    assert second.alternatives == []
+    doubled = first.with_weights(lambda weights: 2 * weights)
+    assert doubled.weights.tolist() == [[0.5, 1.5]]
+    assert first.weights.tolist() == [[0.25, 0.75]]
+
+
+@pytest.mark.parametrize(("value", "text"), [("a b", "a b"), (["x", "y"], "x, y"), (3.25, "3.25"), (7, "7")])
+def test_the_text_of_an_answer_is_what_its_user_reads(value, text):
+    assert Answer(value, 0.0).text == text
+
+
+def test_options_are_checked_where_they_enter():
+    with pytest.raises(ValueError, match="no option 'baem'. Did you mean 'beam'"):
+        Generation.options.of({"baem": 3})
+    with pytest.raises(ValueError, match="beam must be"):
+        Generation.options.of({"beam": "many"})
+    assert Generation.options.of({"beam": None}).beam is None
+    assert Generation.options.of({"beam": "3"}).beam == 3  # as the command line writes it
 
 
 def test_the_registry_holds_tasks_only():

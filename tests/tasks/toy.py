@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from saccade.tasks.base import Loss, Prediction, Task
+from saccade.tasks import Generated, Loss, Task
 
 VOCABULARY = 7
 
@@ -17,7 +17,6 @@ VOCABULARY = 7
 class NeighbourSums(Task):
     """For each digit, its sum with the digit before it, modulo 7."""
 
-    columns = ("source", "target")
     metrics: ClassVar = {"accuracy": True, "errors": False}
 
     def __init__(self, *, offset: int = 0) -> None:
@@ -36,7 +35,7 @@ class NeighbourSums(Task):
     def size(self, encoded):
         return len(encoded["source"])
 
-    def collate(self, encoded):
+    def collate(self, encoded, *, generator=None):
         length = max(len(e["source"]) for e in encoded)
         padded = {key: torch.tensor([e[key] + [-1] * (length - len(e[key])) for e in encoded]) for key in encoded[0]}
         return {**padded, "mask": padded["source"] >= 0}
@@ -52,7 +51,7 @@ class NeighbourSums(Task):
         for text in inputs:
             logits = model.output(model(torch.tensor([[int(c) for c in text]])))
             tokens = logits[0].argmax(-1).tolist()
-            predictions.append(Prediction("".join(map(str, tokens)), logits.max().item(), tokens, list(text)))
+            predictions.append(Generated("".join(map(str, tokens)), logits.max().item(), tokens=tokens))
         return predictions
 
     def evaluate(self, model, examples, **options):

@@ -81,3 +81,18 @@ def test_impossible_schedules_are_refused(make, complaint):
 
 def test_all_have_short_names():
     assert schedules.names() == ["constant", "cosine", "inverse_sqrt", "linear", "noam", "plateau"]
+
+
+def test_a_warmup_that_would_fill_the_training_is_shortened():
+    schedule = InverseSqrt(warmup=1000)
+    assert schedule.fitted_warmup(None) == schedule.fitted_warmup(3000) == 1000
+    assert schedule.fitted_warmup(234) == 23
+    factors = [schedule.factor(step, 234) for step in range(1, 235)]
+    assert factors.index(max(factors)) + 1 == 23
+    assert max(factors) == 1.0
+
+
+def test_an_ending_schedule_without_a_known_end_only_warms_up():
+    schedule = Cosine(warmup=10)
+    assert [schedule.factor(step) for step in (5, 10, 15)] == [0.5, 1.0, 1.0]
+    assert schedule.factor(90, 100) < 0.1
