@@ -5,6 +5,7 @@ from saccade.models.cho import Cho
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.luong import Luong
+from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
@@ -14,6 +15,7 @@ create = models.create
 names = models.names
 
 __all__ = [
+    "AttentionPooling",
     "Cho",
     "EncoderDecoder",
     "HardMonotonic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import torch
@@ -52,8 +53,8 @@ class AttentionPooling(nn.Module):
         hidden_dim: int = 128,
         encoder: Literal["birnn", "rnn", "convolutional", "embedding"] | Encoder = "birnn",
         encoder_layers: int = 1,
-        score: str | Score = "additive",
-        selection: str | Selection = "softmax",
+        score: str | Score | partial[Score] = "additive",
+        selection: str | Selection | partial[Selection] = "softmax",
         num_queries: int = 1,
         dropout: float = 0.2,
         max_length: int = 2048,
