@@ -37,6 +37,8 @@ def array_of(values: Sequence[Any], role: str) -> Any:
         found = pyarrow.array(values)
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise _mixed(role, one_line(error)[:200]) from None
+    if pyarrow.types.is_binary(_leaf(found.type)) and _has_text(present):  # which Arrow would turn into bytes
+        raise _mixed(role, "text and bytes")
     try:
         return found.cast(narrow(found.type))
     except pyarrow.ArrowInvalid:  # an integer that needs 64 bits
@@ -74,6 +76,16 @@ def _is_rich(value: Any) -> bool:
     while isinstance(value, list | tuple) and value:
         value = next((item for item in value if item is not None), None)
     return isinstance(value, Mapping | np.ndarray)
+
+
+def _leaf(kind: Any) -> Any:
+    while required("pyarrow").types.is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _has_text(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list | tuple) and any(map(_has_text, value)))
 
 
 def _mixed(role: str, problem: str) -> DataError:

@@ -148,14 +148,17 @@ def pick(
     """The roles' raw values; an optional role without a value is left out."""
     found: dict[str, Any] = {}
     for role, column in columns.items():
-        values = [reach(record, one) for one in parts(column)]
-        if role in optional and any(value is ABSENT or value is None for value in values):
-            continue
-        for one, value in zip(parts(column), values, strict=True):
-            if value is ABSENT:
-                has = listed(list(map(str, record))) if isinstance(record, Mapping) else f"{len(record)} columns"
-                raise BadRow(file, line, f"there is no column {one!r}", f"The row has: {has or 'nothing'}.")
-        found[role] = values if isinstance(column, list | tuple) else values[0]
+        if isinstance(column, list | tuple):
+            value: Any = [reach(record, one) for one in column]
+            lacking = [one for one, part in zip(column, value, strict=True) if part is ABSENT]
+        else:
+            value = reach(record, column)
+            lacking = [column] if value is ABSENT else []
+        if not lacking and not (value is None and role in optional):
+            found[role] = value
+        elif role not in optional:
+            has = listed(list(map(str, record))) if isinstance(record, Mapping) else f"{len(record)} columns"
+            raise BadRow(file, line, f"there is no column {lacking[0]!r}", f"The row has: {has or 'nothing'}.")
     return found
 
 
