@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ def array_of(values: Sequence[Any], role: str) -> Any:
     present = [value for value in values if value is not None]
     if any(isinstance(value, np.ndarray) for value in present):
         return _arrays(values, role)
-    if any(isinstance(value, Mapping) for value in present):
+    if any(isinstance(value, dict) for value in present):
         keys = _keys(present, role)
         inner = [array_of([None if v is None else v[key] for v in values], f"{role}.{key}") for key in keys]
         return pyarrow.StructArray.from_arrays(inner, names=keys, mask=pyarrow.array(absent))
@@ -37,7 +37,8 @@ def array_of(values: Sequence[Any], role: str) -> Any:
         found = pyarrow.array(values)
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise _mixed(role, one_line(error)[:200]) from None
-    if pyarrow.types.is_binary(_leaf(found.type)) and _has_text(present):  # which Arrow would turn into bytes
+    leaf = _leaf(found.type)
+    if (pyarrow.types.is_binary(leaf) or pyarrow.types.is_string(leaf)) and len(_kinds(present)) > 1:
         raise _mixed(role, "text and bytes")
     try:
         return found.cast(narrow(found.type))
@@ -62,7 +63,7 @@ def _arrays(values: Sequence[Any], role: str) -> Any:
 
 
 def _keys(values: Sequence[Any], role: str) -> list[str]:
-    if not all(isinstance(value, Mapping) for value in values):
+    if not all(isinstance(value, dict) for value in values):
         raise _mixed(role, "dictionaries and other values")
     keys = sorted(values[0])
     for value in values:
@@ -75,7 +76,7 @@ def _is_rich(value: Any) -> bool:
     """Whether a list holds arrays or dictionaries at its bottom."""
     while isinstance(value, list | tuple) and value:
         value = next((item for item in value if item is not None), None)
-    return isinstance(value, Mapping | np.ndarray)
+    return isinstance(value, dict | np.ndarray)
 
 
 def _leaf(kind: Any) -> Any:
@@ -84,8 +85,11 @@ def _leaf(kind: Any) -> Any:
     return kind
 
 
-def _has_text(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, list | tuple) and any(map(_has_text, value)))
+def _kinds(value: Any) -> set[type]:
+    """The types of what is not a list; Arrow turns bytes among texts, or texts among bytes, into the other."""
+    if isinstance(value, list | tuple):
+        return set[type]().union(*map(_kinds, value))
+    return set() if value is None else {str if isinstance(value, str) else bytes}
 
 
 def _mixed(role: str, problem: str) -> DataError:

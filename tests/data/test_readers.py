@@ -439,6 +439,9 @@ def test_what_cannot_be_read(tmp_path):
         assert "Did you mean" not in str(raised.value)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         read(str(tmp_path / "nowhere" / "pairs.tsv"))
+    for name in ("", ",", f"{path},"):
+        with pytest.raises(DataError, match="The name of a file is empty"):
+            read(name)
     plain = write(tmp_path / "t.en", "a\n")
     with pytest.raises(DataError, match="Join parallel text files"):
         read([path, plain])
