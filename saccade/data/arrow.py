@@ -14,8 +14,14 @@ SHAPE, DATA = "__shape__", "__data__"
 """An array is stored as its shape and a flat list of its numbers."""
 
 
-def array_of(values: Sequence[Any], role: str) -> Any:
-    """The Arrow array of a column's values: numbers, texts, bytes, NumPy arrays, lists and dictionaries, or None."""
+def array_of(values: Sequence[Any], role: str, *, exact: bool = False) -> Any:
+    """The Arrow array of a column's values: numbers, texts, bytes, NumPy arrays, lists and dictionaries, or None.
+
+    Args:
+        values: one for each row.
+        role: the column's name, for error messages.
+        exact: whether numbers in lists keep their 64 bits.
+    """
     pyarrow = required("pyarrow")
     absent = [value is None for value in values]
     present = [value for value in values if value is not None]
@@ -23,7 +29,8 @@ def array_of(values: Sequence[Any], role: str) -> Any:
         return _arrays(values, role)
     if any(isinstance(value, dict) for value in present):
         keys = _keys(present, role)
-        inner = [array_of([None if v is None else v[key] for v in values], f"{role}.{key}") for key in keys]
+        columns = {key: [None if value is None else value[key] for value in values] for key in keys}
+        inner = [array_of(column, f"{role}.{key}", exact=exact) for key, column in columns.items()]
         return pyarrow.StructArray.from_arrays(inner, names=keys, mask=pyarrow.array(absent))
     if any(_is_rich(value) for value in present):
         if not all(isinstance(value, list | tuple) for value in present):
@@ -31,7 +38,7 @@ def array_of(values: Sequence[Any], role: str) -> Any:
         lengths = [0 if value is None else len(value) for value in values]
         ends = [0, *np.cumsum(lengths).tolist()]
         starts = [None if none else end for none, end in zip(absent, ends, strict=False)]
-        inner = array_of([item for value in present for item in value], f"{role}[]")
+        inner = array_of([item for value in present for item in value], f"{role}[]", exact=exact)
         return pyarrow.ListArray.from_arrays(pyarrow.array([*starts, ends[-1]], pyarrow.int32()), inner)
     try:
         found = pyarrow.array(values)
@@ -41,7 +48,7 @@ def array_of(values: Sequence[Any], role: str) -> Any:
     if (pyarrow.types.is_binary(leaf) or pyarrow.types.is_string(leaf)) and len(_kinds(present)) > 1:
         raise _mixed(role, "text and bytes")
     try:
-        return found.cast(narrow(found.type))
+        return found if exact else cast(found, narrow(found.type))
     except pyarrow.ArrowInvalid:  # an integer that needs 64 bits
         return found
 
@@ -126,6 +133,22 @@ def merged(one: Any, other: Any, role: str) -> Any:
     if all(numbers):
         return pyarrow.from_numpy_dtype(np.promote_types(one.to_pandas_dtype(), other.to_pandas_dtype()))
     raise _mixed(role, f"{one} in some examples and {other} in others")
+
+
+def cast(array: Any, kind: Any) -> Any:
+    """The array with a wider or narrower type; Arrow's own `cast` loses nulls in lists of nothing else."""
+    pyarrow = required("pyarrow")
+    if array.type == kind:
+        return array
+    if pyarrow.types.is_null(array.type):
+        return pyarrow.nulls(len(array), kind)
+    if pyarrow.types.is_list(kind):
+        mask = array.is_null() if array.null_count else None
+        return pyarrow.ListArray.from_arrays(array.offsets, cast(array.values, kind.value_type), mask=mask)
+    if pyarrow.types.is_struct(kind):
+        inner = [cast(array.field(field.name), field.type) for field in kind]
+        return pyarrow.StructArray.from_arrays(inner, fields=list(kind), mask=array.is_null())
+    return array.cast(kind)
 
 
 def has_arrays(kind: Any) -> bool:

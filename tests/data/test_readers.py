@@ -126,7 +126,6 @@ def test_rows_in_memory():
         {"source": "c"},
     ]
     examples = read(tuples)
-    assert examples.in_memory == 2
     assert [(file, line) for file, line, _ in examples.located()] == [
         ("the examples in memory", 1),
         ("the examples in memory", 2),

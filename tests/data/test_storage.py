@@ -144,6 +144,8 @@ LATER = [
     (None, "text"),
     (None, np.zeros((2, 2))),
     ([], [1]),
+    ([None, None], [1]),
+    ([[None], None], [[1.5]]),
     ([[]], [[1.5]]),
     ([], [{"a": 1}]),
     ({"a": None, "b": 1}, {"a": [1], "b": None}),
@@ -160,6 +162,12 @@ def test_types_may_become_known_later(tmp_path, monkeypatch, first, later):
         wanted = [{"x": value, "n": n} for n, value in enumerate(rows)]
         assert equal(list(store(wanted, tmp_path / "a.arrow")), wanted)
     assert [file.name for file in tmp_path.iterdir()] == ["a.arrow"]
+
+
+def test_exact_numbers(tmp_path):
+    rows = [{"x": [0.1, 2.0**60], "n": [2**40]}, {"x": [], "n": [1]}]
+    assert list(store(rows, tmp_path / "a.arrow", exact=True)) == rows
+    assert store(rows, tmp_path / "b.arrow")[0]["x"] != rows[0]["x"]
 
 
 def test_keys_may_come_later(tmp_path, monkeypatch):
