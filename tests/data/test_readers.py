@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers import Reader, Rows, readers
+from saccade.data.readers import Reader, Rows, absolute, readers
 from tests.data.stand_ins import Place, Raw, read
 
 PAIRS = [{"source": "a dog", "target": "ein Hund"}, {"source": 'a "cat", she said', "target": "日本\u2028語"}]
@@ -509,3 +509,23 @@ def test_fingerprints_change_with_the_data(tmp_path):
     assert read(rows, "x", field=Raw).fingerprint() == same
     rows[1]["x"][2500] = 1.0  # which `repr` would not show
     assert read(rows, "x", field=Raw).fingerprint() != same
+
+
+def test_absolute_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.en", "a.de", "b,c.en"):
+        write(tmp_path / name, "x\n")
+    (tmp_path / "folder").mkdir()
+    for name, wanted in [
+        ("pairs.tsv", f"{tmp_path}/pairs.tsv"),
+        ("a.en,a.de", f"{tmp_path}/a.en,{tmp_path}/a.de"),
+        ("b,c.en", f"{tmp_path}/b,c.en"),
+        ("folder", f"{tmp_path}/folder"),
+        ("hf:folder:train", f"hf:{tmp_path}/folder:train"),
+        ("hf:some/dataset:train", "hf:some/dataset:train"),
+        ("dates:train:7", "dates:train:7"),
+        (["a.tsv", Path("b.tsv")], [f"{tmp_path}/a.tsv", f"{tmp_path}/b.tsv"]),
+    ]:
+        assert absolute(name) == wanted
+    with pytest.raises(FileNotFoundError, match=r"no file a\.ne.* Did you mean a\.en"):
+        absolute("a.ne")
