@@ -59,7 +59,7 @@ def test_parquet(tmp_path):
     pq.write_table(nested, tmp_path / "b.parquet")
     inside = {"source": "translation.en", "target": "translation.de"}
     assert list(read(tmp_path / "b.parquet", columns=inside)) == PAIRS
-    with pytest.raises(DataError, match=r"no column 'm'. Choose from: de, en, n\."):
+    with pytest.raises(DataError, match=r"no column 'm'. Choose from: 'de', 'en', 'n'\."):
         read(tmp_path / "a.parquet", columns={"source": "en", "target": "m"})
     with pytest.raises(DataError, match="there is no column 3"):
         read(tmp_path / "a.parquet", "source", columns={"source": 3})
@@ -244,6 +244,10 @@ def test_datasets_folders(tmp_path):
         read(f"hf:{tmp_path}/one", "en")
     with pytest.raises(DataError, match=f"'hf:{tmp_path}/one'"):
         read(f"{tmp_path}/one", columns=columns)
+    for file in (tmp_path / "one").glob("*.arrow"):
+        file.write_bytes(file.read_bytes()[:-300])
+    with pytest.raises(DataError, match=r"Cannot read .*one'"):
+        list(read(f"hf:{tmp_path}/one", columns=columns))
     (tmp_path / "files").mkdir()
     write(tmp_path / "files" / "train.jsonl", "".join(json.dumps(row) + "\n" for row in PAIRS))
     assert list(read(f"hf:{tmp_path}/files:train")) == PAIRS

@@ -140,6 +140,18 @@ def test_hostile_names(tmp_path):
         assert "\n" not in str(caught.value)
 
 
+def test_very_wide_tables(tmp_path):
+    names = [f"column{n}" for n in range(200_000)]
+    (tmp_path / "a.tsv").write_text("\t".join(names) + "\n" + "\t".join("x" for _ in names) + "\n")
+    (tmp_path / "a.jsonl").write_text(json.dumps(dict.fromkeys(names, "x")) + "\n")
+    started = time.monotonic()
+    for name in ("a.tsv", "a.jsonl"):
+        with pytest.raises(DataError, match=r"no column 'colum'\. Did you mean 'column\d+'") as caught:
+            read(tmp_path / name, "source", columns={"source": "colum"})
+        assert len(str(caught.value)) < 1000
+    assert time.monotonic() - started < 5
+
+
 def seeds():
     """A good file of each format."""
     pairs = [("a dog, he said", "ein Hund"), ('so "quoted"', "日本 語"), ("multi word", "ü"), ("4", "5")] * 3

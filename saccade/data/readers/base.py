@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import ABSENT, Column, Columns, Record, parts, pick, reach, unknown
+from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
 from saccade.data.readers.lines import suffix
-from saccade.registry import Registry, nearest
+from saccade.registry import Registry
 
 
 class Reader:
@@ -119,8 +119,8 @@ class Reader:
             raise DataError(f"The columns of {self.name} have names: give one in place of {column}.")
         if column >= len(self.names):
             raise DataError(
-                f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}."
-                f"{nearest('', self.names)}"
+                f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}. It has: "
+                f"{listed(self.names)}."
             )
         return self.names[column]
 
