@@ -123,8 +123,8 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
 def not_in_header(column: str, columns: Columns, header: Sequence[str], file: str) -> DataError:
     """The error for a column that the header does not name; the first line may not be a header at all."""
     return DataError(
-        f"{file} has no column {column!r}.{suggestion(column, header)} Its header has: {listed(header)}. If the file has "
-        f"no header, give numbers counted from 0: {columns.example(range(len(columns.roles)))}."
+        f"{file} has no column {column!r}.{suggestion(column, header)} Its header has: {listed(header)}. If the file "
+        f"has no header, give numbers counted from 0: {columns.example(range(len(columns.roles)))}."
     )
 
 
