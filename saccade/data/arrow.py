@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,16 +14,23 @@ SHAPE, DATA = "__shape__", "__data__"
 """An array is stored as its shape and a flat list of its numbers."""
 
 
-def array_of(values: Sequence[Any], role: str) -> Any:
-    """The Arrow array of a column's values: numbers, texts, bytes, NumPy arrays, lists and dictionaries, or None."""
+def array_of(values: Sequence[Any], role: str, *, exact: bool = False) -> Any:
+    """The Arrow array of a column's values: numbers, texts, bytes, NumPy arrays, lists and dictionaries, or None.
+
+    Args:
+        values: one for each row.
+        role: the column's name, for error messages.
+        exact: whether numbers in lists keep their 64 bits.
+    """
     pyarrow = required("pyarrow")
     absent = [value is None for value in values]
     present = [value for value in values if value is not None]
     if any(isinstance(value, np.ndarray) for value in present):
         return _arrays(values, role)
-    if any(isinstance(value, Mapping) for value in present):
+    if any(isinstance(value, dict) for value in present):
         keys = _keys(present, role)
-        inner = [array_of([None if v is None else v[key] for v in values], f"{role}.{key}") for key in keys]
+        columns = {key: [None if value is None else value[key] for value in values] for key in keys}
+        inner = [array_of(column, f"{role}.{key}", exact=exact) for key, column in columns.items()]
         return pyarrow.StructArray.from_arrays(inner, names=keys, mask=pyarrow.array(absent))
     if any(_is_rich(value) for value in present):
         if not all(isinstance(value, list | tuple) for value in present):
@@ -31,14 +38,17 @@ def array_of(values: Sequence[Any], role: str) -> Any:
         lengths = [0 if value is None else len(value) for value in values]
         ends = [0, *np.cumsum(lengths).tolist()]
         starts = [None if none else end for none, end in zip(absent, ends, strict=False)]
-        inner = array_of([item for value in present for item in value], f"{role}[]")
+        inner = array_of([item for value in present for item in value], f"{role}[]", exact=exact)
         return pyarrow.ListArray.from_arrays(pyarrow.array([*starts, ends[-1]], pyarrow.int32()), inner)
     try:
         found = pyarrow.array(values)
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise _mixed(role, one_line(error)[:200]) from None
+    leaf = _leaf(found.type)
+    if (pyarrow.types.is_binary(leaf) or pyarrow.types.is_string(leaf)) and len(_kinds(present)) > 1:
+        raise _mixed(role, "text and bytes")
     try:
-        return found.cast(narrow(found.type))
+        return found if exact else cast(found, narrow(found.type))
     except pyarrow.ArrowInvalid:  # an integer that needs 64 bits
         return found
 
@@ -60,7 +70,7 @@ def _arrays(values: Sequence[Any], role: str) -> Any:
 
 
 def _keys(values: Sequence[Any], role: str) -> list[str]:
-    if not all(isinstance(value, Mapping) for value in values):
+    if not all(isinstance(value, dict) for value in values):
         raise _mixed(role, "dictionaries and other values")
     keys = sorted(values[0])
     for value in values:
@@ -73,7 +83,20 @@ def _is_rich(value: Any) -> bool:
     """Whether a list holds arrays or dictionaries at its bottom."""
     while isinstance(value, list | tuple) and value:
         value = next((item for item in value if item is not None), None)
-    return isinstance(value, Mapping | np.ndarray)
+    return isinstance(value, dict | np.ndarray)
+
+
+def _leaf(kind: Any) -> Any:
+    while required("pyarrow").types.is_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _kinds(value: Any) -> set[type]:
+    """The types of what is not a list; Arrow turns bytes among texts, or texts among bytes, into the other."""
+    if isinstance(value, list | tuple):
+        return set[type]().union(*map(_kinds, value))
+    return set() if value is None else {str if isinstance(value, str) else bytes}
 
 
 def _mixed(role: str, problem: str) -> DataError:
@@ -110,6 +133,22 @@ def merged(one: Any, other: Any, role: str) -> Any:
     if all(numbers):
         return pyarrow.from_numpy_dtype(np.promote_types(one.to_pandas_dtype(), other.to_pandas_dtype()))
     raise _mixed(role, f"{one} in some examples and {other} in others")
+
+
+def cast(array: Any, kind: Any) -> Any:
+    """The array with a wider or narrower type; Arrow's own `cast` loses nulls in lists of nothing else."""
+    pyarrow = required("pyarrow")
+    if array.type == kind:
+        return array
+    if pyarrow.types.is_null(array.type):
+        return pyarrow.nulls(len(array), kind)
+    if pyarrow.types.is_list(kind):
+        mask = array.is_null() if array.null_count else None
+        return pyarrow.ListArray.from_arrays(array.offsets, cast(array.values, kind.value_type), mask=mask)
+    if pyarrow.types.is_struct(kind):
+        inner = [cast(array.field(field.name), field.type) for field in kind]
+        return pyarrow.StructArray.from_arrays(inner, fields=list(kind), mask=array.is_null())
+    return array.cast(kind)
 
 
 def has_arrays(kind: Any) -> bool:

@@ -11,25 +11,25 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class TokenBatches:
-    """Batches of indices, epoch after epoch, that depend on the seed and the epoch alone and know where they are.
+    """Batches of indices, epoch after epoch, that depend only on the seed and the epoch and can be resumed anywhere.
 
-    Examples of similar size share a batch, so that little is padded; the batches come in random order. A batch costs
-    its number of rows times the size of its largest row, padding included, and never more than the budget unless one
-    row does. Iterating gives what is left of the epoch, then the next iteration the next epoch.
+    Examples of similar size share a batch, which keeps padding low; the batches come in random order. A batch costs its
+    number of rows times the size of its largest row, padding included, and stays within the budget unless a single row
+    exceeds it. Iterating yields the rest of the current epoch; iterating again yields the next epoch.
 
-    With several shards each one gets its rows of every batch, so that together they see the batches that one alone
-    would see, at the same step. A batch of fewer rows than shards leaves some with an empty list, which they must step
-    through as well.
+    With several shards, each gets its rows of every batch, so that together they see the same batches at the same steps
+    as a single process would. A batch with fewer rows than shards leaves some shards with an empty list, which they
+    must step through as well.
 
     Args:
-        sizes: the size of each example; or several of each, such as source and target, which are padded apart: then
-            a batch costs the sum of its largest ones, and the last one matters most for what shares a batch.
+        sizes: the size of each example, or several sizes for each, such as source and target, which are padded
+            separately: a batch then costs the sum of the largest, and examples are grouped by the last one first.
         budget: what a batch may cost, over all shards together.
-        seed: of the order.
-        shuffle: whether the order is random; otherwise it goes from small to large, the same in every epoch.
-        max_length: examples with a size beyond it are left out; `dropped` counts them.
-        pool: how many examples are sorted together: fewer give more random batches with more padding.
-        shard, shards: which share this is, and of how many.
+        seed: for the order.
+        shuffle: whether the order is random; otherwise it is from small to large, the same in every epoch.
+        max_length: examples with a larger size are left out; `dropped` counts them.
+        pool: how many examples are sorted together; a smaller pool gives more random batches and more padding.
+        shard, shards: the index of this shard, and how many there are.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class TokenBatches:
         shards: int = 1,
     ) -> None:
         if budget < 1:
-            raise ValueError(f"budget is at least 1 token, got {budget}.")
+            raise ValueError(f"budget must be at least 1 token, got {budget}.")
         if pool < 1:
-            raise ValueError(f"pool is at least 1 example, got {pool}.")
+            raise ValueError(f"pool must be at least 1 example, got {pool}.")
         if not 0 <= shard < shards:
-            raise ValueError(f"shard is between 0 and shards - 1, got shard={shard} of shards={shards}.")
+            raise ValueError(f"shard must be between 0 and shards - 1, got shard={shard} of shards={shards}.")
         table = np.asarray(sizes, dtype=np.int64)
         if table.ndim not in (1, 2):
-            raise ValueError(f"sizes is (examples,) or (examples, sides), got {table.shape}.")
+            raise ValueError(f"sizes must have shape (examples,) or (examples, sides), got {table.shape}.")
         self._sizes = table.reshape(len(table), -1) if table.size else table.reshape(0, 1)
         longest = self._sizes.max(axis=1)
         self._kept = np.flatnonzero(longest <= (longest.max(initial=0) if max_length is None else max_length))
@@ -81,15 +81,15 @@ class TokenBatches:
         return [batch[self.shard :: self.shards].tolist() for batch in coming]
 
     def state_dict(self) -> dict[str, Any]:
-        """The position: after the batch that was given last, whether or not an epoch ended there."""
+        """The position after the last batch, which may be the end of an epoch."""
         return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was asked for; the number of shards may have changed since."""
+        """Continues from a saved position; the number of shards may have changed since."""
         if state["plan"] != self._fingerprint():
             raise ValueError(
-                "The saved position is one in other batches: the data, the token budget or the seed changed since. "
-                "Restore them, or start anew."
+                "The saved position belongs to other batches: the data, the token budget or the seed has changed. "
+                "Restore them, or start over."
             )
         self.epoch, self.position = state["epoch"], state["position"]
 
@@ -123,9 +123,9 @@ class TokenBatches:
 
 
 def by_size(sizes: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The order in which neighbours are of similar size, the last side first; ties stay as they are.
+    """The order in which neighbours have similar sizes, sorted by the last side first; ties keep their order.
 
-    Within equal last sides the others go up and down in turn, so that they do not jump from long to short.
+    Where the last sides are equal, the others alternate between rising and falling, to avoid jumps from long to short.
     """
     last = sizes[:, -1]
     rest = sizes[:, :-1].sum(axis=1)
@@ -133,7 +133,7 @@ def by_size(sizes: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def cuts(sizes: NDArray[np.int64], budget: int) -> Sequence[int]:
-    """Where batches end so that each costs at most the budget: its rows times the sum of its largest sides."""
+    """Where batches end, such that each costs at most the budget: its rows times the sum of its largest sides."""
     found = []
     start, largest = 0, [0] * sizes.shape[1]
     for row, sides in enumerate(sizes.tolist()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,12 +27,11 @@ def chunks(examples: Iterable[dict[str, Any]], count: int) -> Iterator[list[dict
 
 def weight(value: Any) -> int:
     """Roughly how many bytes a value takes."""
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, Mapping):
-        return sum(map(weight, value.values()))
-    if isinstance(value, list | tuple) and value and isinstance(value[0], list | tuple | Mapping | np.ndarray | str):
-        return sum(map(weight, value))
+    if isinstance(value, list | tuple):
+        nested = bool(value) and not isinstance(value[0], int | float)
+        return sum(map(weight, value)) if nested else 8 * len(value)
     if isinstance(value, str | bytes):
         return len(value)
-    return 8 * len(value) if isinstance(value, list | tuple) else 8
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    return sum(map(weight, value.values())) if isinstance(value, dict) else 8

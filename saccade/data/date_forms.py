@@ -1,4 +1,4 @@
-"""How people write dates: the forms of Babel's CLDR data and their variations."""
+"""Written forms of dates: the patterns of Babel's CLDR data, and variations of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LOCALES = (
     *("cs", "da", "de", "el", "en_GB", "en_US", "es", "fi", "fr", "he", "hu", "id", "it"),
     *("ja", "ko", "nb", "nl", "pl", "pt", "ro", "ru", "sv", "tr", "uk", "zh"),
 )
-"""Two dozen languages, English in two countries."""
+"""Two dozen languages, with English for two countries."""
 
 TWO_DIGITS = range(1950, 2050)
-"""The years that two digits can stand for."""
+"""The years that may be written with two digits."""
 
 Form = tuple[tuple[str, str], ...]
 """Pieces of a pattern: ("year", "y"), ("month", "MMMM"), ("day", "d"), ("weekday", "EEEE"), ("", ", ")."""
@@ -28,11 +28,11 @@ SEPARATORS = {".": (".", ". ", "/", "-"), "/": ("/", "-", "."), "-": ("-", "/", 
 ORDINALS = {"fr": {1: "er"}, "it": {1: "º"}, "es": {1: "º"}, "pt": {1: "º"}, "nl": dict.fromkeys(range(1, 32), "e")}
 ACCENTLESS = frozenset(("cs", "da", "de", "es", "fi", "fr", "hu", "it", "nb", "nl", "pl", "pt", "ro", "sv", "tr"))
 CASELESS = frozenset(("el", "tr"))
-"""Languages whose change of case needs more than a change of each letter."""
+"""Languages in which changing case takes more than changing each letter."""
 
 
 class Part(NamedTuple):
-    """A stretch of a written date, and which of "year", "month" and "day" it tells, if any."""
+    """A piece of a written date, and which of "year", "month" and "day" it expresses, if any."""
 
     text: str
     field: str | None = None
@@ -40,9 +40,9 @@ class Part(NamedTuple):
 
 @cache
 def forms(locale: str) -> Sequence[Form]:
-    """The locale's ways to write a date, the usual ones more than once.
+    """The forms of a locale; common ones are listed more than once, so that they are drawn more often.
 
-    The four of CLDR; those with a weekday also without it, and with a short one; numbers with other separators.
+    These are CLDR's four, variants with a short weekday and a short month, and numbers with other separators.
     """
     dates = required("babel.dates")
     styles = {
@@ -56,7 +56,7 @@ def forms(locale: str) -> Sequence[Form]:
 
 
 def numeric(short: Form) -> list[Form]:
-    """Numbers in the order of the short form, with other separators, and with or without zeros in front."""
+    """Numbers in the order of the short form, with other separators, and with or without leading zeros."""
     order = [field for field, _ in short if field in ("year", "month", "day")]
     usual = next((text.strip()[:1] for field, text in short if not field and text.strip()[:1] in SEPARATORS), "/")
     found: list[Form] = []
@@ -68,7 +68,7 @@ def numeric(short: Form) -> list[Form]:
 
 
 def parse(pattern: str) -> Form:
-    """The pieces of a CLDR pattern; its narrow and unbreakable spaces become spaces that people type."""
+    """The pieces of a CLDR pattern, with narrow and non-breaking spaces replaced by plain ones."""
     pieces = []
     for kind, value in required("babel.dates").tokenize_pattern(pattern):
         if kind == "field":
@@ -79,7 +79,7 @@ def parse(pattern: str) -> Form:
 
 
 def vary(form: Form, date: datetime.date, locale: str, random_: random.Random) -> list[Part]:
-    """The date in this form, changed the way people change it."""
+    """The date in this form, varied the way people vary it."""
     draw = random_.random
     if date.year not in TWO_DIGITS:
         form = tuple((field, "y") if text == "yy" else (field, text) for field, text in form)
@@ -103,7 +103,7 @@ def vary(form: Form, date: datetime.date, locale: str, random_: random.Random) -
 
 
 def fill(field: str, text: str, date: datetime.date, locale: str) -> list[tuple[str, str]]:
-    """A piece of the form with its value; of Korean's "11월" only the number tells the month."""
+    """A piece of the form with its value; in Korean "11월", only the number expresses the month."""
     if not field:
         return [(field, text)]
     value = rendered(locale, date, text)
@@ -112,7 +112,7 @@ def fill(field: str, text: str, date: datetime.date, locale: str) -> list[tuple[
 
 
 def ordinal(written: list[tuple[str, str]], date: datetime.date, locale: str) -> list[tuple[str, str]]:
-    """With "15th" for 15 in dates with a month in words, where the language does that."""
+    """With "15th" in place of 15 if the month is a word and the language has such ordinals."""
     language = locale.partition("_")[0]
     ending = english_ending(date.day) if language == "en" else ORDINALS.get(language, {}).get(date.day)
     if ending is None or any(field == "month" and text[:1].isdecimal() for field, text in written):
@@ -131,12 +131,12 @@ def english_ending(day: int) -> str:
 
 
 def without_accents(text: str) -> str:
-    """The text in letters of a plain keyboard, one for one."""
+    """The text with each letter replaced by its base letter."""
     return "".join(unicodedata.normalize("NFD", character)[0] for character in text)
 
 
 def tidy(parts: list[Part]) -> list[Part]:
-    """Without spaces or commas at the ends, or two spaces in a row."""
+    """Without spaces or commas at the ends, and without double spaces."""
     found: list[Part] = []
     for part in parts:
         text = part.text
@@ -150,28 +150,28 @@ def tidy(parts: list[Part]) -> list[Part]:
 
 
 def rendered(locale: str, date: datetime.date, field: str) -> str:
-    """One field of the date; `field` in CLDR's letters."""
+    """One field of the date; `field` is in CLDR's notation."""
     if field[0] == "y":
         return f"{date.year % 100:02}" if field == "yy" else str(date.year)
     if field[0] == "d":
         return f"{date.day:0{len(field)}}"
     if NAMES[field[0]] == "month":
         return named(locale, datetime.date(2000, date.month, 1), field)
-    return named(locale, datetime.date(2000, 1, 3 + date.weekday()), field)  # the third was a Monday
+    return named(locale, datetime.date(2000, 1, 3 + date.weekday()), field)  # 3 January 2000 was a Monday
 
 
 @cache
 def named(locale: str, date: datetime.date, field: str) -> str:
-    """The month or the weekday of the date."""
+    """The name of the month or of the weekday."""
     text = required("babel.dates").DateTimeFormat(date, required("babel").Locale.parse(locale))[field]
     return "".join(" " if c.isspace() else c for c in text if c not in "\u200e\u200f")
 
 
 def is_clear(parts: Sequence[Part], date: datetime.date) -> bool:
-    """Whether the date can be read in one way only, whatever the language.
+    """Whether the date is unambiguous in any language.
 
-    With all digits of the year, it can if the month is a word of one meaning, the year comes first, or day and
-    month cannot be exchanged.
+    It is if the year has all its digits and, besides, the month is a word with one meaning, the year comes first, or
+    day and month cannot be swapped.
     """
     texts = {part.field: part.text for part in parts if part.field}
     if len(texts["year"]) < 4:
@@ -183,13 +183,13 @@ def is_clear(parts: Sequence[Part], date: datetime.date) -> bool:
 
 
 def plain(name: str) -> str:
-    """A month's name without what people vary."""
+    """A month's name without case, accents and full stops."""
     return without_accents(name.lower()).rstrip(".")
 
 
 @cache
 def meanings() -> dict[str, frozenset[int]]:
-    """From the names of months in all languages to the months they can mean."""
+    """Maps the names of months in all languages to the months they can mean."""
     found: dict[str, frozenset[int]] = {}
     for locale in LOCALES:
         for month in range(1, 13):

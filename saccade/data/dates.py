@@ -1,14 +1,14 @@
-"""Dates as people write them, and what they mean: an example set that needs no download.
+"""Dates as people write them, paired with what they mean: example data that needs no download.
 
     de Sonntag, 15. November 2026 -> 2026-11-15
     en-us 3/4/26                  -> 2026-03-04
     en-gb 3/4/26                  -> 2026-04-03
     15 novembre 2026              -> 2026-11-15
 
-A source begins with the language (and country, where it matters) whenever the date could be read in two ways, and in
-half of the other cases. The forms come from the CLDR data of Babel, full to short, and vary as people's do: without a
-weekday, in lower or upper case, without accents, with ordinals, other separators, two digits for the year. Two digits
-stand for 1950 to 2049. Each example has its gold alignment.
+A source starts with the language (and the country, where it matters) whenever the date is ambiguous, and in half of the
+other cases. The forms come from Babel's CLDR data, from full to short, and vary the way people vary them: no weekday,
+lower or upper case, no accents, ordinals, other separators, two-digit years. Two digits stand for 1950 to 2049. Each
+example has its gold alignment.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class DateExample(NamedTuple):
     """One written date.
 
     Args:
-        source: what someone wrote, such as "de 3. April 2026" or "3 avril 2026".
+        source: the date as written, such as "de 3. April 2026" or "3 avril 2026".
         target: the date in ISO 8601, "2026-04-03".
-        locale: whose form it is, "de".
-        alignment: pairs `i-j` in Pharaoh's form: character i of the source gives character j of the target.
+        locale: the locale of the form, "de".
+        alignment: pairs `i-j` in Pharaoh format: character i of the source aligns with character j of the target.
     """
 
     source: str
@@ -49,20 +49,20 @@ def generate(
 ) -> Iterator[DateExample]:
     """Written dates; equal arguments give equal examples.
 
-    Half of the dates lie between 1970 and 2039, the others anywhere between 1900 and 2099. The splits share no date:
-    of any twenty, about eighteen are for training, one for validation and one for the test, whatever the seed.
+    Half of the dates lie between 1970 and 2039, the others anywhere between 1900 and 2099. The splits share no dates:
+    about 90 % of all dates are for training, 5 % for validation and 5 % for testing, whatever the seed.
 
     Args:
-        count: how many.
+        count: the number of examples.
         split: "train", "valid" or "test".
-        seed: other examples of the same split.
+        seed: a different seed gives different examples of the same split.
         locales: names of Babel's locales with a Gregorian calendar.
-        tagged: the share of unambiguous dates that begin with their language all the same.
+        tagged: the share of unambiguous dates that start with their language anyway.
     """
     if split not in SPLITS:
         raise ValueError(f"Unknown split {split!r}.{nearest(split, SPLITS)}")
     if count < 0:
-        raise ValueError(f"count is at least 0, got {count}.")
+        raise ValueError(f"count must be at least 0, got {count}.")
     random_ = random.Random(f"{seed} {split}")
     anywhere = days(split, FIRST, LAST)
     recent = days(split, *RECENT)
@@ -73,7 +73,7 @@ def generate(
 
 
 def write(date: datetime.date, locale: str, form: Form, random_: random.Random, tagged: float) -> DateExample:
-    """The date in a variation of the form, with the language in front where it is needed."""
+    """The date in a variation of the form, preceded by the language where it is needed."""
     parts = vary(form, date, locale, random_)
     if not is_clear(parts, date) or random_.random() < tagged:
         parts = [Part(f"{locale.lower().replace('_', '-')} "), *parts]
@@ -85,7 +85,7 @@ FIELDS = {"year": range(4), "month": range(5, 7), "day": range(8, 10)}
 
 
 def align(parts: Sequence[Part], target: str) -> str:
-    """Digits to equal digits, counted from the last; a word, or a padding zero, to all of its field."""
+    """Digits align with equal digits, counted from the end; a word aligns with its whole field, as do padding zeros."""
     pairs: list[tuple[int, int]] = []
     start = 0
     for part in parts:
@@ -102,12 +102,12 @@ def align(parts: Sequence[Part], target: str) -> str:
 
 @cache
 def days(split: str, first: datetime.date, last: datetime.date) -> Sequence[datetime.date]:
-    """The dates of a split, by a hash of the date and nothing else."""
+    """The dates of a split, which depends only on a hash of the date."""
     every = (datetime.date.fromordinal(day) for day in range(first.toordinal(), last.toordinal() + 1))
     return [date for date in every if split_of(date) == split]
 
 
 def split_of(date: datetime.date) -> str:
-    """Which split a date belongs to."""
+    """The split that a date belongs to."""
     lot = hashlib.blake2s(date.isoformat().encode()).digest()[0] % 20
     return {0: "valid", 1: "test"}.get(lot, "train")

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 
 class DataError(ValueError):
-    """The data cannot be used: a column, a file or a whole format is wrong."""
+    """The data cannot be used: a column, a file or a whole format is wrong. The message is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
 
 
 class BadRow(DataError):  # noqa: N818 (named after the row it describes)
@@ -20,7 +23,7 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
     """
 
     def __init__(self, file: str, line: int, problem: str, fix: str) -> None:
-        super().__init__(one_line(f"{file}, line {line}: {problem}. {fix}"))
+        super().__init__(f"{file}, line {line}: {one_line(problem)}. {fix}")
         self.file, self.line, self.problem, self.fix = file, line, one_line(problem), fix
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping, Sized
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Literal
 
 from saccade.data.cell import Cell, FieldLike
 from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers import open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
-from saccade.data.readers.memory import Memory
 
 
 class Examples:
@@ -64,14 +63,6 @@ class Examples:
                 if not isinstance(row, BadRow):
                     break
                 self._bad(row)
-
-    @property
-    def in_memory(self) -> int | None:
-        """How many rows there are, if all are in memory."""
-        rows = [reader.source.rows for reader in self._readers if isinstance(reader, Memory)]
-        if len(rows) < len(self._readers) or not all(isinstance(one, Sized) for one in rows):
-            return None
-        return sum(len(one) for one in rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for _, _, example in self.located():

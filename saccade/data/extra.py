@@ -1,4 +1,4 @@
-"""Libraries that only training needs."""
+"""Optional libraries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def required(module: str) -> Any:
-    """The module, imported where it is used; without it, an error that says what to install."""
+    """Imports a module on first use; if it is missing, the error says what to install."""
     library = module.partition(".")[0]
     try:
         importlib.import_module(library)

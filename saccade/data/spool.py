@@ -26,10 +26,11 @@ class Spool(Iterable[dict[str, Any]]):
 
     Args:
         examples: dictionaries of any values; read once, now.
-        folder: on the disk that holds what does not fit into memory.
+        folder: on the disk that holds what does not fit into memory; made if need be.
     """
 
     def __init__(self, examples: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
+        Path(folder).mkdir(parents=True, exist_ok=True)
         self._count = 0
         self._starts: list[int] = []
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=str(folder))  # noqa: SIM115 (closed by `close`)

@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.data.arrow import array_of, cells, has_arrays, merged
+from saccade.data.arrow import array_of, cast, cells, has_arrays, merged
 from saccade.data.chunks import chunks
 from saccade.data.errors import DataError, one_line
 from saccade.data.extra import required
@@ -91,6 +91,7 @@ def store(
     *,
     size: Callable[[dict[str, Any]], int | tuple[int, ...]] | None = None,
     fingerprint: str = "",
+    exact: bool = False,
 ) -> Stored:
     """Writes encoded examples to an Arrow file, a few at a time, and opens it.
 
@@ -99,10 +100,11 @@ def store(
 
     Args:
         examples: dictionaries of numbers, texts, bytes, NumPy arrays, and lists and dictionaries of these; all with the
-            same keys and types. Numbers in lists come back with 32 bits, arrays as they are.
+            same keys and types. A key that an example lacks comes back as None.
         path: of the file; its folder is made if need be.
         size: what an example costs in a batch, kept for `Stored.sizes`.
         fingerprint: identifies the data and everything that was done to them.
+        exact: whether numbers in lists keep all 64 bits; 32 are enough for token ids and features.
     """
     path = Path(path)
     if fingerprint and path.exists():
@@ -115,7 +117,7 @@ def store(
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     rows = (dict(example) if size is None else {**example, SIZE: size(dict(example))} for example in examples)
-    writer = _Writer(part, {FINGERPRINT: fingerprint.encode()})
+    writer = _Writer(part, {FINGERPRINT: fingerprint.encode()}, exact=exact)
     try:
         for chunk in chunks(rows, ROWS):
             writer.write(chunk)
@@ -132,7 +134,8 @@ class _Writer:
     When a chunk needs a wider type than those before it, what is already written is copied to that type.
     """
 
-    def __init__(self, path: Path, metadata: dict[bytes, bytes]) -> None:
+    def __init__(self, path: Path, metadata: dict[bytes, bytes], *, exact: bool) -> None:
+        self.exact = exact
         self.path, self.old = path, path.with_name(f"{path.name}.old")
         self.schema = required("pyarrow").schema([], metadata=metadata)
         self._open()
@@ -141,7 +144,7 @@ class _Writer:
         """Appends examples."""
         pyarrow = required("pyarrow")
         names = list(dict.fromkeys(name for row in chunk for name in row))
-        columns = {name: array_of([row.get(name) for row in chunk], name) for name in names}
+        columns = {name: array_of([row.get(name) for row in chunk], name, exact=self.exact) for name in names}
         types = {field.name: field.type for field in self.schema}
         for name, column in columns.items():
             types[name] = merged(types[name], column.type, name) if name in types else column.type
@@ -167,7 +170,7 @@ class _Writer:
         self._writer = required("pyarrow").ipc.new_file(self._file, self.schema)
 
     def _append(self, batch: Any) -> None:
-        arrays = [batch.column(field.name).cast(field.type) for field in self.schema]
+        arrays = [cast(batch.column(field.name), field.type) for field in self.schema]
         self._writer.write_batch(required("pyarrow").RecordBatch.from_arrays(arrays, schema=self.schema))
 
     def _widen(self, schema: Any) -> None:

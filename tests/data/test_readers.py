@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers import Reader, Rows, readers
+from saccade.data.readers import Reader, Rows, absolute, readers
 from tests.data.stand_ins import Place, Raw, read
 
 PAIRS = [{"source": "a dog", "target": "ein Hund"}, {"source": 'a "cat", she said', "target": "日本\u2028語"}]
@@ -59,7 +59,7 @@ def test_parquet(tmp_path):
     pq.write_table(nested, tmp_path / "b.parquet")
     inside = {"source": "translation.en", "target": "translation.de"}
     assert list(read(tmp_path / "b.parquet", columns=inside)) == PAIRS
-    with pytest.raises(DataError, match=r"no column 'm'. Choose from: de, en, n\."):
+    with pytest.raises(DataError, match=r"no column 'm'. Choose from: 'de', 'en', 'n'\."):
         read(tmp_path / "a.parquet", columns={"source": "en", "target": "m"})
     with pytest.raises(DataError, match="there is no column 3"):
         read(tmp_path / "a.parquet", "source", columns={"source": 3})
@@ -126,7 +126,6 @@ def test_rows_in_memory():
         {"source": "c"},
     ]
     examples = read(tuples)
-    assert examples.in_memory == 2
     assert [(file, line) for file, line, _ in examples.located()] == [
         ("the examples in memory", 1),
         ("the examples in memory", 2),
@@ -245,6 +244,10 @@ def test_datasets_folders(tmp_path):
         read(f"hf:{tmp_path}/one", "en")
     with pytest.raises(DataError, match=f"'hf:{tmp_path}/one'"):
         read(f"{tmp_path}/one", columns=columns)
+    for file in (tmp_path / "one").glob("*.arrow"):
+        file.write_bytes(file.read_bytes()[:-300])
+    with pytest.raises(DataError, match=r"Cannot read .*one'"):
+        list(read(f"hf:{tmp_path}/one", columns=columns))
     (tmp_path / "files").mkdir()
     write(tmp_path / "files" / "train.jsonl", "".join(json.dumps(row) + "\n" for row in PAIRS))
     assert list(read(f"hf:{tmp_path}/files:train")) == PAIRS
@@ -439,6 +442,9 @@ def test_what_cannot_be_read(tmp_path):
         assert "Did you mean" not in str(raised.value)
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         read(str(tmp_path / "nowhere" / "pairs.tsv"))
+    for name in ("", ",", f"{path},"):
+        with pytest.raises(DataError, match="The name of a file is empty"):
+            read(name)
     plain = write(tmp_path / "t.en", "a\n")
     with pytest.raises(DataError, match="Join parallel text files"):
         read([path, plain])
@@ -507,3 +513,23 @@ def test_fingerprints_change_with_the_data(tmp_path):
     assert read(rows, "x", field=Raw).fingerprint() == same
     rows[1]["x"][2500] = 1.0  # which `repr` would not show
     assert read(rows, "x", field=Raw).fingerprint() != same
+
+
+def test_absolute_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.en", "a.de", "b,c.en"):
+        write(tmp_path / name, "x\n")
+    (tmp_path / "folder").mkdir()
+    for name, wanted in [
+        ("pairs.tsv", f"{tmp_path}/pairs.tsv"),
+        ("a.en,a.de", f"{tmp_path}/a.en,{tmp_path}/a.de"),
+        ("b,c.en", f"{tmp_path}/b,c.en"),
+        ("folder", f"{tmp_path}/folder"),
+        ("hf:folder:train", f"hf:{tmp_path}/folder:train"),
+        ("hf:some/dataset:train", "hf:some/dataset:train"),
+        ("dates:train:7", "dates:train:7"),
+        (["a.tsv", Path("b.tsv")], [f"{tmp_path}/a.tsv", f"{tmp_path}/b.tsv"]),
+    ]:
+        assert absolute(name) == wanted
+    with pytest.raises(FileNotFoundError, match=r"no file a\.ne.* Did you mean a\.en"):
+        absolute("a.ne")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers.columns import ABSENT, Column, Columns, Record, parts, pick, reach, unknown
+from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
 from saccade.data.readers.lines import suffix
-from saccade.registry import Registry, nearest
+from saccade.registry import Registry
 
 
 class Reader:
@@ -39,6 +39,9 @@ class Reader:
     fallback: ClassVar[bool] = False
     """Whether it reads only what no other reader takes."""
 
+    may_be_empty: ClassVar[bool] = False
+    """Whether a source without rows is fine."""
+
     def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
         self.source, self.columns, self.header = source, columns, header
         self.name = str(source)
@@ -53,7 +56,7 @@ class Reader:
     @classmethod
     def takes(cls, source: Any) -> bool:
         """Whether this reader is the one for the source; that it exists is checked later."""
-        return isinstance(source, str) and suffix(source) in cls.suffixes
+        return isinstance(source, str) and suffix(source) in cls.suffixes and not os.path.isdir(source)
 
     @classmethod
     def absolute(cls, source: str) -> str:
@@ -67,6 +70,7 @@ class Reader:
     def examples(self) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         """The rows with raw values by role in place of columns."""
         self.chosen = {}
+        line = 0
         for line, row in self.rows():
             if isinstance(row, BadRow):
                 yield line, row
@@ -78,6 +82,8 @@ class Reader:
             except BadRow as bad:
                 picked = bad
             yield line, picked
+        if not line and not self.may_be_empty:
+            raise DataError(f"{self.name} has no rows.")
 
     def choose(self, first: Record) -> dict[str, Column]:
         """The column of each role, given the first row: columns of equal names, unless the user says otherwise.
@@ -113,8 +119,8 @@ class Reader:
             raise DataError(f"The columns of {self.name} have names: give one in place of {column}.")
         if column >= len(self.names):
             raise DataError(
-                f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}."
-                f"{nearest('', self.names)}"
+                f"{self.name} has {len(self.names)} columns, counted from 0: there is no column {column}. It has: "
+                f"{listed(self.names)}."
             )
         return self.names[column]
 

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError
-from saccade.registry import nearest
 
 Column = str | int | list[str | int]
 """A column's name, its number counted from 0, or a list of columns whose values make up one role."""
@@ -123,23 +122,28 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
 
 def not_in_header(column: str, columns: Columns, header: Sequence[str], file: str) -> DataError:
     """The error for a column that the header does not name; the first line may not be a header at all."""
-    close = next(iter(difflib.get_close_matches(column, header, n=1)), None)
-    hint = "" if close is None else f" Did you mean {close!r}?"
     return DataError(
-        f"{file} has no column {column!r}.{hint} Its header has: {listed(header)}. If the file has no header, give "
-        f"numbers counted from 0: {columns.example(range(len(columns.roles)))}."
+        f"{file} has no column {column!r}.{suggestion(column, header)} Its header has: {listed(header)}. If the file "
+        f"has no header, give numbers counted from 0: {columns.example(range(len(columns.roles)))}."
     )
 
 
 def listed(names: Sequence[str]) -> str:
     """Names for an error message, cut where they are long or many."""
-    named = [repr(name if len(name) <= 30 else f"{name[:27]}...") for name in names]
-    return ", ".join(named[:8]) + (", ..." if len(named) > 8 else "")
+    named = [repr(name if len(name) <= 30 else f"{name[:27]}...") for name in names[:8]]
+    return ", ".join(named) + (", ..." if len(names) > 8 else "")
 
 
 def unknown(column: str, choices: Iterable[Any], file: str) -> DataError:
     """The error for a column that does not exist."""
-    return DataError(f"{file} has no column {column!r}.{nearest(column, map(str, choices))}")
+    names = sorted(map(str, choices))
+    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.")
+
+
+def suggestion(column: str, names: Sequence[str]) -> str:
+    """The name that the user probably meant; among the first thousand, since comparing names takes time."""
+    close = difflib.get_close_matches(column[:100], [name for name in names[:1000] if len(name) < 100], n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def pick(
@@ -148,14 +152,17 @@ def pick(
     """The roles' raw values; an optional role without a value is left out."""
     found: dict[str, Any] = {}
     for role, column in columns.items():
-        values = [reach(record, one) for one in parts(column)]
-        if role in optional and any(value is ABSENT or value is None for value in values):
-            continue
-        for one, value in zip(parts(column), values, strict=True):
-            if value is ABSENT:
-                has = listed(list(map(str, record))) if isinstance(record, Mapping) else f"{len(record)} columns"
-                raise BadRow(file, line, f"there is no column {one!r}", f"The row has: {has or 'nothing'}.")
-        found[role] = values if isinstance(column, list | tuple) else values[0]
+        if isinstance(column, list | tuple):
+            value: Any = [reach(record, one) for one in column]
+            lacking = [one for one, part in zip(column, value, strict=True) if part is ABSENT]
+        else:
+            value = reach(record, column)
+            lacking = [column] if value is ABSENT else []
+        if not lacking and not (value is None and role in optional):
+            found[role] = value
+        elif role not in optional:
+            has = listed(list(map(str, record))) if isinstance(record, Mapping) else f"{len(record)} columns"
+            raise BadRow(file, line, f"there is no column {lacking[0]!r}", f"The row has: {has or 'nothing'}.")
     return found
 
 

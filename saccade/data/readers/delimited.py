@@ -39,7 +39,7 @@ class Delimited(Reader):
         lines = self.fields()
         if self.header:
             self.names = self._header(lines)
-        start = list(islice(lines, SAMPLE + 1))
+        start = sample(lines)
         if self.header and not start:
             raise DataError(
                 f"{self.name} has no rows: its only line is the header ({listed(self.names or ())}). If that is a row, "
@@ -95,6 +95,16 @@ class Delimited(Reader):
                 "--data.header yes or no.",
                 file=sys.stderr,
             )
+
+
+def sample(lines: Iterator[Row]) -> list[Row]:
+    """The first rows, up to one that cannot be read, since it may cost much to read on after that."""
+    found: list[Row] = []
+    for row in islice(lines, SAMPLE + 1):
+        found.append(row)
+        if isinstance(row[1], BadRow):
+            break
+    return found
 
 
 @readers.register("tsv")

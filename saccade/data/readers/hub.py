@@ -39,7 +39,16 @@ class Hub(Reader):
         dataset = open_dataset(self.name)
         place = Path(parts(self.name)[0])
         self.names, self.folder = dataset.column_names, place if place.is_dir() else Path()
-        yield from enumerate(dataset, start=1)
+        rows, line = iter(dataset), 0
+        while True:
+            try:
+                row = next(rows, None)
+            except damage() as error:
+                raise DataError(f"Cannot read {self.name!r} after row {line}: {one_line(error)[:300]}.") from None
+            if row is None:
+                return
+            line += 1
+            yield line, row
 
     def stamp(self) -> str:
         return f"{self.name}\n{stamp(parts(self.name)[0])}"
@@ -54,7 +63,7 @@ def open_dataset(name: str) -> Any:
             found = datasets.load_from_disk(place)
         else:
             found = datasets.load_dataset(place, config, streaming=True)
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+    except damage() as error:
         raise DataError(f"Cannot read the dataset {name!r}: {one_line(error)[:300]}. {_remedy(place)}") from error
     if not isinstance(found, dict):
         return found
@@ -65,6 +74,12 @@ def open_dataset(name: str) -> Any:
         example = f"{PREFIX}{place}{'@' + config if config else ''}:{next(iter(found), 'train')}"
         raise DataError(f"{name!r} {problem} {example!r}.{nearest(split or '', found)}")
     return found[split]
+
+
+def damage() -> tuple[type[Exception], ...]:
+    """The errors of datasets that cannot be found or read."""
+    found = required("datasets").exceptions.DatasetsError, required("pyarrow").ArrowException
+    return (OSError, ValueError, *found)
 
 
 def is_saved(place: str | Path) -> bool:

@@ -30,6 +30,8 @@ class Memory(Reader):
     A dictionary has the columns that the user named for files, or the roles themselves as keys.
     """
 
+    may_be_empty = True
+
     def __init__(self, source: Rows, columns: Columns, *, header: bool | None = None) -> None:
         super().__init__(NAME, columns, header=header)
         self.source, self.folder = source, Path()

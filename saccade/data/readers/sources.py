@@ -66,6 +66,8 @@ def reader_for(source: Any) -> type[Reader]:
         names = ", ".join(name for name, _ in found)
         raise DataError(f"More than one reader takes {source!r}: {names}. Make `takes` of one of them narrower.")
     if not found:
+        for name in split(source) if isinstance(source, str) else ():
+            check_file(name)
         raise DataError(f"No reader takes {source!r}. Readers: {', '.join(readers.names())}.")
     return found[0][1]
 
