@@ -95,7 +95,7 @@ class Recorder:
             softmaxes=self._softmaxes,
             written=self._secure,
             attended=self._completed,
-            change_at=self.change_at,
+            change_at=self.change_at if self.changes else None,
         )
         patches.start(self, map(vars, self._names.modules), self._names.code)
         return self.trace
