@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import saccade
 from saccade.data.special import BOS
 from saccade.evaluation.faithfulness import faithfulness
 from saccade.evaluation.meanings import MEANINGS

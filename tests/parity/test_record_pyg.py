@@ -45,3 +45,12 @@ def test_two_kinds_of_nodes():
         layer((torch.randn(NODES, 5), torch.randn(4, 3)), torch.tensor([[0, 6, 2], [1, 3, 3]]))
     assert trace["GATConv"].shape == (1, HEADS, 4, NODES)
     assert trace["GATConv"].weights[0, 0, 1, 0] == pytest.approx(1.0)
+
+
+def test_weights_of_edges_cannot_be_changed():
+    layer = pyg.GATConv(5, 4)
+    with (
+        pytest.raises(NotImplementedError, match="weights of a graph's edges cannot be changed"),
+        saccade.record(layer, change={"*": lambda weights, mask, steps: weights}),
+    ):
+        layer(torch.randn(NODES, 5), EDGES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -36,7 +37,8 @@ class RecordingMode(TorchFunctionMode):
         softmaxes: the softmaxes to follow.
         written: called with tensors that are about to be overwritten.
         attended: called with completed attention, and the frame that called its last function.
-        change_at: returns the change of the attention that is called in a frame, if there is one.
+        change_at: returns the change of the attention that is called in a frame, if there is one; None if nothing
+            changes.
     """
 
     def __init__(
@@ -45,12 +47,11 @@ class RecordingMode(TorchFunctionMode):
         softmaxes: Softmaxes,
         written: Callable[[Any], None],
         attended: Callable[[Callable[[], Attended], FrameType], None],
-        change_at: Callable[[FrameType], Change | None],
+        change_at: Callable[[FrameType], Change | None] | None,
     ) -> None:
         super().__init__()
         self.started = False
         self._outer = function_modes()
-        self._roles: dict[Any, Role] = {}
         self._softmaxes = softmaxes
         self._written = written
         self._attended = attended
@@ -71,17 +72,15 @@ class RecordingMode(TorchFunctionMode):
             set_function_modes([mode for mode in function_modes() if mode is not self])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        role = self._roles.get(func)
+        role = _role(func)
         if role is NONE and not kwargs:
             return func(*args)
         kwargs = kwargs or {}
-        if role is None:
-            role = self._roles[func] = _role(func)
         if role.writes or "out" in kwargs:
             self._written(kwargs.get("out", args[0] if args else None))
-        if role.part is Part.PRODUCT and self._softmaxes.followed:
-            frame = sys._getframe(1)
-            given, options = self._softmaxes.changed(args, kwargs, lambda: self._change_at(frame))
+        if role.part is Part.PRODUCT and self._change_at is not None and self._softmaxes.followed:
+            change_at, frame = self._change_at, sys._getframe(1)
+            given, options = self._softmaxes.changed(args, kwargs, lambda: change_at(frame))
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)
@@ -92,6 +91,7 @@ class RecordingMode(TorchFunctionMode):
         return result
 
 
+@functools.lru_cache(maxsize=4096)
 def _role(func: Any) -> Role:
     name = getattr(func, "__name__", "").partition(".")[0]
     operator = name.startswith("__") and name.endswith("__")

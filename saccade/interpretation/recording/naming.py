@@ -79,6 +79,16 @@ class Names:
             frame = frame.f_back
         return None
 
+    def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
+        """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
+        found = None
+        for each in _frames(frame):
+            if each is end:
+                break
+            if id(_owner(each)) in self._places:
+                found = each
+        return found
+
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
         inner = next((each for each in _frames(frame) if id(_owner(each)) in self._places), None)

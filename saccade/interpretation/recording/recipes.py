@@ -130,7 +130,7 @@ class Given(Recipe):
         return (*four(weights.shape[:-2]), weights.shape[-2], weights.shape[-1])
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
-        weights = tensors["weights"][..., rows, :]
+        weights = full(tensors["weights"][..., rows, :])
         return weights.reshape(*four(weights.shape[:-2]), *weights.shape[-2:])
 
     def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
@@ -153,7 +153,7 @@ class Top(Recipe):
         return batch, heads, queries, self.keys
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
-        values, places = tensors["values"][:, :, rows], tensors["places"][:, :, rows]
+        values, places = full(tensors["values"][:, :, rows]), tensors["places"][:, :, rows]
         return values.new_zeros(*values.shape[:-1], self.keys).scatter_(-1, places.long(), values)
 
     def choose(self, tensors: Tensors, heads: list[int]) -> Attended:

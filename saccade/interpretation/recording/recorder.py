@@ -21,6 +21,7 @@ from saccade.interpretation.recording.patches import patches
 from saccade.interpretation.recording.readings import attended_by
 from saccade.interpretation.recording.recipes import Attended, Change
 from saccade.interpretation.recording.retention import Kept, Reduction, Retention, storage_of
+from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace, matches
 from saccade.kernels.private_torch import in_backward, inside_transform, without_function_modes
@@ -89,11 +90,12 @@ class Recorder:
         if self._entered:
             raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
+        self._runs = Runs(self._names, sys._getframe(1))
         self._mode = RecordingMode(
             softmaxes=self._softmaxes,
             written=self._secure,
             attended=self._completed,
-            change_at=self.change_at,
+            change_at=self.change_at if self.changes else None,
         )
         patches.start(self, map(vars, self._names.modules), self._names.code)
         return self.trace
@@ -104,7 +106,8 @@ class Recorder:
         self._mode.stop()
         patches.stop(self)
         self._softmaxes.followed.clear()
-        del self._mode  # it refers to the recording: the last reference to the trace should free what is kept
+        # They refer to the recording and to frames: the last reference to the trace should free what is kept.
+        del self._mode, self._runs
         if error is None:
             self._changes.check_used()
 
@@ -140,6 +143,7 @@ class Recorder:
                         f"{part} of {path_of(place)!r} is inside torch.func: record outside of it."
                     )
             recipe, kept = self._retention.keep(attended, place)
+        kept.run = self._runs.number(frame)
         self.trace.noted.append((place, recipe, kept))
         if kept.may_change:
             self._mode.start()

@@ -30,24 +30,28 @@ class Kept:
     In memory they are references to the model's own tensors. The recording copies them when it sees that they are
     about to be overwritten (`secure`). A change that it did not see shows in their version, and reading them is then an
     error.
+
+    Attributes:
+        run: the number of the run of the model that made the call, see `Runs`.
     """
 
-    __slots__ = ("_files", "_versions", "shape", "tensors")
+    __slots__ = ("_files", "_versions", "run", "shape", "tensors")
 
     def __init__(self, tensors: Tensors) -> None:
         self.tensors = tensors
         self.shape: Shape | None = None
+        self.run = 0
         self._versions: dict[str, int] = {}
         for part, tensor in tensors.items():
             self._versions[part] = version(tensor)
         self._files: dict[str, Path] = {}
 
-    def __getstate__(self) -> tuple[Tensors, Shape | None, dict[str, Path], list[str]]:
+    def __getstate__(self) -> tuple[Any, ...]:
         """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
-        return self.tensors, self.shape, self._files, self._overwritten()
+        return self.tensors, self.shape, self.run, self._files, self._overwritten()
 
-    def __setstate__(self, state: tuple[Tensors, Shape | None, dict[str, Path], list[str]]) -> None:
-        self.tensors, self.shape, self._files, overwritten = state
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.tensors, self.shape, self.run, self._files, overwritten = state
         self._versions = {
             part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
         }

@@ -70,9 +70,19 @@ class Recorded:
         tensors = self.kept.load(self.name)
         return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
 
-    def joined(self, rows: Rows | None = None) -> Tensor:
-        """All calls of the module as one matrix, see `Trace.joined`."""
-        return join(self.path, [weights_of(recipe, kept.load(name)) for name, recipe, kept in self._steps], rows)
+    def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
+        """The calls of the module as one matrix, see `Trace.joined`."""
+        calls = [kept.run for _, _, kept in self._steps]
+        runs = list(dict.fromkeys(calls))
+        if run is not None and not 0 <= run < len(runs):
+            raise ValueError(f"run={run}, but {self.path!r} has {len(runs)} runs, counted from 0.")
+        if run is None and 1 < len(runs) < len(calls):
+            raise ValueError(
+                f"The {len(calls)} calls of {self.path!r} come from {len(runs)} runs of the model, such as several "
+                "calls of generate: choose one with joined(name, run=0), or record each run in its own block."
+            )
+        steps = [step for step in self._steps if run is None or step[2].run == runs[run]]
+        return join(self.path, [weights_of(recipe, kept.load(name)) for name, recipe, kept in steps], rows)
 
     def __repr__(self) -> str:
         return f"Recorded({self.name!r}, {type(self._recipe).__name__})"
@@ -143,7 +153,7 @@ class Trace(Mapping[str, Recorded]):
         """All calls of the modules that match a part of a path or a pattern."""
         return [call for call in self.calls if matches(call.path, pattern)]
 
-    def joined(self, name: str, rows: Rows | None = None) -> Tensor:
+    def joined(self, name: str, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
         """The calls of one module as one matrix, with the steps of a decoder as its rows.
 
         Steps with fewer keys are padded with zeros.
@@ -153,11 +163,12 @@ class Trace(Mapping[str, Recorded]):
             rows: (hypotheses, calls), the batch row of each hypothesis at each call, negative after its end:
                 `beam_indices` of Hugging Face's `generate`, or `rows` of the hypotheses of `saccade.search`. By
                 default, batch rows do not move.
+            run: which run of the model, if several runs made several calls each: `generate` called twice, for example.
 
         Shapes:
             -> (batch, heads, steps, keys); with `rows`, (hypotheses, heads, steps, keys).
         """
-        return self[name].joined(rows)
+        return self[name].joined(rows, run=run)
 
     def explore(
         self,

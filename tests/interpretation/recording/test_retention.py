@@ -1,5 +1,8 @@
 """Less memory: some modules, some heads, reduced, in half precision, on disk."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
@@ -137,3 +140,33 @@ def test_four_thousand_tokens():
     call = trace["Layer"]
     assert call.shape == (1, 2, 4096, 4096)
     assert sum(tensor.numel() for tensor in call.kept.tensors.values()) == 2 * 2 * 4096 * 5
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda trace: pickle.loads(pickle.dumps(trace))])
+def test_copies_and_pickles_of_a_trace(copied, x):
+    class Masked(nn.Module):
+        def forward(self, x, mask):
+            mask[0, 0] = 0.0  # so that it has a version
+            return F.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    model, mask = Masked(), torch.zeros(7, 7)
+    with saccade.record(model) as trace:
+        model(x, mask)
+    other = copied(trace)
+    assert torch.equal(other["Masked"].weights, trace["Masked"].weights)
+    mask += 1
+    with pytest.raises(RuntimeError, match="mask of 'Masked' was changed in place"):
+        _ = copied(trace)["Masked"].weights
+
+
+@pytest.mark.parametrize("name", list(models()))
+def test_weights_are_in_single_precision_inside_autocast(name, x):
+    model = models()[name]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16), saccade.record(model) as trace:
+        model(x)
+        inside = next(iter(trace.values())).weights
+    outside = next(iter(trace.values())).weights
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, outside)
+    reference = next(iter(run(model, x).values())).weights
+    torch.testing.assert_close(inside, reference, rtol=0, atol=5e-3)
