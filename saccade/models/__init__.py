@@ -2,6 +2,7 @@
 
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.cho import Cho
+from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.luong import Luong
@@ -15,6 +16,7 @@ create = models.create
 names = models.names
 
 __all__ = [
+    "GAT",
     "AttentionPooling",
     "Cho",
     "EncoderDecoder",

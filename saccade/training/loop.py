@@ -183,8 +183,8 @@ class Loop:
         self._interrupted, self._out_of_time = interrupted > 0, late > 0  # what all processes agree on
         if not math.isfinite(objective):
             raise FloatingPointError(
-                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a smaller "
-                f"clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
+                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
+                f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
             )
         norm = self._update(position.step + 1, totals[1])
         position.step += 1
