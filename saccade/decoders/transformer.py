@@ -1,4 +1,4 @@
-"""A decoder of attention alone."""
+"""The Transformer decoder."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from saccade.memory import Memory
 
 
 class TransformerState(NamedTuple):
-    """The state of a `TransformerDecoder`: for each layer the source, its own past, and what its attentions keep.
+    """The state of a `TransformerDecoder`: for each layer the source, the past, and the states of its attentions.
 
-    `rows` says which row of the past each hypothesis continues, if not its own: it is put in order when it grows.
+    `rows` is the row of the past that each hypothesis continues, if not its own; the past is reordered as it grows.
     """
 
     memory: tuple[Memory, ...]
@@ -28,7 +28,7 @@ class TransformerState(NamedTuple):
 
 
 class TransformerDecoder(Decoder):
-    """Transformer layers over the tokens so far; with `tied` weights the embeddings also say the next token.
+    """Transformer layers over the tokens so far; with `tied`, the embeddings are also the output weights.
 
     The weights it reports are the mean over the heads of the last layer's attention to the source.
 
@@ -40,9 +40,9 @@ class TransformerDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, dim).
-        layers: the first reads the embeddings, each other one what the one before put out.
-        final_norm: normalises the features, as layers that normalise before their sublayers need.
-        tied: the output weights are those of the embedding.
+        layers: the layers, in order; the first reads the embeddings.
+        final_norm: normalises the features, as needed with pre-norm layers.
+        tied: whether the embeddings are also the output weights.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ NormPlace = Literal["pre", "post"]
 
 
 class FeedForward(nn.Module):
-    r"""Two linear maps with a nonlinearity between, the same at every position.
+    r"""Two linear layers with a nonlinearity between them, applied at every position.
 
     .. math:: W_2\, f(W_1 x + b_1) + b_2
 
@@ -48,7 +48,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    r"""Adds what a sublayer computes to its input, normalised before the sublayer or after the sum.
+    r"""A residual connection around a sublayer, with normalisation before the sublayer or after the sum.
 
     .. math:: x + \mathrm{drop}(f(\mathrm{norm}(x))) \quad\text{or}\quad \mathrm{norm}(x + \mathrm{drop}(f(x)))
 
@@ -71,7 +71,7 @@ class Residual(nn.Module):
 
 
 class TransformerEncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward map, each with a residual connection.
+    """Self-attention and a feed-forward network, each with a residual connection.
 
     Shapes:
         inputs (batch, length, dim), mask broadcastable to (batch, length, length) -> (batch, length, dim).
@@ -97,10 +97,10 @@ class TransformerEncoderLayer(nn.Module):
 
 
 class TransformerDecoderLayer(nn.Module):
-    """Self-attention to the past, attention to the memory, then the feed-forward map.
+    """Self-attention to the past, attention to the memory, and a feed-forward network.
 
     Shapes:
-        inputs (batch, steps, dim), a memory that `cross_attention` prepared -> (batch, steps, dim).
+        inputs (batch, steps, dim), a memory prepared by `cross_attention` -> (batch, steps, dim).
 
     Reference:
         Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
@@ -128,7 +128,7 @@ class TransformerDecoderLayer(nn.Module):
         self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout)
 
     def forward(self, inputs: Tensor, memory: Memory) -> tuple[Tensor, Reading]:
-        """All steps at once; also what was read from the memory."""
+        """All steps at once; also returns the reading of the memory."""
         outputs = self.around_self(inputs, lambda x: self.self_attention(x, mask=masks.causal()).context)
         return self._after_self(outputs, memory, None)
 
@@ -145,9 +145,9 @@ class TransformerDecoderLayer(nn.Module):
         *,
         rows: Tensor | None = None,
     ) -> tuple[Tensor, Reading, Memory, tuple[State, State]]:
-        """One step of inputs (batch, 1, dim); also what was read, and the cache and states for the next step.
+        """One step of inputs (batch, 1, dim); also returns the reading, and the cache and states for the next step.
 
-        `rows` (batch,) says which row of the cache each input continues, if not its own.
+        `rows` (batch,) is the row of the cache that each input continues, if not its own.
         """
         past: list[Memory] = []
         looks: list[Reading] = []
@@ -164,7 +164,7 @@ class TransformerDecoderLayer(nn.Module):
         readings: list[Reading] = []
 
         def look_across(x: Tensor) -> Tensor:
-            # Where there are fewer memories than rows, neighbouring rows are hypotheses of one sentence: its queries.
+            # With fewer memories than rows, neighbouring rows are hypotheses of one sentence: queries of one memory.
             queries = x if len(x) == len(memory.values) else x.reshape(len(memory.values), -1, x.shape[-1])
             readings.append(self.cross_attention.read(queries, memory, state=state))
             return readings[0].context.reshape(x.shape)
@@ -174,15 +174,15 @@ class TransformerDecoderLayer(nn.Module):
 
 
 def _check_growing(attention: MultiHead) -> None:
-    """Refuses parts that cannot read a past that grows by one key a step."""
+    """Rejects parts that cannot read a past that grows by one key per step."""
     score, selection = attention.attention.score, attention.attention.selection
     if score.stateful or not score.appendable:
         raise ValueError(
-            f"{type(score).__name__} cannot look back at a growing past: it mixes neighbouring keys or remembers "
-            "weights over a fixed number of them. Give it to the cross-attention alone."
+            f"{type(score).__name__} cannot attend to a growing past: it mixes neighbouring keys or keeps weights "
+            "over a fixed number of keys. Use it for cross-attention only."
         )
     if selection.stateful and not selection.grows:
         raise ValueError(
-            f"{type(selection).__name__} cannot look back at a growing past: it needs all keys from the start. Give "
-            "it to the cross-attention alone."
+            f"{type(selection).__name__} cannot attend to a growing past: it needs all keys from the start. Use it "
+            "for cross-attention only."
         )

@@ -1,4 +1,4 @@
-"""Models: one paper a file."""
+"""Models: one file per paper."""
 
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.cho import Cho

@@ -25,7 +25,7 @@ PositionKind = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
 
 @models.register("transformer")
 class Transformer(EncoderDecoder):
-    """An encoder and a decoder of attention alone, with any score and any selection inside the heads.
+    """An encoder and a decoder built from attention alone, with any score and selection in the heads.
 
     Shapes:
         source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,
@@ -36,25 +36,25 @@ class Transformer(EncoderDecoder):
         Vaswani et al. (2017), arXiv:1706.03762.
 
     Args:
-        source_vocab, source_dim: exactly one: the number of source tokens, or the size of the feature vectors that the
-            source consists of.
+        source_vocab, source_dim: give exactly one: the number of source tokens, or the size of the source's feature
+            vectors.
         source_stride: how many feature vectors become one source position.
         dim: features of every state.
-        encoder_layers, decoder_layers: how many (the decoder's default: as many as the encoder's).
-        feed_forward_dim: default: four times dim.
+        encoder_layers, decoder_layers: the number of layers (decoder default: the same as the encoder).
+        feed_forward_dim: defaults to four times dim.
         norm: "pre" trains without warm-up; "post" is the paper's.
-        positions: "sinusoidal" (the paper's) and "learned" are added to the embeddings; "rotary" turns queries and keys
-            of an inner product; "relative" adds a learned bias for buckets of distances to the scores, in each layer,
-            "alibi" a fixed slope. The last three are for self-attention and leave embeddings without positions.
-        score, selection: in the heads, by short name, or an instance for the head's size (dim / num_heads), of which
-            every layer gets a copy.
-        encoder_selection: that of the encoder's self-attention (default: the same), where a head may be a tree.
-        cross_score, cross_selection: those of the attention to the source (default: the same).
-        tied: "target" uses the target embeddings as output weights too, "all" also as source embeddings, which needs
-            one vocabulary; "none" keeps three matrices.
-        dropout: of embeddings and of what every sublayer adds.
-        attention_dropout: of the weights; costs more time than it gives on a CPU.
-        max_length: of learned positions.
+        positions: "sinusoidal" (the paper's) and "learned" are added to embeddings; "rotary" rotates queries and keys
+            of an inner product; "relative" adds a learned bias per bucket of distances to the scores of each layer, and
+            "alibi" a fixed slope. The last three apply to self-attention and add no positions to the embeddings.
+        score, selection: used in the heads; a short name, or an instance for the head size (dim / num_heads), which is
+            copied for every layer.
+        encoder_selection: the selection of the encoder's self-attention (default: `selection`); may be a tree.
+        cross_score, cross_selection: used for the attention to the source (default: `score` and `selection`).
+        tied: "target" also uses the target embeddings as output weights, "all" as source embeddings too, which needs a
+            joint vocabulary; "none" keeps three separate matrices.
+        dropout: applied to embeddings and to the output of every sublayer.
+        attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
+        max_length: the number of learned positions.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Transformer(EncoderDecoder):
 
 
 def _sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
-    """What a score or a selection in the heads may want to know."""
+    """Sizes that a score or selection in the heads may need."""
     head = dim // num_heads
     return {"query_dim": head, "key_dim": head, "hidden_dim": head, "num_heads": num_heads, "max_keys": max_length}
 

@@ -1,4 +1,4 @@
-"""Structures: sets of sequences, trees and subsets, each by its log-partition."""
+"""Structures: sets of sequences, trees and subsets, each defined by its log-partition."""
 
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
 from saccade.structures.base import FORBIDDEN, Potentials, Structure

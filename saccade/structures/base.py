@@ -1,4 +1,4 @@
-"""What a structure is."""
+"""The base class of structures."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from saccade.kernels.modes import exporting, transforming
 from saccade.structures.semiring import Plus, log_plus, max_plus, sample_plus
 
 FORBIDDEN = -1e30
-"""The potential of a part that may not be used. Finite, so that no gradient is ever infinity times zero."""
+"""The potential of a part that may not be used; finite, so that no gradient is ever infinity times zero."""
 
 Potentials = tuple[Tensor, ...]
-"""One potential for each part of a structure, in one tensor or several; leading axes are batch axes."""
+"""One potential per part of a structure, in one or more tensors; leading axes are batch axes."""
 
 Direction = tuple[Tensor | None, ...]
-"""A change of the potentials; None for those that stay."""
+"""A change of the potentials; None for those that do not change."""
 
 
 class Structure:
-    r"""A set of structures, each made of parts; a structure's weight is the sum of its parts' potentials.
+    r"""A set of structures made of parts; the weight of a structure is the sum of its parts' potentials.
 
     .. math:: p(z) = \frac{\exp \langle \theta, z \rangle}{Z(\theta)}, \qquad
         \mathbb{E}[z] = \frac{\partial \log Z}{\partial \theta}
 
-    A new structure writes `log_partition` alone, as a differentiable programme over `plus`: marginals, mode, samples
-    and entropy follow. Potentials are float64, those of forbidden parts `FORBIDDEN`; where every structure is
-    forbidden, nothing is picked: all parts are zero. `inference` takes float32, too.
+    A new structure only implements `log_partition`, as a differentiable program over `plus`: marginals, mode, samples
+    and entropy follow. Potentials are float64, with `FORBIDDEN` for forbidden parts; if every structure is forbidden,
+    nothing is picked and all parts are zero. `inference` also accepts float32.
     """
 
     event_dims: int = 1
-    """How many of the last axes of the first potentials one structure spans."""
+    """The number of trailing axes of the first potentials that one structure spans."""
 
     def log_partition(self, potentials: Potentials, plus: Plus = log_plus) -> Tensor:
-        """(*batch,): the sum over all structures of the exponential of their weight, in logarithms.
+        """(*batch,): the log of the sum over all structures of the exponential of their weight.
 
-        Every sum over alternatives is `plus(alternatives, dim)`; what goes together is added. An alternative must not
-        be counted twice.
+        Every sum over alternatives is `plus(alternatives, dim)`; the weights of parts that occur together are added. No
+        alternative may be counted twice.
         """
         raise NotImplementedError
 
     def inference(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """The log-partition, and P(part is used) for every part; both can be differentiated, twice and more.
+        """The log-partition, and P(part is used) for every part; both can be differentiated repeatedly.
 
-        The log-partition is below `FORBIDDEN` / 10 where there is no structure, and the marginals are zero. It is
-        float64, and so is all that is computed; the marginals have the type of the potentials.
+        Where no structure exists, the log-partition is below `FORBIDDEN` / 10 and the marginals are zero. All
+        computation is in float64, as is the log-partition; the marginals have the dtype of the potentials.
         """
         if exporting() and not self.has_operator:
             raise NotImplementedError(
@@ -63,22 +63,22 @@ class Structure:
         return _typed(potentials, *self._gradient(wide(potentials), log_plus, keep=differentiable))
 
     marginal_error: float = 0.0
-    """Up to what the marginals of parts that cannot be used may differ from zero."""
+    """How far the marginals of unusable parts may differ from zero."""
 
     has_kernel: bool = False
-    """Whether there is a faster way; then `kernel` is written."""
+    """Whether there is a faster implementation, in `kernel`."""
 
     has_operator: bool = False
-    """Whether `operator` is written, for code that is compiled or exported."""
+    """Whether `operator` is implemented, for compiled or exported code."""
 
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        """Log-partition and marginals without a graph, or None if the kernel cannot take these."""
+        """Log-partition and marginals without a graph, or None if the kernel cannot handle these potentials."""
         raise NotImplementedError
 
     def kernel_derivative(
         self, potentials: Potentials, marginals: Potentials, direction: Direction
     ) -> Potentials | None:
-        """What the marginals change by when the potentials change along `direction`; None as above."""
+        """The derivative of the marginals when the potentials change along `direction`; None as above."""
         return None
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
@@ -100,10 +100,10 @@ class Structure:
     def differentiable_derivative(
         self, potentials: Potentials, grad_total: Tensor | None, direction: Direction
     ) -> Potentials:
-        """The gradient through log-partition and marginals, with a graph where gradients are enabled."""
+        """The gradient through log-partition and marginals, with a graph if gradients are enabled."""
         keep = torch.is_grad_enabled()
         with torch.inference_mode(False), torch.enable_grad():
-            # Seen by another name: the direction may depend on the potentials, too, and is not moved along with them.
+            # A separate view: the direction may depend on the potentials too, and must not be differentiated with them.
             given = tuple(t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in wide(potentials))
             total, marginals = self._gradient(given, log_plus, keep=True)
             moved = [(m * d).sum() for m, d in zip(marginals, direction, strict=True) if d is not None]
@@ -115,7 +115,7 @@ class Structure:
             return torch.autograd.grad(outcome, given, create_graph=keep, materialize_grads=True)
 
     def best(self, potentials: Potentials) -> Potentials:
-        """The parts of a structure of the largest weight, as zeros and ones."""
+        """The parts of a structure with the largest weight, as zeros and ones."""
         return self._gradient(potentials, max_plus)[1]
 
     def sample(self, potentials: Potentials, n: int) -> Potentials:
@@ -132,15 +132,15 @@ class Structure:
         return torch.stack(torch.broadcast_tensors(*totals)).sum(0)
 
     def contains(self, parts: Potentials) -> Tensor:
-        """(*batch,) bool: whether these parts, zeros and ones, are a structure of the set."""
-        # No structure has more of these parts than all of them, and one that has all of them is it.
+        """(*batch,) bool: whether these parts, zeros and ones, form a structure of the set."""
+        # The best structure for these parts as potentials reaches their number only if it is this one.
         only = tuple(torch.where(part == 1, 1.0, FORBIDDEN).to(torch.float64) for part in parts)
         batch_dims = parts[0].dim() - self.event_dims
         wanted = torch.stack([(part == 1).flatten(batch_dims).sum(-1) for part in parts]).sum(0)
         return self.log_partition(only, max_plus) == wanted
 
     def _transformed(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """The same by torch.func, for what torch.func differentiates or maps."""
+        """The same through torch.func, for use inside torch.func transforms."""
 
         def counted(*given: Tensor) -> tuple[Tensor, Tensor]:
             total = self.log_partition(given)
@@ -150,7 +150,7 @@ class Structure:
         return total, gradient
 
     def _gradient(self, potentials: Potentials, plus: Plus, keep: bool = False) -> tuple[Tensor, Potentials]:
-        """The log-partition and its gradient, zero where there is no structure."""
+        """The log-partition and its gradient, zero where no structure exists."""
         with torch.inference_mode(False), torch.enable_grad():
             given = potentials if keep else tuple(t.detach().clone() for t in potentials)
             given = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in given)
@@ -168,17 +168,17 @@ def wide(potentials: Potentials) -> Potentials:
 
 
 def _typed(potentials: Potentials, total: Tensor, marginals: Potentials) -> tuple[Tensor, Potentials]:
-    """The marginals in the potentials' types."""
+    """The marginals in the dtypes of the potentials."""
     return total, tuple(m.to(t.dtype) for m, t in zip(marginals, potentials, strict=True))
 
 
 def possible(log_partition: Tensor) -> Tensor:
-    """Whether there is any structure."""
+    """Whether any structure exists."""
     return log_partition > FORBIDDEN / 10
 
 
 class _Inference(torch.autograd.Function):
-    """The marginals are a gradient; their own is a Hessian times a vector: how they change along a direction."""
+    """The marginals are a gradient; their own gradient is a Hessian-vector product."""
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, *potentials: Tensor) -> tuple[Tensor, ...]:
@@ -200,7 +200,7 @@ class _Inference(torch.autograd.Function):
 def chain_rule(
     structure: Structure, potentials: Potentials, marginals: Potentials, grads: tuple[Tensor | None, ...]
 ) -> Potentials:
-    """The gradient of the potentials, given those of log-partition and marginals, None for zero."""
+    """The gradient of the potentials, given those of log-partition and marginals; None means zero."""
     through: Potentials | None = None
     if any(g is not None for g in grads[1:]):
         through = structure.derivative(potentials, marginals, grads[1:])

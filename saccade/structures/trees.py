@@ -1,4 +1,4 @@
-"""What dependency trees share: words that may be missing, roots, and kernels."""
+"""Common base of dependency trees: missing words, roots, and kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Trees(Structure):
         potentials: one tensor (*batch, n, n), rows = dependents, columns = heads, roots on the diagonal.
 
     Args:
-        present: bool (*batch, n), the words that there are; None for all of them.
+        present: bool (*batch, n), True for words that are present; None for all of them.
         single_root: whether exactly one word is a root, rather than one or more.
     """
 
@@ -37,7 +37,7 @@ class Trees(Structure):
     def kernel_derivative(
         self, potentials: Potentials, marginals: Potentials, direction: Direction
     ) -> Potentials | None:
-        assert direction[0] is not None  # there is but one
+        assert direction[0] is not None  # trees have a single tensor of potentials
         own = (self.present, self.projective, self.single_root)
         done = tree_derivative(potentials[0], *own, marginals[0], direction[0])
         return None if done is None else (done,)
@@ -71,7 +71,7 @@ def tree_inference_backward(
     grad_total: Tensor,
     grad_marginals: Tensor,
 ) -> Tensor:
-    """Its gradient."""
+    """The gradient of `tree_inference`."""
     trees = _trees(present, projective, single_root)
     return chain_rule(trees, (arcs,), (marginals,), (grad_total, grad_marginals))[0]
 

@@ -114,7 +114,7 @@ def test_learns_to_spell_noisy_signals(model):
 
 def test_refusals():
     for made, options, message in (
-        (RNNSearch, {"source_vocab": 7}, "Give either source_vocab.*got source_vocab=7 and source_dim=3"),
+        (RNNSearch, {"source_vocab": 7}, "Pass either source_vocab.*got source_vocab=7 and source_dim=3"),
         (RNNSearch, {"source_dim": None}, "got source_vocab=None and source_dim=None"),
         (RNNSearch, {"source_dim": None, "source_vocab": 7, "source_stride": 2}, "needs source_dim"),
         (RNNSearch, {"source_stride": 0}, "stride must be"),
