@@ -58,9 +58,9 @@ export function firstState(data: Data): State {
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,
     threshold: 0,
-    // Relative colours make an untrained model look sharp. They are only the default for one row over a text, where
+    // Relative colours make an untrained model look sharp. They are the default only for one row over a text, where
     // the heading gives the largest weight, and for pictures, which would be dark otherwise.
-    scale: alone || cols.kind === "image" ? "map" : "one",
+    scale: alone ? "map" : cols.kind === "image" ? "row" : "one",
     palette: "blues",
     theme: "auto",
     links: true,
