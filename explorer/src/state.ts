@@ -1,6 +1,6 @@
 /** The reader's choices. They are part of the address, so that a link shows the same. */
 
-import { axesOf, lengthOf, type Data } from "./data";
+import { axesOf, lengthOf, type Axis, type Data } from "./data";
 import type { HeadChoice } from "./matrix";
 import type { Level } from "./units";
 
@@ -47,13 +47,24 @@ export interface State {
 
 export type Update = (change: Partial<State>) => void;
 
+/** Whether a single row attends to a text: a label to its words. */
+function isAlone(rows: Axis, cols: Axis): boolean {
+  return lengthOf(rows) === 1 && cols.kind === "text";
+}
+
+/** The view that suits a map best. */
+export function usualView(rows: Axis, cols: Axis): string {
+  if (cols.kind === "image" || cols.kind === "nodes") return cols.kind;
+  return isAlone(rows, cols) ? "text" : "heat";
+}
+
 export function firstState(data: Data): State {
   const left = best(data, 0);
   const map = data.items[0]!.maps[left.map]!;
   const { rows, cols } = axesOf(data, map);
-  const alone = lengthOf(rows) === 1 && cols.kind === "text";
+  const alone = isAlone(rows, cols);
   return {
-    view: cols.kind === "image" ? "image" : cols.kind === "nodes" ? "nodes" : alone ? "text" : "heat",
+    view: usualView(rows, cols),
     panes: data.beside && data.items.length > 1 ? [left, best(data, 1)] : [left],
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,

@@ -94,7 +94,7 @@ function Picture({ scene, graph, matrix, names, over, point, press }: PicturePro
       onMouseLeave={() => point?.(null)}
       onClick={() => press?.(node)}
     >
-      <circle cx={node.x} cy={node.y} r={Math.max(dot + 3, 8)} fill="transparent" />
+      <circle cx={node.x} cy={node.y} r={faint ? Math.min(graph.reach, 5) : graph.reach} fill="transparent" />
       <circle
         cx={node.x}
         cy={node.y}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from saccade.interpretation.explorer import Item, Map, TextAxis, write_page
-from tests.interpretation.explorer.examples import softmax, translation
+from tests.interpretation.explorer.examples import recording, review, softmax, star, translation
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +204,15 @@ def test_nonsense_in_the_address_does_no_harm(visit, place) -> None:
     page.evaluate("location.hash = 'view=image'")
     page.wait_for_selector("[role=alert]:has-text('Picture cannot show this map')")
     assert visit(place, "view=heat").locator("[role=alert]").count() == 0
+
+
+def test_each_map_falls_back_to_the_view_that_suits_it(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [review(), star(5), recording()], title="Three domains")
+    page = visit(tmp_path / "page.html")
+    for item, view in (("1", "Neighbourhood"), ("2", "Text"), ("0", "Text")):
+        page.get_by_label("Item", exact=True).select_option(item)
+        page.wait_for_selector(f"[role=tab][aria-selected=true]:text-is('{view}')")
+        assert page.locator("[role=alert]").count() == 0
 
 
 def test_measures_have_no_controls_of_weights(visit, place) -> None:

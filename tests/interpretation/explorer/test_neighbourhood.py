@@ -69,6 +69,13 @@ def test_pointing_at_a_node_reads_its_weight(visit, place) -> None:
     page.wait_for_selector(f"[role=status] b:text-is('{number(star(12).maps[0].weights[1, 0, 7]).rstrip('0')}')")
 
 
+def test_each_of_many_neighbours_can_be_pointed_at(visit, place) -> None:
+    page = visit(place, "show=2.0.mean")
+    for col in ("17", "100", "101"):
+        page.locator(f'.node[data-col="{col}"]').hover()
+        assert page.inner_text(".tip bdi >> nth=0") == f"paper {col}"
+
+
 @pytest.mark.parametrize(("item", "count"), [(0, 1), (1, 12), (2, 200)])
 def test_names_never_overlap_and_stay_in_the_drawing(visit, place, item, count) -> None:
     page = visit(place, f"show={item}.0.mean")
