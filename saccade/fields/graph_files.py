@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from saccade.artifacts import ArtifactError, pack_tensors, read_json, read_tensors, write_file
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.csv_rows import csv_rows
-from saccade.data.readers.delimited import tsv_rows
 from saccade.data.readers.files import check_file
-from saccade.data.readers.lines import suffix
+from saccade.data.readers.lines import numbered_lines, suffix
 
 FILE, NAMES = "graph.safetensors", "names.json"
 MOST = 2**31
@@ -148,12 +147,12 @@ def _read_edges(path: str, places: dict[str, int], skip: bool) -> tuple[NDArray[
 
 def _rows(path: str) -> list[tuple[int, list[str]]]:
     """The rows after the header."""
-    read = tsv_rows if suffix(path) == ".tsv" else csv_rows
+    tabs = suffix(path) == ".tsv"
     found = []
-    for line, row in read(Path(path)):
+    for line, row in numbered_lines(Path(path)) if tabs else csv_rows(Path(path)):
         if isinstance(row, BadRow):
             raise row
-        found.append((line, [cell.strip() for cell in row]))
+        found.append((line, [cell.strip() for cell in (row.split("\t") if isinstance(row, str) else row)]))
     return found[1:]
 
 

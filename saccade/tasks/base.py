@@ -57,6 +57,9 @@ class Task:
     explain_options: ClassVar[type[Options]] = Options
     """What may be asked of an explanation."""
 
+    unit: ClassVar[str] = "examples"
+    """What the loss counts: tokens, examples."""
+
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
 

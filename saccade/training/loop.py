@@ -95,7 +95,7 @@ class Loop:
     def run(self, resume: bool) -> Result:
         """Trains until a limit is reached, and chooses the weights."""
         keep_freed_memory()
-        self.progress = make_progress(every=self.trainer.log_every, main=self.processes.main)
+        self.progress = make_progress(every=self.trainer.log_every, unit=self.task.unit, main=self.processes.main)
         try:
             with self.interruption:
                 self._begin(resume)

@@ -56,6 +56,7 @@ class Generation(Task):
         bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
     """
 
+    unit = "tokens"
     options = SearchOptions
     explain_options = ExplainOptions
 
