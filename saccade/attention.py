@@ -17,7 +17,7 @@ from saccade.distributions import Categorical, Distribution
 from saccade.fast import check_blocks, read_fast
 from saccade.kernels.nested import tensors_in
 from saccade.masks import Mask
-from saccade.memory import Memory, check_memory
+from saccade.memory import Memory, check_memory, new_token
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection, selections
@@ -71,6 +71,7 @@ class Attention(nn.Module):
                 )
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
+        self.token = new_token()
         self.score = score
         self.selection = selection or selections.create(score.default_selection)
         self.aggregation = (

@@ -13,6 +13,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
+from saccade.kernels.modes import visible
 from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
@@ -20,6 +21,7 @@ from saccade.memory import Memory
 from saccade.reading import Reading, State
 from saccade.scores import DotProduct, Score
 from saccade.selections import Selection, softmax
+from saccade.selections.base import check_finite, full_mask
 from saccade.selections.local import LocalSelection
 
 
@@ -39,10 +41,22 @@ class Attends(Protocol):
 def read_fast(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Reads with a stateless score by the first path that applies."""
     reading = _read_by_path(attention, query, memory, state)
-    if reading is None or torch.compiler.is_compiling() or query.device.type != "cpu":
-        return reading
-    # `read_plain` sees the scores and reports those that are not finite.
-    return reading if bool(torch.isfinite(reading.context.detach().sum())) else None
+    if reading is not None and visible(reading.context):
+        _check_scores(attention, query, memory, reading.context.detach())
+    return reading
+
+
+def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Tensor) -> None:
+    """Refuses scores that are not finite, as `Selection.forward` does, without having them.
+
+    Such scores make contexts that are not finite. One sum tells this in the usual case; scores are computed only for
+    the error message, or where the values themselves are not finite.
+    """
+    if bool(torch.isfinite(context.sum())) or bool(torch.isfinite(context).all()):
+        return
+    with torch.no_grad():
+        scores = attention.score.compare(query, memory.prepared[0])
+        check_finite(scores, full_mask(scores, _resolve(query, memory)))
 
 
 def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,6 +18,9 @@ from saccade.masks import Mask
 class MemoryOwner(Protocol):
     """Anything that can write and read a memory: `Attention` and `MultiHead`."""
 
+    token: str
+    """Tells it from all others but its own copies: see `new_token`."""
+
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
     ) -> Memory: ...
@@ -30,14 +34,14 @@ class Memory:
         prepared: the keys as prepared by the score and the selection.
         values: (*batch, keys, value_dim).
         mask: which keys may be attended, if not all.
-        reader: the attention that wrote it.
-        own_values: whether values were given separately; otherwise the values are the keys.
+        owner: the attention that wrote it; it and its copies may read it.
+        own_values: whether the values were given, rather than being the keys.
     """
 
     prepared: Any
     values: Tensor
     mask: Mask | None
-    reader: MemoryOwner
+    owner: MemoryOwner
     own_values: bool = False
 
     @property
@@ -59,9 +63,9 @@ class Memory:
         """Returns a memory with more keys at the end, leaving this one unchanged.
 
         Args:
-            keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
-            mask: bool (*batch, 1, new), True = may be attended; by default, all of them.
-            rows: the row of the first batch dimension that each new row continues: like `index(rows)` first, but
+            keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the owner.
+            mask: bool (*batch, 1, new), True = may be attended; all of them by default.
+            rows: which row of the first batch dimension each of the new ones continues: as `index(rows)` before, but
                 with one copy instead of two.
         """
         if rows is not None and self.mask is not None:
@@ -72,7 +76,7 @@ class Memory:
                 f"{'were' if self.own_values else 'were not'}."
             )
         old, new = self.num_keys, keys.shape[-2]
-        added = self.reader.prepare(keys, values, mask=mask, start=old)
+        added = self.owner.prepare(keys, values, mask=mask, start=old)
         have, got = self.values.shape, added.values.shape
         if rows is not None:
             have = torch.Size([len(rows), *have[1:]])
@@ -99,15 +103,32 @@ class Memory:
         return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
 
 
-def check_memory(memory: Memory, reader: MemoryOwner) -> None:
-    """Rejects anything but a memory written by this kind of attention; a copy of its writer may read it."""
+def new_token() -> str:
+    """A token that no other attention has; copies made by `copy` and `pickle` keep it."""
+    return uuid.uuid4().hex  # draws no random numbers that a seed decides
+
+
+def check_memory(memory: Memory, owner: MemoryOwner) -> None:
+    """Refuses what is not a memory, and a memory that another attention wrote, even one of the same shape.
+
+    Not in compiled code, which would be compiled again for every token.
+    """
     if not isinstance(memory, Memory):
-        raise TypeError(f"memory must be a Memory, got {type(memory).__name__}: call attention.prepare(keys).")
-    if memory.reader is not reader and _anatomy(memory.reader) != _anatomy(reader):
-        raise ValueError("memory was written by another attention: write it with this attention's `prepare`.")
+        raise TypeError(f"memory must be a Memory, got {type(memory).__name__}: attention.prepare(keys) writes one.")
+    if memory.owner is owner or torch.compiler.is_compiling():
+        return
+    if memory.owner.token != owner.token:
+        raise ValueError(
+            "memory was written by another attention, whose parameters differ: write it with this one's `prepare`."
+        )
+    if _anatomy(memory.owner) != _anatomy(owner):
+        raise ValueError(
+            "memory was written by a copy of this attention that has been given other parts: write it with this one's "
+            "`prepare`."
+        )
 
 
-def _anatomy(reader: MemoryOwner) -> list[object]:
-    if not isinstance(reader, nn.Module):
-        return [type(reader)]
-    return [*map(type, reader.modules()), *(parameter.shape for parameter in reader.parameters())]
+def _anatomy(owner: MemoryOwner) -> list[object]:
+    if not isinstance(owner, nn.Module):
+        return [type(owner)]
+    return [*map(type, owner.modules()), *(parameter.shape for parameter in owner.parameters())]

@@ -8,7 +8,7 @@ from saccade.attention import Attention
 from saccade.checks import check_count
 from saccade.kernels.nested import map_tensors
 from saccade.masks import Mask, as_mask
-from saccade.memory import Memory, check_memory
+from saccade.memory import Memory, check_memory, new_token
 from saccade.reading import Reading, State
 from saccade.scores.base import check_features
 
@@ -65,6 +65,7 @@ class MultiHead(nn.Module):
             raise ValueError(
                 f"query_dim={query_dim} is not a multiple of num_heads={num_heads}: give head_dim or change num_heads."
             )
+        self.token = new_token()
         self.attention = attention
         self.num_heads = num_heads
         self.num_key_heads = num_heads if num_key_heads is None else num_key_heads
@@ -120,7 +121,7 @@ class MultiHead(nn.Module):
             mask=whole,
             start=start,
         )
-        return replace(memory, reader=self, own_values=own_values)
+        return replace(memory, owner=self, own_values=own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
         """Like `Attention.read`, with a projection of the query per head; query may be None for query-free scores."""
@@ -129,7 +130,7 @@ class MultiHead(nn.Module):
         if query is not None:
             check_features(query, self.query_dim, "query", self, "query_dim")
             heads = self._split(self.query_proj(query), self.num_heads)
-        reading = self.attention.read(heads, replace(self._share_keys(memory), reader=self.attention), state=state)
+        reading = self.attention.read(heads, replace(self._share_keys(memory), owner=self.attention), state=state)
         return reading.with_context(self.output_proj(reading.context.transpose(-3, -2).flatten(-2)))
 
     def _split(self, tensor: Tensor, heads: int) -> Tensor:

@@ -12,7 +12,7 @@ from saccade.distributions.structured import Structured
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments, ahead
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.semiring import log_cumulative
 
 

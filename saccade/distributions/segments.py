@@ -12,7 +12,7 @@ from torch import Tensor
 from saccade.distributions.base import check_indicator
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.segments import Segments
 
 

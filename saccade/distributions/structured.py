@@ -14,7 +14,8 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.distributions.base import Distribution, check_indicator
 from saccade.kernels.modes import visible
-from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible, wide
+from saccade.structures.backend import FORBIDDEN, Potentials, possible, wide
+from saccade.structures.base import Structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +72,12 @@ class Structured(Distribution):
 
     @property
     def _log_partition(self) -> Tensor:
-        """The log-partition without the marginals, if these would be more work."""
-        return self.inference[0] if self.structure.has_kernel else self.structure.log_partition(wide(self.potentials))
+        """Without the marginals, where these would be more work."""
+        return (
+            self.inference[0]
+            if self.structure.backend().native
+            else self.structure.log_partition(wide(self.potentials))
+        )
 
     @property
     def marginals(self) -> Tensor:

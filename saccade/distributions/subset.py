@@ -12,7 +12,7 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN
+from saccade.structures.backend import FORBIDDEN
 from saccade.structures.subsets import Subsets
 
 

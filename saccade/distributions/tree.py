@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN
+from saccade.structures.backend import FORBIDDEN
 from saccade.structures.non_projective_trees import NonProjectiveTrees
 from saccade.structures.projective_trees import ProjectiveTrees
 

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.kernels.structured import monotonic_marginals
-from saccade.structures.base import FORBIDDEN, Potentials, Structure
+from saccade.structures.backend import FORBIDDEN, Backend, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, cumulative, log_plus
 
 
@@ -68,12 +69,8 @@ class MonotonicAlignments(Alignments):
         super().__init__(steps)
         self.last = last
 
-    has_kernel = True
-
-    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        unary = potentials[0]
-        done = monotonic_marginals(unary, self.steps, self.last) if unary.shape[-1] else None
-        return None if done is None else (done[0], done[1:])
+    def backend(self) -> MonotonicBackend:
+        return MonotonicBackend(self)
 
     def _step(self, state: Tensor, potentials: Potentials, t: int, plus: Plus) -> Tensor:
         return potentials[0][..., t, :] + cumulative(state, plus)
@@ -82,6 +79,21 @@ class MonotonicAlignments(Alignments):
         if self.last is None:
             return super()._end(state, plus)
         return state.gather(-1, self.last.expand(state.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+
+
+class MonotonicBackend(Backend):
+    """Monotonic alignments by a native kernel, on the CPU."""
+
+    native = True
+
+    def __init__(self, alignments: MonotonicAlignments) -> None:
+        super().__init__(type(alignments).__name__, alignments.log_partition)
+        self.steps, self.last = alignments.steps, alignments.last
+
+    def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
+        unary = potentials[0]
+        done = monotonic_marginals(unary, self.steps, self.last) if unary.shape[-1] else None
+        return None if done is None else (done[0], done[1:])
 
 
 class SteppedAlignments(Alignments):

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from saccade.kernels.structured import chain_derivative, chain_marginals
-from saccade.structures.base import FORBIDDEN, Direction, Potentials, Structure, chain_rule
+from saccade.structures.backend import FORBIDDEN, Backend, Direction, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 
@@ -27,7 +28,6 @@ class Chains(Structure):
     """
 
     event_dims = 2
-    has_kernel = has_operator = True
 
     def __init__(self, mask: Tensor | None = None) -> None:
         self.mask = mask
@@ -54,6 +54,32 @@ class Chains(Structure):
             state = here + plus(state.unsqueeze(-1) + into, -2)
         return plus(state, -1)
 
+    def backend(self) -> ChainBackend:
+        return ChainBackend(self)
+
+    def parts(self, states: Tensor, num_states: int) -> Potentials:
+        """Zeros and ones of the sequence states (*batch, N): unary parts, and transitions with N - 1 positions."""
+        length = states.shape[-1]
+        mask = torch.ones_like(states, dtype=torch.bool) if self.mask is None else self.mask.expand(states.shape)
+        unary = torch.nn.functional.one_hot(states, num_states).to(torch.float64) * mask.unsqueeze(-1)
+        carried = unary[..., :1, :]
+        before = []
+        for i in range(1, length):  # the state before i, past the positions that are missing
+            before.append(carried)
+            carried = torch.where(mask[..., i : i + 1, None], unary[..., i : i + 1, :], carried)
+        earlier = torch.cat(before, dim=-2) if before else unary[..., :0, :]
+        return unary, earlier.unsqueeze(-1) * unary[..., 1:, :].unsqueeze(-2)
+
+
+class ChainBackend(Backend):
+    """Chains by native kernels, on the CPU."""
+
+    native = exportable = True
+
+    def __init__(self, chains: Chains) -> None:
+        super().__init__(type(chains).__name__, chains.log_partition)
+        self.mask = chains.mask
+
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         unary, transitions = potentials
         done = chain_marginals(unary, transitions, self.mask)
@@ -70,24 +96,11 @@ class Chains(Structure):
         total, *marginals = chain_inference(*potentials, self.mask)
         return total, tuple(marginals)
 
-    def parts(self, states: Tensor, num_states: int) -> Potentials:
-        """Zeros and ones for the state sequence (*batch, N): unary parts, and transitions with N - 1 positions."""
-        length = states.shape[-1]
-        mask = torch.ones_like(states, dtype=torch.bool) if self.mask is None else self.mask.expand(states.shape)
-        unary = torch.nn.functional.one_hot(states, num_states).to(torch.float64) * mask.unsqueeze(-1)
-        carried = unary[..., :1, :]
-        before = []
-        for i in range(1, length):  # the state before i, skipping missing positions
-            before.append(carried)
-            carried = torch.where(mask[..., i : i + 1, None], unary[..., i : i + 1, :], carried)
-        earlier = torch.cat(before, dim=-2) if before else unary[..., :0, :]
-        return unary, earlier.unsqueeze(-1) * unary[..., 1:, :].unsqueeze(-2)
-
 
 @torch.library.custom_op("saccade::chain_inference", mutates_args=())
 def chain_inference(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """`Chains.inference`, for compiled code."""
-    total, marginals = Chains(mask).evaluate((unary, transitions))
+    total, marginals = Chains(mask).backend().evaluate((unary, transitions))
     return total, *marginals  # type: ignore[return-value]
 
 
@@ -104,7 +117,7 @@ def chain_inference_backward(
 ) -> tuple[Tensor, Tensor]:
     """The gradient of `chain_inference`."""
     grads = (grad_total, grad_states, grad_edges)
-    return chain_rule(Chains(mask), (unary, transitions), (states, edges), grads)  # type: ignore[return-value]
+    return Chains(mask).backend().chain_rule((unary, transitions), (states, edges), grads)  # type: ignore[return-value]
 
 
 @chain_inference.register_fake

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.semiring import Plus, log_plus
 from saccade.structures.spanning_tree import best_tree
 from saccade.structures.trees import Trees
@@ -93,7 +93,7 @@ class NonProjectiveTrees(Trees):
         """Samples the head of one word after another, given the previous ones."""
         arcs = potentials[0].detach().expand(n, *potentials[0].shape)
         for d in range(arcs.shape[-1]):
-            (marginals,) = self.evaluate((arcs,))[1]
+            (marginals,) = self.backend().evaluate((arcs,))[1]
             weights = marginals[..., d, :].clamp(min=0)
             some = (weights > 0).any(-1, keepdim=True)
             weights = torch.where(some, weights, 1.0)
@@ -101,7 +101,7 @@ class NonProjectiveTrees(Trees):
             chosen = torch.zeros_like(weights, dtype=torch.bool).scatter(-1, head, True) | ~some
             row = torch.arange(arcs.shape[-1], device=arcs.device).unsqueeze(-1) == d
             arcs = torch.where(row & ~chosen.unsqueeze(-2), FORBIDDEN, arcs)
-        (marginals,) = self.evaluate((arcs,))[1]
+        (marginals,) = self.backend().evaluate((arcs,))[1]
         return (marginals.round(),)
 
     def contains(self, parts: Potentials) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.semiring import Plus, log_plus
 from saccade.structures.tokens import gather_tokens, pack
 from saccade.structures.trees import Trees

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.structures.base import Potentials, Structure
+from saccade.structures.backend import Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.structures.base import FORBIDDEN, Potentials, Structure
+from saccade.structures.backend import FORBIDDEN, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 

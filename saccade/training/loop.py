@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
@@ -29,13 +29,10 @@ from saccade.training.position import Position, Result, describe_end, describe_g
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
+from saccade.training.settings import Settings
 from saccade.training.state import read_state
 from saccade.training.stream import Stream
 from saccade.training.validation import Objective, Validation
-
-if TYPE_CHECKING:
-    from saccade.training.trainer import Trainer
-
 
 SHORTEST_EPOCH = 100
 """Shorter epochs are validated together: little changes in a step or two."""
@@ -46,7 +43,7 @@ class Loop:
 
     def __init__(
         self,
-        trainer: Trainer,
+        trainer: Settings,
         *,
         task: Task,
         model: nn.Module,

@@ -105,7 +105,7 @@ def test_learns_to_spell_noisy_signals(model):
         source = symbols[content].repeat_interleave(2, dim=1) + 0.1 * torch.randn(32, 8, DIM)
         target = torch.cat([torch.ones(32, 1, dtype=torch.long), content + 4], dim=1)
         decoded = model(source, torch.ones(32, 8, dtype=torch.bool), target[:, :-1])
-        total, right = model.head.loss(decoded.features.flatten(0, 1), target[:, 1:].flatten())
+        total, right, _ = model.head.loss(decoded.features.flatten(0, 1), target[:, 1:].flatten())
         optimiser.zero_grad()
         (total / 128).backward()
         optimiser.step()

@@ -52,7 +52,8 @@ def test_loss_is_the_cross_entropy_of_the_logits(name, smoothing):
     wanted[:, 2:] = smoothing / (VOCAB - 2)
     wanted[range(ROWS), targets] += 1 - smoothing
     expected = F.cross_entropy(logits, wanted, reduction="sum")
-    total, right = head.loss(features, targets, smoothing=smoothing, first=2)
+    total, right, plain = head.loss(features, targets, smoothing=smoothing, first=2)
+    torch.testing.assert_close(plain, F.cross_entropy(logits, targets, reduction="sum"))
     torch.testing.assert_close(total, expected)
     assert int(right) == int((logits.argmax(-1) == targets).sum())
     inputs = [features, *head.parameters()]
