@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import stat
 from pathlib import Path
@@ -54,6 +55,14 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
         os.close(descriptor)
         raise ArtifactError(f"{path} is not an ordinary file: replace it with a copy of the original.")
     return open(descriptor, "rb")
+
+
+def keep_damaged(path: Path) -> Path:
+    """Copies a damaged file to `name.damaged`, or the first free number of it, before it is replaced."""
+    names = (f"{path.name}.damaged{f'.{number}' if number > 1 else ''}" for number in itertools.count(1))
+    aside = next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+    with open_regular(path) as file:
+        return write_file(aside, file.read())
 
 
 def not_written(path: Path, error: OSError) -> ArtifactError:
