@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from saccade.artifacts.documents import read_json
-from saccade.artifacts.files import ArtifactError, not_written, open_regular, sync_folder, write_file, write_synced
+from saccade.artifacts.files import (
+    ArtifactError,
+    make_folder,
+    not_written,
+    open_regular,
+    sync_folder,
+    write_file,
+    write_synced,
+)
 
 CHECKSUMS = "checksums.json"
 """The file of a sealed folder that holds the SHA-256 of the others."""
@@ -29,7 +37,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Calla
     previous = path.with_name(f".{path.name}.previous")
     try:
         remove_folder(partial)
-        partial.mkdir(parents=True)
+        make_folder(partial)
         sums = {}
         for name, content in files.items():
             data = content() if callable(content) else content

@@ -37,7 +37,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path, full_disk):
     write_file(tmp_path / "a.txt", "old")
     full_disk(after=2)
     with pytest.raises(
-        ArtifactError, match=r"No space left on device.*could not write .*a.txt, its old content is intact"
+        ArtifactError, match=r"No space left on device.*writing .*a.txt failed, it is as it was before"
     ) as caught:
         write_file(tmp_path / "a.txt", "newer")
     assert caught.value.errno == errno.ENOSPC
