@@ -20,7 +20,7 @@ from saccade.training import Checkpoints
 from tests.training.run_toy import train
 
 SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "0"))
-LOADS, RESUMES = 40, 12
+LOADS, RESUMES, ENOUGH = 60, 15, 6.0
 SLOW = 5.0
 """Seconds of computing, which a busy machine changes less than those of the clock."""
 MUCH = 500 * 1024
@@ -129,9 +129,12 @@ def damage(made, target, file, change, fitting, chance):
 
 
 def attempts(made, names, seed, default):
-    until = time.monotonic() + SECONDS
+    """So many, or fewer if they take long; with a time limit as many as fit into it."""
+    began, clock = time.process_time(), time.monotonic()
     for number, found in enumerate(damages(made, names, seed)):
-        if number >= default and time.monotonic() > until:
+        if SECONDS and time.monotonic() - clock > SECONDS:
+            return
+        if not SECONDS and (number >= default or (number >= 10 and time.process_time() - began > ENOUGH)):
             return
         yield found
 
