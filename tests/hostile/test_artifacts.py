@@ -36,8 +36,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "run"
     saccade.train(
         task={
-            "source_tokeniser": "bpe",
-            "target_tokeniser": "char",
+            "source": {"class": "text", "tokeniser": "bpe"},
+            "target": {"class": "text", "tokeniser": "char"},
             "metrics": ["exact_match"],
         },
         model={"class": "rnnsearch", "embedding_dim": 7, "hidden_dim": 11},
@@ -187,7 +187,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path):
         assert Checkpoints(target / "checkpoints").latest().step == 3
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "task/source.json", "config.yaml", CHECKSUMS])
+@pytest.mark.parametrize("name", ["model.safetensors", "task/source/tokeniser.json", "config.yaml", CHECKSUMS])
 @pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "device", "broken link"])
 def test_what_is_not_an_ordinary_file_is_refused(made, tmp_path, name, kind):
     shutil.copytree(made, tmp_path / "run")
@@ -202,8 +202,8 @@ def test_what_is_not_an_ordinary_file_is_refused(made, tmp_path, name, kind):
     elif kind == "broken link":
         path.symlink_to("nowhere")
     outcome = refused_or_used(lambda: saccade.load(tmp_path / "run"), f"{name} as {kind}")
-    if name == CHECKSUMS and kind in ("missing", "broken link"):
-        return  # the run is not sealed: its training has not ended
+    if name in (CHECKSUMS, "model.safetensors"):
+        return  # such a run counts as one whose training has not ended, and may be used as far as it is
     assert outcome is not None
     assert str(tmp_path / "run") in str(outcome)
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from saccade.provenance import Provenance, Start
+from saccade.runs.provenance import Provenance, Start
 
-WHOLE = Provenance({"train": "a.tsv"}, 5, 1, 0, 2, [Start("saccade train x", {"torch": "2"})])
+WHOLE = Provenance({"train": "a.tsv"}, 5, 1, {"too long": 3}, 2, [Start("saccade train x", {"torch": "2"})])
 
 
 def test_it_comes_back(tmp_path):
