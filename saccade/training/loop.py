@@ -120,7 +120,6 @@ class Loop:
         elif resume:
             self.progress.say(f"{self.output} has no checkpoint yet: starting from the beginning.")
         if self.processes.main:
-            self.output.mkdir(parents=True, exist_ok=True)
             self.checkpoints.drop_after(self.position.step)
             self.log.begin(self.position.step, self.position.validated)
             if self._started is not None:
