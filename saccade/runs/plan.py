@@ -24,12 +24,12 @@ from saccade.configuration.spelling import unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
-from saccade.tasks import Task
+from saccade.tasks import Task, tasks
 from saccade.training import Trainer
 
-BASES: dict[str, type] = {"task": Task, "model": models.base, "data": Corpus, "trainer": Trainer}
+BASES: dict[str, type] = {"task": tasks.base, "model": models.base, "data": Corpus, "trainer": Trainer}
 
-MOST_MODULES = 20_000
+MOST_MODULES = 6_000
 MOST_PARAMETERS = 2**33
 
 READS = {"vocab": "tokens", "dim": "features", "classes": "classes"}
@@ -57,6 +57,8 @@ class Plan:
         if self.trainer.metric not in ("loss", *self.task.metrics):
             choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
             raise ConfigError(f"trainer.metric: the task has no metric {shown(self.trainer.metric)}.{choices}")
+        with torch.device("meta"), _bounded(self.model):
+            self.model.rehearse()
         try:
             self.task.check(self.outline())
         except ValueError as error:

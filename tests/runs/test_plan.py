@@ -47,7 +47,7 @@ def test_what_is_saved_reads_as_the_same_plan() -> None:
     assert plan.trainer.optimiser.betas == (0.9, 0.98)
     assert isinstance(plan.trainer.schedule, Noam)
     assert isinstance(plan.task.source_tokeniser, BpeTokeniser)
-    assert plan.model.arguments()["selection"].alpha == pytest.approx(1.3)
+    assert plan.model.arguments()["selection"].keywords == {"alpha": 1.3, "learn_alpha": False}
     again = Plan(plan.plain)
     assert again.plain == plan.plain
     assert plan.plain["trainer"]["schedule"] == {"class": "noam", "model_dim": 12, "warmup": 4000}
@@ -145,9 +145,7 @@ def test_parts_in_a_list() -> None:
     ],
 )
 def test_classes_of_others_need_trust(model) -> None:
-    with pytest.raises(
-        ConfigError, match=r"'calendar\.Calendar' is not a class that comes with Sac.*--trust-classes"
-    ):
+    with pytest.raises(ConfigError, match=r"'calendar\.Calendar' is not a class that comes with Sac.*--trust-classes"):
         Plan({"model": model, **ONE_STEP})
     with pytest.raises(ConfigError, match=r"calendar\.Calendar is not a kind of"):
         Plan({"model": model, **ONE_STEP}, trust=True)
