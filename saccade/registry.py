@@ -129,6 +129,7 @@ def _note_arguments(member: type) -> None:
     member.__init__ = __init__  # type: ignore[misc]
 
 
+@functools.lru_cache(maxsize=1024)
 def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:
     """What the constructor takes; nothing for a class that leaves it to `nn.Module`'s `*args, **kwargs`."""
     parameters = inspect.signature(member).parameters.values()
