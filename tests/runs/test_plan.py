@@ -6,10 +6,12 @@ from functools import partial
 import pytest
 
 from saccade.configuration import ConfigError, override, read_config, write_config
+from saccade.configuration.yaml_files import parse_yaml
 from saccade.data.tokenisers import BpeTokeniser
 from saccade.models import RNNSearch, Transformer
 from saccade.runs.plan import Plan
-from saccade.selections import Sparsemax
+from saccade.scores import AdditiveScore, BilinearScore
+from saccade.selections import Sparsemax, TopK
 from saccade.tasks import Transduction
 from saccade.training import Adam, Noam
 
@@ -235,3 +237,70 @@ def test_what_follows_from_the_data_is_no_choice() -> None:
 def test_checking_makes_no_weights() -> None:
     config = changed(TRANSFORMER, model__dim=6 * 1024, model__feed_forward_dim=60_000)  # tens of gigabytes
     assert Plan(config).model.kind is Transformer
+
+
+def test_luongs_names_work_wherever_a_score_is_named() -> None:
+    for model in ("rnnsearch", "luong", "kim", "hard_monotonic"):
+        assert Plan({"model": {"class": model, "score": "general"}, **ONE_STEP}).plain["model"]["score"] == "general"
+    plan = Plan({"model": {"class": "rnnsearch", "score": {"class": "general"}}, **ONE_STEP})
+    assert isinstance(plan.outline().decoder.attention.score, BilinearScore)
+    assert plan.plain["model"]["score"] == {"class": "bilinear"}
+
+
+def test_a_part_needs_only_what_its_owner_does_not_fill_in() -> None:
+    plan = Plan(changed(SMALL, model__score={"class": "additive", "hidden_dim": 64}))
+    score = plan.outline().decoder.attention.score
+    assert (score.query_dim, score.key_dim, score.hidden_proj.in_features) == (7, 14, 64)
+    assert plan.plain["model"]["score"]["hidden_dim"] == 64
+    assert Plan(plan.plain).plain == plan.plain
+    history = {"class": "history", "features": ["coverage", {"class": "neural_coverage", "feature_dim": 3}]}
+    score = Plan(changed(SMALL, model__score=history)).outline().decoder.attention.score
+    assert [feature.feature_dim for feature in score.members] == [1, 3]
+    with pytest.raises(ConfigError, match="model: HistoryScore needs features"):
+        Plan(changed(SMALL, model__score={"class": "history"}))
+    with pytest.raises(ConfigError, match=r"trainer\.schedule \(noam\) needs model_dim"):
+        Plan(changed(SMALL, trainer__schedule={"class": "noam"}))
+
+
+def test_instances_are_written_as_what_made_them() -> None:
+    config = {
+        "task": {"source_tokeniser": BpeTokeniser(vocab_size=31)},
+        "model": {"class": "rnnsearch", "selection": TopK(k=3), "score": AdditiveScore(**SCORE_SIZES)},
+        "trainer": {"max_steps": 3, "optimiser": Adam(betas=(0.5, 0.6)), "schedule": Noam(model_dim=12)},
+    }
+    plan = Plan(config)
+    assert plan.plain["task"]["source_tokeniser"]["vocab_size"] == 31
+    assert plan.plain["model"]["selection"] == {"class": "top_k", "k": 3}
+    assert plan.plain["trainer"]["optimiser"]["betas"] == [0.5, 0.6]
+    assert plan.trainer.schedule.model_dim == 12
+    assert Plan(parse_yaml(write_config(plan.plain), "saved")).plain == plan.plain
+
+
+SCORE_SIZES = {"query_dim": 256, "key_dim": 512, "hidden_dim": 64}
+
+
+class Frames(Transduction):
+    """Reads features where the model reads tokens."""
+
+    def sizes(self) -> dict[str, int]:
+        return {"source_dim": 40, "target_vocab": 13}
+
+
+def test_a_model_that_cannot_take_the_input_is_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Plan({"task": Frames, "model": "cho", **ONE_STEP})
+    assert str(raised.value) == (
+        "model cho has no argument 'source_dim': it reads tokens, and this task's source gives features."
+    )
+
+
+def test_each_part_is_built_once() -> None:
+    made = []
+
+    class Counted(Transduction):
+        def __init__(self, *, joint: bool = False) -> None:
+            made.append(joint)
+            super().__init__(joint=joint)
+
+    Plan({"task": Counted, "model": "rnnsearch", **ONE_STEP})
+    assert made == [False]
