@@ -19,7 +19,7 @@ from saccade.configuration.build import Checker
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.parts import Part, known
-from saccade.configuration.sections import SECTIONS, say_which
+from saccade.configuration.sections import SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
@@ -94,9 +94,8 @@ class Plan:
                 checker.problems.append(str(error))
             else:
                 parameters = constructor_parameters(kind)
-                # What a model requires follows from the data, and is not for the user to set.
-                hidden = [n for n, p in parameters.items() if name == "model" and p.default is p.empty]
-                found[name] = checker.part(kind, given, name, hidden=hidden)
+                hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
+                found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
         refuse(checker.problems)

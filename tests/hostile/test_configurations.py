@@ -26,7 +26,7 @@ CORPUS, TRAINER = described("saccade.data.corpus.Corpus"), described("saccade.tr
 def free_form(parameter: Parameter) -> bool:
     """Whether an argument takes text, free data or a class."""
     words = set(parameter.annotation.replace("[", " ").replace("]", " ").replace(",", " ").split())
-    return bool({"str", "Any", "dict", "Score", "Selection", "Tokeniser", "Optimiser", "Schedule"} & words)
+    return bool({"str", "Any", "dict", "Field", "Score", "Selection", "Tokeniser", "Optimiser", "Schedule"} & words)
 
 
 def places() -> Iterator[tuple[str, ...]]:
@@ -44,14 +44,16 @@ def places() -> Iterator[tuple[str, ...]]:
         for name, member in catalogue()[kind].members.items():
             yield from (("trainer", "", slot, name, p) for p in member.parameters)
     for name, member in catalogue()["tokenisers"].members.items():
-        yield from (("task", "translation", "source_tokeniser", name, p) for p in member.parameters)
+        yield from (("task", "generation", "source", "text", "tokeniser", name, p) for p in member.parameters)
+    for name, member in catalogue()["fields"].members.items():
+        yield from (("task", "generation", "source", name, p) for p in member.parameters)
 
 
 def put(place: tuple[str, ...], value: Any) -> dict[str, Any]:
     """A configuration with a value at a place."""
     section, name, *keys = place
-    for key in reversed(keys[1:]):
-        value = {key: value} if key is keys[-1] else {"class": key, **value}
+    for number in range(len(keys) - 1, 0, -2):  # argument, class, argument, ...
+        value = {"class": keys[number - 1], keys[number]: value}
     part = {keys[0]: value, **({"class": name} if name else {})}
     base: dict[str, Any] = {"model": "rnnsearch", **END}
     return {**base, section: {**(base[section] if section == "trainer" else {}), **part}}
@@ -254,7 +256,7 @@ def models() -> st.SearchStrategy[Any]:
 configurations = st.fixed_dictionaries(
     {"model": models()},
     optional={
-        "task": part([*catalogue()["tasks"].members["translation"].parameters], ["translation"]),
+        "task": part([*catalogue()["tasks"].members["generation"].parameters], ["generation"]),
         "data": part([*CORPUS.parameters], [""]),
         "trainer": part([*TRAINER.parameters], [""]).map(
             lambda given: {"max_steps": 1, **given} if isinstance(given, dict) else given
