@@ -112,8 +112,10 @@ def test_no_spelling_in_any_place_runs_anything(section, trap) -> None:
                     plan = Plan(put(place, value))
                 except ConfigError:
                     continue
-                _, _, name, *_ = place
-                assert plan.plain[section][name] == value  # data, which stays what it was
+                found = plan.plain[section]
+                for argument in place[2::2]:
+                    found = found[argument]
+                assert found == value  # data, which stays what it was
     assert tried >= 3 * len(SPELLINGS)
 
 
@@ -163,13 +165,13 @@ BOMB = "a: &a [x, x, x, x]\n" + "".join(
 )
 def test_hostile_yaml(text, message, trap, tmp_path) -> None:
     (tmp_path / "config.yaml").write_text(text)
-    started = time.monotonic()
+    started = time.process_time()
     if message is None:
         assert read_config("config.yaml")
     else:
         with pytest.raises(ConfigError, match=message):
             read_config("config.yaml")
-    assert time.monotonic() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -204,10 +206,10 @@ def test_pipes_and_devices_are_no_configurations(tmp_path) -> None:
 def test_absurd_sizes_are_refused_before_anything_is_allocated(changes, message) -> None:
     resource = pytest.importorskip("resource")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ConfigError, match=message):
         Plan(override({"model": {"class": "rnnsearch"}, **END}, changes))
-    assert time.monotonic() - started < MOST_SECONDS
+    assert time.process_time() - started < MOST_SECONDS
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB
 
 
@@ -289,14 +291,14 @@ SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
 def test_fuzzed_configurations(trap) -> None:
     @given(configurations)
     def check(config: Any) -> None:
-        started = time.monotonic()
+        started = time.process_time()
         try:
             check_spelling(config)
             plan = Plan(config)
             assert Plan(plan.plain).plain == plan.plain
         except ConfigError as error:
             note(str(error))
-        assert time.monotonic() - started < MOST_SECONDS
+        assert time.process_time() - started < MOST_SECONDS
 
     run_for(SECONDS, check)
 
