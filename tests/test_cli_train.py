@@ -297,7 +297,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         ),
         (
             ["train", "translation/rnnsearch", "--trainer.max_epoch=3", "--model.hiden_dim=3", "--data.trian=x.tsv"],
-            ["3 names are wrong", "Did you mean 'max_epochs'", "Did you mean 'hidden_dim'", "Did you mean 'train'"],
+            ["3 problems", "Did you mean 'max_epochs'", "Did you mean 'hidden_dim'", "Did you mean 'train'"],
         ),
         (["validate", "translation/rnnsearch", "--model", "{class: transformer, dmi: 64}"], ["Did you mean 'dim'"]),
         (["validate", "translation/rnnsearch", "--modl", "{dim: 64}"], ["no option --modl", "Did you mean '--model'"]),

@@ -1,9 +1,13 @@
-"""`import saccade` is cheap, and brings nothing that its core does not need."""
+"""`import saccade` is cheap, and imports nothing that it does not need."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+import saccade
 
 OPTIONAL = {
     "accelerate",
@@ -11,7 +15,6 @@ OPTIONAL = {
     "entmax",
     "fastapi",
     "joeynmt",
-    "jsonargparse",
     "keras",
     "matplotlib",
     "mkdocs",
@@ -33,15 +36,16 @@ before = set(sys.modules)
 sys.dont_write_bytecode, sys.pycache_prefix = False, sys.argv[1]
 start = time.process_time()
 import saccade
+saccade.Attention, saccade.MultiHead, saccade.losses
 seconds = time.process_time() - start
 print(json.dumps([seconds / torch_seconds, sorted(set(sys.modules) - before)]))
 """
 
 
 def measure(byte_code: Path) -> tuple[float, set[str]]:
-    """What `import saccade` costs as a part of `import torch` before it, and the packages that it adds.
+    """What Saccade's core costs to import, as a fraction of `import torch` before it, and the packages that it adds.
 
-    In time of computing, which other programs change less than time of the clock, and from byte code, as for users.
+    It counts processor time, which other programs disturb less, and imports from byte code, as users do.
     """
     run = subprocess.run([sys.executable, "-c", MEASURE, str(byte_code)], capture_output=True, text=True, check=True)
     part, modules = json.loads(run.stdout)
@@ -67,6 +71,19 @@ def test_import_loads_no_optional_package(tmp_path: Path) -> None:
 def test_import_starts_no_process() -> None:
     """Kernels are compiled on first use, never at import."""
     refuse = "import torch, subprocess\ndef refuse(*a, **k): raise AssertionError(a)\nsubprocess.Popen = refuse\n"
-    code = f"{refuse}import saccade\nprint('imported')"
+    code = f"{refuse}import saccade\nsaccade.Attention\nprint('imported')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "imported", run.stderr
+
+
+def test_import_alone_does_not_import_torch() -> None:
+    code = "import sys, saccade; print('torch' in sys.modules, saccade.__version__, 'Attention' in dir(saccade))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", saccade.__version__, "True"]
+
+
+def test_every_public_name_can_be_used() -> None:
+    for name in saccade.__all__:
+        assert getattr(saccade, name) is not None
+    with pytest.raises(AttributeError, match="module 'saccade' has no attribute 'Atention'"):
+        _ = saccade.Atention

@@ -297,7 +297,7 @@ def test_classes_of_others_are_loaded_by_those_who_trust_them(tmp_path, monkeypa
     trainer = {"max_steps": 1, "batch_tokens": 120}
     saccade.train(task=SMALL["task"], model=model, data=PAIRS, trainer=trainer, output="run")
     monkeypatch.delitem(sys.modules, "theirs_of_a_run")
-    with pytest.raises(ConfigError, match=r"model: theirs_of_a_run\.Mine is no class of Saccade's.*trust=True"):
+    with pytest.raises(ConfigError, match=r"model: 'theirs_of_a_run\.Mine' is not a class that comes.*trust=True"):
         saccade.load("run")
     assert "theirs_of_a_run" not in sys.modules
     assert type(saccade.load("run", trust=True).model).__name__ == "Mine"

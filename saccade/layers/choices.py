@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,9 +46,15 @@ def _complete(given: Any, sizes: Mapping[str, Any]) -> Any:
     if not isinstance(given, functools.partial):
         return given
     parameters = constructor_parameters(given.func)  # type: ignore[arg-type]
-    arguments = {name: _complete(value, sizes) for name, value in given.keywords.items()}
-    arguments = {name: value for name, value in sizes.items() if name in parameters} | arguments
-    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in arguments]
+    own = {name: _complete(value, sizes) for name, value in given.keywords.items()}
+    lacking = {name: value for name, value in sizes.items() if name in parameters and name not in own}
+    required = {name: value for name, value in lacking.items() if parameters[name].default is inspect.Parameter.empty}
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in {**own, **required}]
     if missing:
         raise TypeError(f"{given.func.__name__} needs {', '.join(missing)}: add it as an argument next to its class.")
-    return given.func(**arguments)
+    if own and len(lacking) > len(required):
+        try:
+            return given.func(**own, **lacking)
+        except ValueError:  # an optional size may contradict what was given, such as num_heads without learn_alpha
+            return given.func(**own, **required)
+    return given.func(**own, **lacking)
