@@ -77,6 +77,7 @@ def _ours(kind: str, layout: Layout) -> Callable[[], float]:
 
 def ours(kind: str, folder: str, output: str) -> None:
     from saccade.tasks.transduction import Transduction
+
     from saccade.training import Trainer
 
     task = Transduction(joint=True, label_smoothing=LABEL_SMOOTHING, metrics=["exact_match"])

@@ -11,11 +11,11 @@ import time
 from functools import partial
 
 import pytest
+from saccade.tasks.searching import search
 
 import saccade
 from saccade.cli import main
 from saccade.data.special import EOS
-from saccade.tasks.searching import search
 from saccade.training import read_metrics
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -5,12 +5,12 @@ import random
 from functools import partial
 
 import pytest
+from saccade.run_folder import check_output, with_absolute_paths
 
 import saccade
 from saccade.artifacts import ArtifactError
 from saccade.configuration import ConfigError, read_config
 from saccade.models import RNNSearch
-from saccade.run_folder import check_output, with_absolute_paths
 from saccade.tasks import Transduction
 
 LETTERS = random.Random(5)

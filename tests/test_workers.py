@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-
-from saccade.models import models
 from saccade.tasks.transduction import Transduction
 from saccade.workers import Workers
+
+from saccade.models import models
 
 TEXTS = ["abc", "", "b", "ca", "abca", "cb", "bacab", "aa", "c", "abc", "cc"]
 

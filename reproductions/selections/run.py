@@ -13,12 +13,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from saccade.run import read_data
+
 import saccade
 from reproductions.multi30k.run import pair
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import mean_blur
 from saccade.interpretation.plots import plot_attention
-from saccade.run import read_data
 from saccade.selections import LinearChain
 from saccade.tasks import Prediction
 from saccade.training import read_metrics

@@ -4,11 +4,11 @@ import json
 import re
 
 import pytest
+from saccade.tasks.forced_alignment import Reader
 
 import saccade
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.interpretation.alignments import read_alignments
-from saccade.tasks.forced_alignment import Reader
 from tests.commands.conftest import PAIRS
 
 

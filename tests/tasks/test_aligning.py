@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from saccade.tasks.aligning import sums_alignments
 
 from saccade.models import HardMonotonic, RNNSearch, SegmentToSegment
 from saccade.tasks import Transduction
-from saccade.tasks.aligning import sums_alignments
 
 PAIRS = [
     {"source": "walk <V;PST>", "target": "walked"},

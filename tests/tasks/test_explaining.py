@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from saccade.tasks.forced_alignment import Reader
 
 from saccade.data.special import BOS, EOS
 from saccade.evaluation import CAUTION, MEANINGS, coverage, mean_blur
@@ -9,7 +10,6 @@ from saccade.interpretation.alignments import Alignment, merge_words
 from saccade.models import Cho, HardMonotonic, Luong, RNNSearch, Transformer
 from saccade.tasks import Transduction
 from saccade.tasks.explaining import explain_texts
-from saccade.tasks.forced_alignment import Reader
 
 PAIRS = [("a small house .", "ein kleines Haus ."), ("the cat", "die Katze da")]
 SOURCES, TARGETS = ([pair[side] for pair in PAIRS] for side in (0, 1))

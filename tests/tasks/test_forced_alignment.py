@@ -2,13 +2,13 @@
 
 import pytest
 import torch
+from saccade.tasks.forced_alignment import Reader, align_pairs, choose_reader, too_long, word_maps
 
 from saccade.data.special import BOS, EOS
 from saccade.evaluation import score_alignments
 from saccade.interpretation.alignments import Alignment, align, merge_words
 from saccade.models import Cho, Luong, RNNSearch, Transformer
 from saccade.tasks import Transduction
-from saccade.tasks.forced_alignment import Reader, align_pairs, choose_reader, too_long, word_maps
 
 PAIRS = [
     ("a small house .", "ein kleines Haus ."),

@@ -5,6 +5,7 @@ import random
 
 import pytest
 import torch
+from saccade.tasks.supervision import gold_matrix, link_pieces
 
 import saccade
 from saccade.data.special import EOS
@@ -12,7 +13,6 @@ from saccade.data.tokenisers import BpeTokeniser
 from saccade.evaluation.alignment import match_and_mass
 from saccade.models import Cho, Luong, RNNSearch, Transformer
 from saccade.tasks import Transduction
-from saccade.tasks.supervision import gold_matrix, link_pieces
 from saccade.training import seed_everything
 
 EXAMPLES = [
