@@ -1,10 +1,14 @@
 """Every test starts from the same random numbers, and hypothesis tries the same examples in every run."""
 
+import os
 from collections.abc import Iterator
 
-import pytest
-import torch
-from hypothesis import settings
+# Some virtual machines announce AMX and then refuse its instructions, which bfloat16 products would use.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 settings.register_profile("saccade", deadline=None, derandomize=True)
 settings.load_profile("saccade")

@@ -139,7 +139,7 @@ def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) 
     _check(predicted, wanted)
     metric = getattr(required("sacrebleu.metrics"), kind)(**options)
     most = max(len(_several(each)) for each in wanted)
-    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]  # type: ignore[list-item]
+    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
     score = metric.corpus_score(list(predicted), references).score
     return Figure(float(score), str(metric.get_signature()))
 

@@ -83,7 +83,7 @@ def _dense(found: dict[str, NDArray[np.generic]], path: str) -> NDArray[np.float
         return found["x"].astype(np.float32)
     starts, columns, data, shape = (found[f"x_{name}"] for name in ("indptr", "indices", "data", "shape"))
     fits = shape.shape == (2,) and starts.ndim == columns.ndim == data.ndim == 1 and len(columns) == len(data)
-    count, dim = (int(size) for size in shape) if fits else (0, 0)  # type: ignore[call-overload]
+    count, dim = (int(size) for size in shape) if fits else (0, 0)
     starts, columns = starts.astype(np.int64), columns.astype(np.int64)
     if (
         not fits

@@ -103,7 +103,7 @@ class Prepared(NamedTuple):
 
     rows: Sequence[Row]
     sizes: Any
-    valid: list[Example]
+    valid: Sequence[Example]
     provenance: Provenance
 
 
@@ -163,10 +163,11 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
     stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
     if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
-        rows, valid = Stored(stored[0]), Stored(stored[1])
         noted = Provenance.read(folder)
         if noted is not None:
-            return Prepared(rows, rows.sizes(), list(valid) if share else list(read.get("valid", ())), noted)
+            known = Stored(stored[0])
+            validating: Sequence[Example] = list(Stored(stored[1])) if share else list(read.get("valid", ()))
+            return Prepared(known, known.sizes(), validating, noted)
     if main:
         _say(f"Reading {_described(sources['train'])} ...")
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,6 +175,7 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
         marks = [mark(example, task.inputs) for example in spool]
         held_out = choose_held_out(marks, share) if share else set()
         kept = Kept(spool, marks, held_out)
+        valid: Sequence[Example]
         if share:
             valid = [example for example, m in zip(spool, marks, strict=True) if m in held_out]
         else:

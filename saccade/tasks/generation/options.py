@@ -94,8 +94,8 @@ class SearchOptions(Options):
         if self.sample:
             if self.beam is not None:
                 raise ValueError("beam searches and sample draws: give one of the two.")
-            draws = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
-            check_draws(**{name: value for name, value in draws.items() if value is not None})
+            temperature = 1.0 if self.temperature is None else self.temperature
+            check_draws(temperature=temperature, top_k=self.top_k, top_p=self.top_p)
         else:
             for name in ("temperature", "top_k", "top_p", "seed"):
                 if getattr(self, name) is not None:

@@ -52,5 +52,5 @@ def most_read(model: Any, trained: int) -> int:
 
     Far beyond what it was trained on a model writes nothing good, and takes hours over it.
     """
-    positions = model.longest_source()
+    positions: int | None = model.longest_source()
     return min(max(READ, STRETCH * trained), *([] if positions is None else [positions]), 2**31 - 1)

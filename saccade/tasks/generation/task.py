@@ -312,7 +312,7 @@ class Generation(Task):
         """The best hypothesis, with all of them if several were asked for."""
         tokeniser = self.target.tokeniser
         keys, words = self._positions(value, length)
-        answers = []
+        answers: list[Answer] = []
         for h in hypotheses:
             pieces = tokeniser.pieces(h.tokens)
             attention = None
