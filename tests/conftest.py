@@ -6,9 +6,9 @@ from collections.abc import Iterator
 # Some virtual machines announce AMX and then refuse its instructions, which bfloat16 products would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
-import pytest  # noqa: E402
-import torch  # noqa: E402
-from hypothesis import settings  # noqa: E402
+import pytest
+import torch
+from hypothesis import settings
 
 settings.register_profile("saccade", deadline=None, derandomize=True)
 settings.load_profile("saccade")
