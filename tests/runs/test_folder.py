@@ -132,7 +132,10 @@ def test_a_run_goes_on_from_any_folder_and_is_sealed_again(tmp_path, monkeypatch
 
 def test_every_way_to_name_files_becomes_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "kept").mkdir()
+    for name in ("kept", "b"):
+        (tmp_path / name).mkdir()
+    for name in ("a.en", "a.de", "b/a.de"):
+        (tmp_path / name).write_text("text\n")
     for given, expected in (
         ("a.tsv", f"{tmp_path}/a.tsv"),
         ("a.en, b/a.de", f"{tmp_path}/a.en,{tmp_path}/b/a.de"),
