@@ -126,7 +126,7 @@ def test_help_describes_every_command_and_argument(capsys) -> None:
         assert (COMMANDS[name].__doc__ or "").splitlines()[0] in " ".join(out.split())
         assert all(len(line) <= 80 or line.startswith("    ") for line in out.splitlines())
     assert run(capsys)[0] == 0
-    assert build_parser().prog == "saccade"
+    assert build_parser()[0].prog == "saccade"
 
 
 def test_module_and_version() -> None:

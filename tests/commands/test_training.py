@@ -11,7 +11,7 @@ import pytest
 from tests.commands.conftest import PAIRS
 
 SMALL = [
-    "--task.source_tokeniser=char",
+    "--task.source.tokeniser=char",
     "--task.metrics=[exact_match]",
     "--model={class: rnnsearch, embedding_dim: 7, hidden_dim: 11}",
     "--trainer={max_steps: 2, batch_tokens: 130, validate_examples: 3}",
@@ -26,10 +26,10 @@ def write_pairs(path) -> str:
 @pytest.mark.parametrize(
     ("place", "begun", "number"),
     [
-        ("saccade.run_training.hold_out", False, signal.SIGTERM),
-        ("saccade.tasks.transduction.Transduction.fit", False, signal.SIGINT),
-        ("saccade.run_training.save_task", True, signal.SIGTERM),
-        ("saccade.run_training.store", True, signal.SIGINT),
+        ("saccade.runs.training.choose_held_out", False, signal.SIGTERM),
+        ("saccade.tasks.generation.task.Generation.fit", False, signal.SIGINT),
+        ("saccade.runs.training.save_task", True, signal.SIGTERM),
+        ("saccade.runs.training.store", True, signal.SIGINT),
         ("saccade.runs.plan.Plan.build", True, signal.SIGTERM),
     ],
 )
@@ -70,6 +70,6 @@ def test_a_signal_while_the_data_are_read(tmp_path) -> None:
         too_late.cancel()
         process.kill()
     assert (process.returncode, out) == (130, "")
-    assert "give the same command again" in err
+    assert "run the same command again" in err
     assert "Traceback" not in err
     assert not (tmp_path / "run").exists()

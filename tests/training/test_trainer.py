@@ -222,8 +222,9 @@ def test_minutes_count_what_came_before(tmp_path):
 
 
 def test_bf16_trains_close_to_float32(tmp_path):
-    train(tmp_path / "a", max_steps=10, dropout=0.0, precision="bf16")
-    train(tmp_path / "b", max_steps=10, dropout=0.0)
+    with torch.backends.mkldnn.flags(enabled=False):  # its GRU fails in bf16 on some CPUs with AMX
+        train(tmp_path / "a", max_steps=10, dropout=0.0, precision="bf16")
+        train(tmp_path / "b", max_steps=10, dropout=0.0)
     low, full = losses(tmp_path / "a"), losses(tmp_path / "b")
     assert low != full
     assert low == pytest.approx(full, rel=0.03)
@@ -380,7 +381,7 @@ def test_tensorboard_gets_the_figures(tmp_path):
         ({"max_steps": 1, "schedule": "cosin"}, "Did you mean 'cosine'"),
         ({"max_steps": 1, "precision": "bf61"}, "Did you mean 'bf16'"),
         ({"max_steps": 1, "keep": 1}, "keep must be 2 or more"),
-        ({"max_minutes": 1.0, "schedule": "cosine"}, "give it steps, or set max_steps"),
+        ({"max_epochs": 1, "schedule": "cosine"}, "give it steps, or set max_steps or max_minutes"),
         ({"max_steps": 1, "average_decay": 1.0}, "average_decay"),
         ({"max_steps": 1, "weight_decay": -0.1}, "weight_decay"),
     ],
@@ -393,9 +394,9 @@ def test_impossible_trainers_are_refused(options, complaint):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"validate": False, "patience": 3}, "no validation data for patience"),
-        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "no validation data"),
-        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "no validation data for the plateau schedule"),
+        ({"validate": False, "patience": 3}, "patience needs validation data"),
+        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "metric='accuracy' needs validation data"),
+        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "the plateau schedule needs validation data"),
         ({"max_steps": 1, "metric": "acuracy"}, "Did you mean 'accuracy'"),
         ({"max_steps": 1, "metric": "accuracy", "validate_examples": 0}, "needs predictions"),
         ({"max_steps": 1, "trackers": ["tensorbord"]}, "Did you mean 'tensorboard'"),

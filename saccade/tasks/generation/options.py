@@ -106,8 +106,6 @@ class SearchOptions(Options):
             raise ValueError(f"min_length={self.min_length} is more than max_length={self.max_length}.")
         if self.subwords and not self.alignments:
             raise ValueError("subwords changes alignments: give both.")
-        if isinstance(self.forbidden, str):
-            raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
         for place in self.forced or ():
             most = self.max_length or RANGES["max_length"][1]
             if not isinstance(place, int) or not 0 <= place < most:
