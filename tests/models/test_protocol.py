@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.models import models
+from saccade.models import EncoderDecoder, models
 from tests.models.family import ANY_MASS, FAMILY
 
 LENGTHS = torch.tensor([6, 3, 1, 0])
