@@ -73,11 +73,6 @@ class Task:
         """What an example must hold to be evaluated, if less than for training."""
         return self.fields
 
-    @property
-    def helpful(self) -> dict[str, Field]:
-        """What an example may hold for more figures."""
-        return {}
-
     def fit(self, examples: Iterable[Example]) -> None:
         """Lets each field learn from the training examples."""
         for role, field in self.fields.items():
@@ -151,6 +146,10 @@ class Task:
             options: those of `explain_options` and of `options`.
         """
         raise ValueError(f"{type(self).__name__} has no explanations.")
+
+    def align(self, model: nn.Module, pairs: Sequence[tuple[Any, Any]], **options: Any) -> list[Any]:
+        """Which parts of an input and of a given answer belong together."""
+        raise ValueError(f"{type(self).__name__} has no alignments: they connect the words of two texts.")
 
     @torch.no_grad()
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:

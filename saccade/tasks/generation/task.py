@@ -28,6 +28,7 @@ from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
+from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
@@ -267,6 +268,10 @@ class Generation(Task):
         self, model: Any, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
         return explain(self, model, examples, answers, **options)
+
+    def align(self, model: nn.Module, pairs: Sequence[tuple[str, str]], **options: Any) -> list[AlignedPair]:
+        """The word alignment of each pair of texts, by forced decoding: see `align_pairs`."""
+        return align_pairs(self, model, pairs, **options)
 
     def cells(self, answer: Answer, options: SearchOptions) -> list[str]:
         links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
