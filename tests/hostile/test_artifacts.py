@@ -17,6 +17,7 @@ import pytest
 import saccade
 from saccade.artifacts import CHECKSUMS, seal
 from saccade.training import Checkpoints
+from tests.hostile.counting import report
 from tests.training.run_toy import train
 
 SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "0"))
@@ -172,6 +173,7 @@ def test_a_damaged_run_is_refused_or_works(made, tmp_path):
         what = damage(made, tmp_path / "run", *found)
         outcomes.append(refused_or_used(work, what))
     refused = [outcome for outcome in outcomes if outcome is not None]
+    report("damaged runs", {"refused": len(refused), "used": len(outcomes) - len(refused)})
     assert len(refused) > len(outcomes) / 5
     assert len(refused) < len(outcomes)  # files that `load` does not read do no harm
 

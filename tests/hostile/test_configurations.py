@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from saccade.configuration.catalogue import Parameter, catalogue, described
 from saccade.configuration.spelling import check_spelling
 from saccade.configuration.yaml_files import parse_yaml
 from saccade.runs.plan import Plan
+from tests.hostile.counting import report
 
 END = {"trainer": {"max_steps": 1}}
 MOST_SECONDS = 5.0
@@ -289,6 +291,8 @@ SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
 
 
 def test_fuzzed_configurations(trap) -> None:
+    outcomes = Counter[str]()
+
     @given(configurations)
     def check(config: Any) -> None:
         started = time.process_time()
@@ -296,14 +300,20 @@ def test_fuzzed_configurations(trap) -> None:
             check_spelling(config)
             plan = Plan(config)
             assert Plan(plan.plain).plain == plan.plain
+            outcomes["accepted"] += 1
         except ConfigError as error:
             note(str(error))
+            outcomes["refused"] += 1
         assert time.process_time() - started < MOST_SECONDS
 
     run_for(SECONDS, check)
+    report("configurations", outcomes)
+    assert outcomes["refused"] > 0
 
 
 def test_fuzzed_yaml() -> None:
+    tried = Counter[str]()
+
     pieces = st.lists(
         st.sampled_from(
             [*"{}[]:,-&*!|>'\"#%@`? \n\t\\~<=", "a", "0x", "1e3", "<<", "---", "...", "!!int", "é", "\x07"]
@@ -313,9 +323,12 @@ def test_fuzzed_yaml() -> None:
 
     @given(st.one_of(st.text(max_size=60), pieces))
     def check(text: str) -> None:
+        tried["texts"] += 1
         try:
             json.dumps(parse_yaml(text, "the text"), allow_nan=True)
         except ConfigError as error:
             note(str(error))
 
     run_for(SECONDS / 3, check)
+    report("texts as YAML", tried["texts"])
+    assert tried["texts"] > 0

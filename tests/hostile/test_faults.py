@@ -19,6 +19,7 @@ import torch
 from saccade.artifacts import ArtifactError, restore_folders, verify, write_file, write_folder
 from saccade.training import Checkpoint, Checkpoints, read_metrics
 from saccade.training.metrics import MetricsLog
+from tests.hostile.counting import report
 from tests.hostile.operations import FAULTS, Operations, count, strike
 from tests.training.processes import records
 from tests.training.run_toy import train
@@ -185,7 +186,7 @@ def choose(log):
 def test_a_training_resumes_exactly_after_any_fault(tmp_path, undisturbed):
     reference, log = undisturbed
     until = time.monotonic() + SECONDS
-    tried = 0
+    tried, kinds = 0, Counter()
     for at, fault in choose(log):
         if SECONDS and time.monotonic() > until:
             break
@@ -201,6 +202,8 @@ def test_a_training_resumes_exactly_after_any_fault(tmp_path, undisturbed):
         for split in ("train", "valid"):
             assert records(output, split) == records(reference, split), place
         tried += 1
+        kinds["kills" if fault == "kill" else "write errors"] += 1
+    report("faults in a training", kinds)
     assert tried >= 6
 
 
