@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -87,3 +88,52 @@ def test_every_public_name_can_be_used() -> None:
         assert getattr(saccade, name) is not None
     with pytest.raises(AttributeError, match="module 'saccade' has no attribute 'Atention'"):
         _ = saccade.Atention
+
+
+ANSWERS = {
+    "help": (["--help"], 0),
+    "list": (["list"], 0),
+    "configs": (["list", "configs"], 0),
+    "show": (["show", "sparsemax"], 0),
+    "misspelt command": (["trian"], 2),
+    "misspelt option": (["train", "--outptu", "x"], 2),
+    "misspelt key": (["train", "translation/rnnsearch", "--model.hiden_dim=3", "--output=x"], 2),
+    "misspelt member": (["validate", "translation/rnnsearch", "--model.selection=sparsmax"], 2),
+}
+"""Command lines that need no model, and their exit codes."""
+
+SIMPLE = """
+import json, sys, time
+from saccade.cli import main
+try:
+    code = main(json.loads(sys.argv[1]))
+except SystemExit as leave:
+    code = leave.code or 0
+print("\\n" + json.dumps([code, time.process_time(), "torch" in sys.modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def torch_seconds() -> float:
+    code = "import time, torch; print(time.process_time())"
+    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run()  # reads the files from the disk
+    return float(run().stdout)
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_simple_questions_are_answered_at_once(name: str, torch_seconds: float, tmp_path: Path) -> None:
+    """In time of computing, user and system, of the whole process: a third of `import torch` alone at most."""
+    arguments, expected = ANSWERS[name]
+    command = [sys.executable, "-c", SIMPLE, json.dumps(arguments)]
+    seconds = []
+    for _ in range(4):  # the first may write byte code
+        run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        code, taken, heavy = json.loads(run.stdout.splitlines()[-1])
+        assert code == expected, run.stderr
+        assert not heavy
+        assert not any(tmp_path.iterdir())
+        seconds.append(taken)
+        if taken <= torch_seconds / 3:
+            break
+    assert min(seconds) <= torch_seconds / 3, f"{seconds} next to {torch_seconds} of `import torch`"

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -54,21 +53,32 @@ def test_a_signal_before_the_first_step_loses_nothing(
     assert call("predict", str(output), given="su\n")[0] == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+SLOW = """
+import sys, time
+from saccade.cli import main
+from saccade.data.corpus import Corpus
+
+def read(*_, **__):
+    print("reading", flush=True)
+    time.sleep(120)
+
+Corpus.read = read
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_a_signal_while_the_data_are_read(tmp_path) -> None:
-    pipe = tmp_path / "pairs.tsv"
-    os.mkfifo(pipe)
-    command = [sys.executable, "-m", "saccade", "train", *SMALL, "--data", str(pipe), "--output", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.getcwd())
-    too_late = threading.Timer(120, process.kill)
-    too_late.start()
+    data = ["--data", write_pairs(tmp_path / "pairs.tsv"), "--output", str(tmp_path / "run")]
+    command = [sys.executable, "-c", SLOW, "train", *SMALL, *data]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        with open(pipe, "w"):  # waits until the command reads
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate()
+        assert process.stdout is not None
+        begun = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
     finally:
-        too_late.cancel()
         process.kill()
+    assert begun == "reading\n", err
     assert (process.returncode, out) == (130, "")
     assert "run the same command again" in err
     assert "Traceback" not in err
