@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -84,7 +84,11 @@ class Rating(Task):
                 torch.tensor(len(margins), device=found.device),
                 {"accuracy": (margins > 0).sum()},
             )
-        losses = {"squared": F.mse_loss, "absolute": F.l1_loss, "huber": F.huber_loss}
+        losses: dict[str, Callable[..., Tensor]] = {
+            "squared": F.mse_loss,
+            "absolute": F.l1_loss,
+            "huber": F.huber_loss,
+        }
         total = losses[self.kind](found, wanted, reduction="sum")
         return Loss(total, torch.tensor(len(found), device=found.device))
 
