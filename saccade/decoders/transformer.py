@@ -12,6 +12,7 @@ from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.layers.limits import fewest, most_keys, most_positions
+from saccade.layers.transformer import empty_cache
 from saccade.memory import Memory
 
 
@@ -85,7 +86,7 @@ class TransformerDecoder(Decoder):
         return fewest([most_positions(self), *own])
 
     def begin(self, encoded: EncoderOutput) -> TransformerState:
-        caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
+        caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())
         return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
     def step(self, tokens: Tensor, state: TransformerState) -> Step:

@@ -95,6 +95,37 @@ class TransformerEncoderLayer(nn.Module):
         outputs: Tensor = self.around_feed_forward(attended, self.feed_forward)
         return outputs
 
+    def step(
+        self, inputs: Tensor, cache: Memory, state: State | None, *, rows: Tensor | None = None
+    ) -> tuple[Tensor, Memory, State]:
+        """One step of inputs (batch, 1, dim) that attends to the past only; also returns the next cache and state.
+
+        See `check_growing` for the attentions that can do this, `empty_cache` for the first cache, and
+        `TransformerDecoderLayer.step` for `rows`.
+        """
+        past = Past(self.self_attention, cache, state, rows)
+        outputs = self.around_feed_forward(self.around_attention(inputs, past), self.feed_forward)
+        return outputs, past.cache, past.reading.state
+
+
+class Past:
+    """Self-attention of one step to the steps before it, as a sublayer; calling it moves `cache` on by one step."""
+
+    reading: Reading
+
+    def __init__(self, attention: MultiHead, cache: Memory, state: State | None, rows: Tensor | None) -> None:
+        self.attention, self.cache, self.state, self.rows = attention, cache, state, rows
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        self.cache = self.cache.append(inputs, rows=self.rows)
+        self.reading = self.attention.read(inputs, self.cache, state=self.state)
+        return self.reading.context
+
+
+def empty_cache(attention: MultiHead, like: Tensor) -> Memory:
+    """The memory of the past before the first step; `like` has the batch and device of the inputs."""
+    return attention.prepare(like.new_zeros(len(like), 0, attention.query_dim))
+
 
 class TransformerDecoderLayer(nn.Module):
     """Self-attention to the past, attention to the memory, and a feed-forward network.
@@ -116,9 +147,8 @@ class TransformerDecoderLayer(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        for attention in (self_attention, cross_attention):
-            check_one_by_one(attention.attention)
-        _check_growing(self_attention)
+        check_one_by_one(cross_attention.attention)
+        check_growing(self_attention)
         dim = self_attention.query_dim
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -131,10 +161,6 @@ class TransformerDecoderLayer(nn.Module):
         """All steps at once; also returns the reading of the memory."""
         outputs = self.around_self(inputs, lambda x: self.self_attention(x, mask=masks.causal()).context)
         return self._after_self(outputs, memory, None)
-
-    def empty_cache(self, like: Tensor) -> Memory:
-        """The memory of the past before the first step; `like` has the batch and features of the inputs."""
-        return self.self_attention.prepare(like.new_zeros(len(like), 0, self.self_attention.query_dim))
 
     def step(
         self,
@@ -149,16 +175,9 @@ class TransformerDecoderLayer(nn.Module):
 
         `rows` (batch,) is the row of the cache that each input continues, if not its own.
         """
-        past: list[Memory] = []
-        looks: list[Reading] = []
-
-        def look_back(x: Tensor) -> Tensor:
-            past.append(cache.append(x, rows=rows))
-            looks.append(self.self_attention.read(x, past[0], state=states[0]))
-            return looks[0].context
-
-        outputs, reading = self._after_self(self.around_self(inputs, look_back), memory, states[1])
-        return outputs, reading, past[0], (looks[0].state, reading.state)
+        past = Past(self.self_attention, cache, states[0], rows)
+        outputs, reading = self._after_self(self.around_self(inputs, past), memory, states[1])
+        return outputs, reading, past.cache, (past.reading.state, reading.state)
 
     def _after_self(self, inputs: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Reading]:
         readings: list[Reading] = []
@@ -173,8 +192,9 @@ class TransformerDecoderLayer(nn.Module):
         return self.around_feed_forward(outputs, self.feed_forward), readings[0]
 
 
-def _check_growing(attention: MultiHead) -> None:
-    """Rejects parts that cannot read a past that grows by one key per step."""
+def check_growing(attention: MultiHead) -> None:
+    """Rejects attention that cannot read a past which grows by one key per step."""
+    check_one_by_one(attention.attention)
     score, selection = attention.attention.score, attention.attention.selection
     if score.stateful or not score.appendable:
         raise ValueError(

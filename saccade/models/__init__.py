@@ -5,6 +5,7 @@ from saccade.models.cho import Cho
 from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
+from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
@@ -27,6 +28,7 @@ __all__ = [
     "SegmentToSegment",
     "Sutskever",
     "Transformer",
+    "TransformerLanguageModel",
     "create",
     "models",
     "names",

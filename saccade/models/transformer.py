@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from torch import nn
 
@@ -82,9 +82,7 @@ class Transformer(EncoderDecoder):
         attention_dropout: float = 0.0,
         max_length: int = 512,
     ) -> None:
-        choices = ("sinusoidal", "learned", "rotary", "relative", "alibi")
-        if positions not in choices:
-            raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
+        check_shape(positions, dim, num_heads)
         if tied not in ("none", "target", "all"):
             raise ValueError(f"Unknown tied {tied!r}.{nearest(tied, ('none', 'target', 'all'))}")
         if tied == "all" and source_dim is not None:
@@ -94,24 +92,22 @@ class Transformer(EncoderDecoder):
                 f"tied='all' needs one vocabulary, got source_vocab={source_vocab} and target_vocab={target_vocab}: "
                 "use a joint tokeniser, or tied='target'."
             )
-        if dim % num_heads:
-            raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
 
         def heads(score: Score, selection: str | Selection | partial[Selection]) -> MultiHead:
             attention = Attention(
                 score=score,
-                selection=make_selection(selection, **_sizes(dim, num_heads, max_length)),
+                selection=make_selection(selection, **head_sizes(dim, num_heads, max_length)),
                 dropout=attention_dropout,
             )
             return MultiHead(attention=attention, num_heads=num_heads, query_dim=dim)
 
         def self_heads(causal: bool) -> MultiHead:
-            chosen = make_score(score, **_sizes(dim, num_heads, max_length))
+            chosen = make_score(score, **head_sizes(dim, num_heads, max_length))
             own = selection if causal or encoder_selection is None else encoder_selection
-            return heads(_with_positions(chosen, positions, num_heads, causal), own)
+            return heads(with_positions(chosen, positions, num_heads, causal), own)
 
         def cross_heads() -> MultiHead:
-            chosen = make_score(score if cross_score is None else cross_score, **_sizes(dim, num_heads, max_length))
+            chosen = make_score(score if cross_score is None else cross_score, **head_sizes(dim, num_heads, max_length))
             return heads(chosen, selection if cross_selection is None else cross_selection)
 
         def feed_forward() -> FeedForward:
@@ -159,13 +155,23 @@ class Transformer(EncoderDecoder):
         super().__init__(encoder=encoder, decoder=decoder)
 
 
-def _sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
+def check_shape(positions: str, dim: int, num_heads: int) -> None:
+    """Rejects unknown positions, and heads that do not divide the features."""
+    choices = get_args(PositionKind)
+    if positions not in choices:
+        raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
+    if dim % num_heads:
+        raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
+
+
+def head_sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
     """Sizes that a score or selection in the heads may need."""
     head = dim // num_heads
     return {"query_dim": head, "key_dim": head, "hidden_dim": head, "num_heads": num_heads, "max_keys": max_length}
 
 
-def _with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
+def with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
+    """The score of a self-attention, with the positions that belong to scores."""
     if positions == "rotary":
         return RotaryScore(score=score)  # type: ignore[arg-type]  # it says itself what it cannot turn
     if positions == "relative":

@@ -113,6 +113,17 @@ class Task:
         """The arguments of a model that follow from the data; stand-ins before `fit`."""
         return {}
 
+    def input_sizes(self) -> dict[str, int]:
+        """The sizes of all inputs: `vocab` is that of the first, `vocab_2` that of the second, and so on."""
+        found: dict[str, int] = {}
+        for number, field in enumerate(self.inputs.values(), start=1):
+            found |= {name if number == 1 else f"{name}_{number}": size for name, size in field.sizes().items()}
+        return found
+
+    def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
+        """The tensors of a batch that a model reads."""
+        return [tensor for name, tensor in batch.items() if name not in self.targets]
+
     def check(self, model: nn.Module) -> None:
         """Raises `ValueError` if the model, which may be on the meta device, cannot take what training keeps."""
 

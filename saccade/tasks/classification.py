@@ -106,10 +106,7 @@ class Classification(Task):
         return "several" if isinstance(self.label, Labels) else "ordered" if self.label.ordered else "one"
 
     def sizes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for number, field in enumerate(self.inputs.values()):  # the first is the model's main input
-            found |= {name if number == 0 else f"{name}_{number + 1}": size for name, size in field.sizes().items()}
-        return {**found, "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
+        return {**self.input_sizes(), "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         logits = self.logits(model, batch).float()
@@ -132,11 +129,8 @@ class Classification(Task):
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         """What the model makes of the inputs of a batch: (batch, classes)."""
-        found: Tensor = model(*self._given(batch))
+        found: Tensor = model(*self.given(batch))
         return found
-
-    def _given(self, batch: dict[str, Tensor]) -> list[Tensor]:
-        return [tensor for name, tensor in batch.items() if name != "label"]
 
     def _decided(self, logits: Tensor) -> Tensor:
         if self.form == "one":

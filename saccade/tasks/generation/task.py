@@ -201,7 +201,10 @@ class Generation(Task):
     ) -> list[Answer]:
         mask = batch["source_mask"]
         asked = as_ids(options, self.target.tokeniser)
-        found = search(model, batch["source"], mask, asked, max_length=self.most_tokens(mask.sum(dim=1)))
+        most, limit = model.longest_target(), self.most_tokens(mask.sum(dim=1))
+        limit = limit if most is None else limit.clamp(max=most)
+        encoded = model.encode(batch["source"], mask)
+        found = search(model, encoded, asked, max_length=asked.max_length or limit)
         if sums_alignments(model):
             found = with_posteriors(model, batch["source"], mask, found)
         lengths = model.positions(mask).tolist()
