@@ -157,7 +157,7 @@ class Run:
             options: as those of `predict`.
         """
         task = self.task
-        options = {**task.evaluate_options, **options}
+        options = {**options, **task.evaluate_options}
         for changes in _variations(vary):
             task.options.of({k: v for k, v in {**options, **changes}.items() if k not in ("workers", "batch_size")})
         read = (corpus or self.plan.data).read(data, task.scored)

@@ -252,7 +252,7 @@ class Task:
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The values of the figures named in `metrics`."""
-        asked = {**self.evaluate_options, **options}
+        asked = {**options, **self.evaluate_options}
         figures = self.score(self.predict(model, examples, **asked), examples)
         return {name: figure.value for name, figure in figures.items()}
 

@@ -96,11 +96,13 @@ def continue_texts(
     answers: list[Answer] = []
     for example, prompt, known, hypotheses in zip(examples, prompts, before, found, strict=True):
         several: list[Answer] = []
+        unread = len(tokeniser.encode(example["text"])) - len(prompt)
+        details = {"unread_tokens": unread} if unread else {}
         for tokens, _, total, finished, *_ in hypotheses:
             log_prob, steps = total - known, len(tokens) - len(prompt) + finished
             score = float(penalty.normalise(torch.tensor(log_prob), steps))
             text = _joined(tokeniser, example["text"], prompt, tokens)
-            several.append(Generated(text, score, tokens=tokens, finished=finished, log_prob=log_prob))
+            several.append(Generated(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob))
         several.sort(key=lambda answer: -answer.score)
         answers.append(replace(several[0], alternatives=several if options.nbest > 1 else []))
     return answers

@@ -200,6 +200,12 @@ class LanguageModelling(Task):
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))
 
+    def remarks(self, answers: Sequence[Answer]) -> list[str]:
+        cut = sum("unread_tokens" in answer.details for answer in answers)
+        return [f"{cut:,} of {len(answers):,} texts are too long for the model, which read only their ends."] * bool(
+            cut
+        )
+
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
         return super().unknown([text if self.causal else text.replace(BLANK, " ") for text in texts])
@@ -207,9 +213,8 @@ class LanguageModelling(Task):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        return explain_inputs(
-            self, model, examples, answers, describe=self._describe, look=self._look, **{"score": True, **options}
-        )
+        own = {**options, "score": True}
+        return explain_inputs(self, model, examples, answers, describe=self._describe, look=self._look, **own)
 
     def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
         meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
