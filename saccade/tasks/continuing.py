@@ -88,7 +88,7 @@ def continue_texts(
         model,
         Beginnings(mask[:, :0]),
         options,
-        max_length=limit if most is None else limit.clamp(max=most),
+        max_length=limit if most is None else limit.clamp(max=most - 1),  # and the end
         prefix=prompts,
         constraints=[_add_at_least(options.min_length, lengths)] if options.min_length else [],
     )
@@ -100,7 +100,7 @@ def continue_texts(
         details = {"unread_tokens": unread} if unread else {}
         for tokens, _, total, finished, *_ in hypotheses:
             log_prob, steps = total - known, len(tokens) - len(prompt) + finished
-            score = float(penalty.normalise(torch.tensor(log_prob), steps))
+            score = float(penalty.normalise(torch.tensor(log_prob, dtype=torch.float64), steps))
             text = _joined(tokeniser, example["text"], prompt, tokens)
             several.append(Generated(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob))
         several.sort(key=lambda answer: -answer.score)

@@ -21,13 +21,10 @@ SMALL = {"dim": 16, "num_heads": 2, "num_layers": 2, "feed_forward_dim": 32, "dr
 
 
 def texts(count, seed):
-    """`cat sees cat .`: nine texts in ten repeat the subject, which takes attention; 3 * 2 * 1 kinds of these."""
+    """`cat sees cat .`: the object repeats the subject, which takes attention."""
     drawn = random.Random(seed)
-    made = []
-    for _ in range(count):
-        subject, verb = drawn.choice(SUBJECTS), drawn.choice(VERBS)
-        made.append(f"{subject} {verb} {subject} .")
-    return made
+    pairs = [(drawn.choice(SUBJECTS), drawn.choice(VERBS)) for _ in range(count)]
+    return [f"{subject} {verb} {subject} ." for subject, verb in pairs]
 
 
 def make(causal=True, max_length=256, model=None):
@@ -37,6 +34,7 @@ def make(causal=True, max_length=256, model=None):
     return task, task.build(TransformerLanguageModel, **SMALL, **(model or {})).eval()
 
 
+@torch.no_grad()
 def log_probs(model, ids):
     tokens = torch.tensor([ids])
     return model.head.logits(model(tokens, torch.ones_like(tokens, dtype=torch.bool)))[0].log_softmax(-1)
@@ -61,7 +59,7 @@ def test_the_causal_loss_is_a_loop_over_next_tokens() -> None:
     for row in rows:
         ids = row["text"]
         for place in range(1, len(ids)):
-            total -= float(log_probs(model, ids[:place]).detach()[-1, ids[place]])
+            total -= float(log_probs(model, ids[:place])[-1, ids[place]])
             count += 1
     loss = task.loss(model, task.collate(rows))
     assert float(loss.total.detach()) == pytest.approx(total, rel=1e-5)
@@ -74,7 +72,7 @@ def test_the_masked_loss_is_a_loop_over_hidden_tokens() -> None:
     batch = task.collate(rows, generator=torch.Generator().manual_seed(4))
     total = 0.0
     for row, given, hidden in zip(rows, batch["given"].tolist(), batch["hidden"].tolist(), strict=True):
-        found = log_probs(model, given[: len(row["text"])]).detach()
+        found = log_probs(model, given[: len(row["text"])])
         total -= sum(float(found[p, t]) for p, t in enumerate(row["text"]) if hidden[p])
     loss = task.loss(model, batch)
     assert int(loss.count) == int(batch["hidden"].sum()) > 0
@@ -171,7 +169,7 @@ def test_options_of_continuations() -> None:
 def test_a_prompt_beyond_learned_positions_is_cut_at_its_beginning() -> None:
     task, model = make(max_length=10, model={"positions": "learned", "max_length": 10})
     (answer,) = task.predict(model, ["dog . " * 8 + "cat sees"], max_length=50)
-    assert len(answer.tokens) <= 10
+    assert 5 < len(answer.tokens) <= 9 or answer.finished
     assert answer.details == {"unread_tokens": 13}
     assert "1 of 1 texts are too long" in task.remarks([answer])[0]
 
@@ -180,7 +178,7 @@ def test_blanks_are_filled() -> None:
     task, model = make(causal=False)
     (answer,) = task.predict(model, ["cat [MASK] cat [MASK]"])
     ids = task.text.tokeniser.encode("cat sees cat .")
-    found = log_probs(model, [BOS, ids[0], task.mask_id, ids[2], task.mask_id, EOS])[:, 4 : task.mask_id].detach()
+    found = log_probs(model, [BOS, ids[0], task.mask_id, ids[2], task.mask_id, EOS])[:, 4 : task.mask_id]
     best = [int(found[place].argmax()) + 4 for place in (2, 4)]
     assert answer.text == task.text.tokeniser.decode([ids[0], best[0], ids[2], best[1]])
     assert len(answer.details["blanks"]) == 2
@@ -210,8 +208,8 @@ def test_learns_a_small_language(causal, tmp_path) -> None:
     run = saccade.train(
         task=partial(LanguageModelling, text={"class": "text", "tokeniser": "word"}, causal=causal),
         model=partial(TransformerLanguageModel, **SMALL),
-        data={"train": [{"text": text} for text in texts(1500, 5)]},
-        trainer={**TRAINER, "max_epochs": 4 if causal else 15, "validate_examples": 0},
+        data={"train": [{"text": text} for text in texts(1000, 5)], "held_out": 0.0},
+        trainer={**TRAINER, "max_steps": 80 if causal else 150},
         output=tmp_path / "run",
     )
     figures = run.evaluate([{"text": text} for text in texts(60, 6)]).figures
@@ -261,7 +259,7 @@ def test_from_a_text_file_to_continuations(causal, tmp_path, call, monkeypatch) 
     sizes = [word for name, value in SMALL.items() for word in (f"--model.{name}", str(value))]
     trainer = ("--trainer.max_epochs", "2", "--trainer.batch_tokens", "512", "--trainer.validate_examples", "5")
     task = ("--task.text.tokeniser", "word", "--task.text.max_length", "8", "--task.causal", causal)
-    data = ("--data.train", "book.txt", "--output", "run")
+    data = ("--data.train", "book.txt", "--data.valid", "test.txt", "--output", "run")
     code, _, err = call("train", "language/transformer", *data, *sizes, *trainer, *task)
     assert code == 0, err
     assert "skipped 1 bad rows" in err
