@@ -140,6 +140,8 @@ class Run:
             raise ValueError(f"There are {len(inputs)} inputs and {len(targets)} targets: give as many of each.")
         examples: list[Example] = list(self.read(inputs))
         if targets is not None:
+            if not self.task.targets:
+                raise ValueError(f"{type(self.task).__name__} has no targets: leave them out.")
             role = next(iter(self.task.targets))
             wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
@@ -164,6 +166,7 @@ class Run:
             options: as those of `predict`.
         """
         task = self.task
+        options = {**options, **task.evaluate_options}
         for changes in _variations(vary):
             task.options.of({k: v for k, v in {**options, **changes}.items() if k not in ("workers", "batch_size")})
         read = (corpus or self.plan.data).read(data, task.scored)

@@ -184,7 +184,7 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
             if main:
                 _say("Learning vocabularies and scales ...")
             task.fit(kept)
-        rows, sizes, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
+        rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if not in_memory:
         store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
     task.observe(sizes)
@@ -195,14 +195,14 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
     counts = {name: report_skipped(examples) for name, examples in read.items()}
     provenance = Provenance(
         sources={name: _described(source) for name, source in sources.items()} | held_out_note,
-        train=len(rows),
+        train=used,
         valid=len(valid),
         left_out=dict(left_out),
         skipped=counts["train"],
         starts=[this_start()],
     )
     if main:
-        for line in _summary(plan, provenance, len(marks)):
+        for line in _summary(plan, provenance, len(marks), len(rows)):
             _say(line)
     return Prepared(rows, sizes, valid, provenance)
 
@@ -217,16 +217,21 @@ class Kept:
         return (e for e, m in zip(self.examples, self.marks, strict=True) if m not in self.held_out)
 
 
-def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Sequence[Row], Any, Counter[str]]:
-    """The training examples as rows, their sizes, and why others were left out. Those from files go to Arrow."""
-    task, left_out = plan.task, Counter[str]()
+def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Sequence[Row], Any, int, Counter[str]]:
+    """The training examples as rows, which go to Arrow if they come from files, and the sizes of the rows.
+
+    Also the number of examples, and why others were left out.
+    """
+    task, used, left_out = plan.task, 0, Counter[str]()
 
     def rows() -> Iterator[Row]:
+        nonlocal used
         for example in kept:
-            row = task.encode(example)
-            reason = task.left_out(row)
+            found = task.rows(example)
+            reason = next((reason for row in found if (reason := task.left_out(row)) is not None), None)
             if reason is None:
-                yield row
+                used += 1
+                yield from found
             else:
                 left_out[reason] += 1
 
@@ -241,10 +246,10 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
     if not len(found):
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.most_common(3)) or "there are none"
         raise ValueError(f"There is nothing to train on: {reasons}.")
-    return found, sizes, left_out
+    return found, sizes, used, left_out
 
 
-def _summary(plan: Plan, data: Provenance, read: int) -> Iterator[str]:
+def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
     """What a user should know before training starts."""
     skipped = f", skipped {data.skipped:,} bad rows" if data.skipped else ""
     yield f"Read {read:,} examples from {data.sources['train']}{skipped}."
@@ -253,7 +258,9 @@ def _summary(plan: Plan, data: Provenance, read: int) -> Iterator[str]:
         yield f"  Left out {count:,}: {reason}."
     if out > MANY * read:
         yield f"WARNING: {out / read:.0%} of the examples are left out. Raise the limit if that is not what you want."
-    yield f"Training on {data.train:,} examples, validating on {data.valid:,} ({data.sources.get('valid', 'none')})."
+    cut = "" if rows == data.train else f", cut into {rows:,} pieces"
+    valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
+    yield f"Training on {data.train:,} examples{cut}, validating on {valid}."
     for role, field in plan.task.fields.items():
         if field.learned():
             yield f"  {role}: {field.learned()}"
