@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
+from saccade.artifacts import make_folder
 from saccade.data.corpus import choose_held_out, mark
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
@@ -61,7 +62,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             return Prepared(known, known.sizes(), validating, noted)
     if main:
         say(f"Reading {described(sources['train'])} ...")
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder / "data")
     with Spool(read["train"], folder / "data") as spool:
         marks = [mark(example, task.inputs) for example in spool]
         held_out = choose_held_out(marks, share) if share else set()
