@@ -84,7 +84,7 @@ def test_resuming_what_has_ended_says_which_setting_ended_it(work, capsys) -> No
     assert code == 0
     ended = "(patience=1: no better exact_match in 1 validation)"
     assert ended in err
-    again = err.partition("To continue beyond this limit: ")[2].partition("\n")[0]
+    again = err.partition("To continue: ")[2].partition("\n")[0]
     assert again.startswith(f"saccade train --resume {output} --trainer.patience 2")
     code, _, err = call(capsys, "train", "--resume", output)
     assert code == 0
@@ -186,9 +186,9 @@ def test_bad_rows_stop_or_are_skipped(work, capsys) -> None:
     assert "Skipped 1 bad row" in err
 
 
-def endless(model, source, mask, options, **limits):
-    """A search that never writes the end."""
-    return search(model, source, mask, replace(options, forbidden=[EOS]), **limits)
+def endless(*given, **limits):
+    """A search that never writes the end; its options come last."""
+    return search(*given[:-1], replace(given[-1], forbidden=[EOS]), **limits)
 
 
 def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatch) -> None:

@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         drawn = predictions[min(DRAWN, len(predictions) - 1)]
         assert drawn.weights is not None, "RNNsearch has attention weights"
         shares = drawn.weights / drawn.weights.sum(dim=-1, keepdim=True)  # a chain's weights are rescaled anyway
-        drawings.append((shares, drawn.source, drawn.target))
+        drawings.append((shares, drawn.attention.keys, drawn.attention.queries))
     given.output.mkdir(parents=True, exist_ok=True)
     plot_attention(drawings, given.output / "attention.png", names=[NAMES[name] for name in results])
     write(results, given.output)
