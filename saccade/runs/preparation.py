@@ -62,8 +62,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             return Prepared(known, known.sizes(), validating, noted)
     if main:
         say(f"Reading {described(sources['train'])} ...")
-    make_folder(folder / "data")
-    with Spool(read["train"], folder / "data") as spool:
+    make_folder(folder)
+    with Spool(read["train"], folder) as spool:
         marks = [mark(example, task.inputs) for example in spool]
         held_out = choose_held_out(marks, share) if share else set()
         kept = Kept(spool, marks, held_out)
