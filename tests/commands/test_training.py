@@ -25,10 +25,10 @@ def write_pairs(path) -> str:
 @pytest.mark.parametrize(
     ("place", "begun", "number"),
     [
-        ("saccade.runs.training.choose_held_out", False, signal.SIGTERM),
+        ("saccade.runs.preparation.choose_held_out", False, signal.SIGTERM),
         ("saccade.tasks.generation.task.Generation.fit", False, signal.SIGINT),
-        ("saccade.runs.training.save_task", True, signal.SIGTERM),
-        ("saccade.runs.training.store", False, signal.SIGINT),
+        ("saccade.runs.preparation.save_task", True, signal.SIGTERM),
+        ("saccade.runs.preparation.store", False, signal.SIGINT),
         ("saccade.runs.plan.Plan.build", True, signal.SIGTERM),
     ],
 )
