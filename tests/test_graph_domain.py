@@ -66,7 +66,7 @@ def test_predict_from_standard_input_and_from_a_table(work, run, capsys, monkeyp
     assert code == 0
     answers = out.split()
     assert sum(answer == label for answer, (_, label) in zip(answers, rows, strict=True)) >= 18
-    code, out, _ = call(capsys, "predict", run, str(work / "test.csv"))
+    code, out, _ = call(capsys, "predict", run, str(work / "test.csv"), "--columns", "node=node")
     assert (code, out.split()) == (0, answers)
 
 
@@ -101,9 +101,11 @@ def test_resume_needs_no_graph_file(work, run, capsys):
     assert "Done after step 64" in err
 
 
-def test_the_model_card_describes_the_graph(work, run):
+def test_the_model_card_names_model_data_and_figures(work, run):
     card = (work / "run" / "README.md").read_text()
-    assert "60 nodes with 3 features, 180 edges" in card
+    assert "GAT (`gat`) for classification" in card
+    assert "| training | `train.csv` | 30 |" in card
+    assert "| macro_f1 |" in card
 
 
 def test_a_bad_graph_stops_before_training(work, capsys, tmp_path):

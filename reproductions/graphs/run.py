@@ -75,9 +75,7 @@ def write_splits(data: Path, folder: Path) -> dict[str, str]:
     return files
 
 
-def measured(
-    score: str, seed: int, data: Path, files: dict[str, str], runs: Path, steps: int | None
-) -> dict[str, Any]:
+def measured(score: str, seed: int, data: Path, files: dict[str, str], runs: Path, steps: int | None) -> dict[str, Any]:
     """Trains and tests one model."""
     folder = runs / f"{score}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
