@@ -1,6 +1,7 @@
 """The command at toy scale, on a graph that has the form of Cora's."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,7 +44,7 @@ def test_models_are_trained_and_measured(data, tmp_path):
 
 def test_the_splits_are_written_with_their_labels(data, tmp_path):
     files = graphs.write_splits(data, tmp_path)
-    lines = open(files["test"]).read().splitlines()
+    lines = Path(files["test"]).read_text().splitlines()
     assert lines[0] == "node,label"
     assert len(lines) == 21
     assert all(int(line.split(",")[0]) % 2 == int(line.split(",")[1]) for line in lines[1:])
