@@ -86,6 +86,19 @@ class Field:
         """
         return maps_over(self.axis(value), trace, answer)
 
+    def attended(self, values: Sequence[Any], trace: Trace) -> list[tuple[list[str], Tensor]]:
+        """What decided the answer to each value of a batch: the names of its positions, and their weights.
+
+        By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
+        the model has none.
+        """
+        pooled = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == 1]
+        if not pooled:
+            return []
+        weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
+        names = [self.axis(value).names for value in values]
+        return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+
     def show(self, value: Any) -> str:
         """The value in one line of text."""
         return str(value)

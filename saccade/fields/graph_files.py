@@ -1,121 +1,154 @@
-"""Graphs in files: NumPy archives, tables of edges and nodes, and what a run keeps of them."""
+"""Graphs in files: NumPy archives, tables of edges and nodes, and the copy in a run folder."""
 
 from __future__ import annotations
 
 import json
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saccade.artifacts import ArtifactError, pack_tensors, read_json, read_tensors, write_file
+from saccade.artifacts import ArtifactError, Document, pack_tensors, read_json, read_tensors, write_file
+from saccade.data.cell import Cell, text_of
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.csv_rows import csv_rows
 from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import numbered_lines, suffix
 
-FILE, NAMES = "graph.safetensors", "names.json"
+FILE, NODES = "graph.safetensors", "nodes.json"
 MOST = 2**31
+"""Numbers in a feature matrix: more would not fit into memory as a dense one."""
+
+LARGEST = float(np.finfo(np.float32).max)
+CSR = ("x_indptr", "x_indices", "x_data", "x_shape")
 
 
 class Graph(NamedTuple):
-    """A graph with features."""
+    """A graph whose nodes have features."""
 
     features: NDArray[np.float32]
     """(nodes, dim)."""
     edges: NDArray[np.int64]
     """(edges, 2): from, to."""
-    names: list[str] | None
+    names: list[str] | None = None
     """Of the nodes; None if they are numbers."""
+    labels: list[str] | None = None
+    """The class of each node, "" if unknown: to colour drawings, never an input of a model."""
     skipped: int = 0
-    """Edges to nodes that do not exist, which were left out."""
+    """How many edges to unknown nodes were left out."""
 
 
 def read_graph(graph: str, nodes: str | None, *, skip: bool) -> Graph:
-    """The graph of a NumPy archive, or of a table of edges and one of nodes."""
+    """Reads a NumPy archive, or a table of edges and one of nodes.
+
+    Args:
+        graph: the archive, or the table of edges.
+        nodes: the table of nodes, for a table of edges.
+        skip: leave out edges to unknown nodes instead of raising `DataError`.
+    """
     check_file(graph)
     if suffix(graph) == ".npz":
         if nodes is not None:
-            raise DataError(f"{graph} holds edges and features: leave nodes out.")
+            raise DataError(f"{graph} already has the features of the nodes: remove nodes: {nodes}.")
         return _from_archive(graph, skip)
     if nodes is None:
-        raise DataError(f"{graph} holds edges; say where the features of the nodes are (nodes: nodes.csv).")
+        raise DataError(f"{graph} has only edges: name the file with the features of the nodes (nodes: nodes.csv).")
     check_file(nodes)
     names, features = _read_nodes(nodes)
     edges, skipped = _read_edges(graph, {name: place for place, name in enumerate(names)}, skip)
-    return Graph(features, edges, names, skipped)
+    return Graph(features, edges, names, skipped=skipped)
 
 
 def _from_archive(path: str, skip: bool) -> Graph:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise ValueError("it is a single array")
+        with archive:
             found = {name: archive[name] for name in archive.files}
     except (ValueError, OSError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}).") from None
-    for name in ("edges", *(() if "x" in found else ("x_indptr", "x_indices", "x_data", "x_shape"))):
+        fix = "Write it with np.savez, without arrays of objects"
+        raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}). {fix}.") from None
+    for name in ("edges", *(() if "x" in found else CSR)):
         if name not in found:
             raise DataError(f"{path} has no array {name!r}. It has: {', '.join(found) or 'none'}.")
     features = _dense(found, path)
     wrong = np.argwhere(~np.isfinite(features))
     if len(wrong):
         node, column = wrong[0].tolist()
-        raise DataError(f"{path}: feature {column} of node {node} is {features[node, column]}. Replace it by a number.")
+        raise DataError(
+            f"{path}: feature {column} of node {node} is {features[node, column]}. Replace it with a finite number."
+        )
     edges = found["edges"]
     if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
-        raise DataError(f"{path}: edges must be whole numbers (count, 2), got {edges.dtype} {edges.shape}.")
+        hint = " Transpose them." if edges.ndim == 2 and edges.shape[0] == 2 else ""
+        raise DataError(f"{path}: edges must be integers of shape (count, 2), got {edges.dtype} {edges.shape}.{hint}")
     outside = ((edges < 0) | (edges >= len(features))).any(1)
     if outside.any() and not skip:
         row = int(outside.argmax())
         raise DataError(
-            f"{path}: edge {row} is {tuple(edges[row].tolist())}, but nodes are numbers from 0 to {len(features) - 1}. "
-            "Correct it, or set bad_edges: skip."
+            f"{path}: row {row} of edges is {tuple(edges[row].tolist())}, but nodes are numbered from 0 to "
+            f"{len(features) - 1}. Correct it, or set bad_edges: skip."
         )
-    return Graph(features, edges[~outside].astype(np.int64), None, int(outside.sum()))
+    labels = _labels(found["labels"], len(features), path) if "labels" in found else None
+    return Graph(features, edges[~outside].astype(np.int64), None, labels, int(outside.sum()))
 
 
-def _dense(found: dict[str, NDArray[np.generic]], path: str) -> NDArray[np.float32]:
+def _labels(found: NDArray[Any], count: int, path: str) -> list[str]:
+    if found.shape != (count,) or found.dtype.kind not in "iuU":
+        got = f"got {found.dtype} {found.shape}"
+        raise DataError(f"{path}: labels must be one integer or string per node, shape ({count},), {got}.")
+    return ["" if label == -1 else str(label) for label in found.tolist()]
+
+
+def _dense(found: dict[str, NDArray[Any]], path: str) -> NDArray[np.float32]:
     if "x" in found:
-        if found["x"].ndim != 2 or not np.issubdtype(found["x"].dtype, np.number):
-            raise DataError(f"{path}: x must be numbers (nodes, dim), got {found['x'].dtype} {found['x'].shape}.")
-        return found["x"].astype(np.float32)
-    starts, columns, data, shape = (found[f"x_{name}"] for name in ("indptr", "indices", "data", "shape"))
-    fits = shape.shape == (2,) and starts.ndim == columns.ndim == data.ndim == 1 and len(columns) == len(data)
-    count, dim = (int(size) for size in shape) if fits else (0, 0)
-    starts, columns = starts.astype(np.int64), columns.astype(np.int64)
+        x = found["x"]
+        if x.ndim != 2 or not x.size or x.dtype.kind not in "biuf":
+            raise DataError(f"{path}: x must be real numbers of shape (nodes, dim), got {x.dtype} {x.shape}.")
+        return x.astype(np.float32)
+    starts, columns, data, shape = (found[name] for name in CSR)
+    whole = all(array.dtype.kind in "iu" for array in (starts, columns, shape)) and data.dtype.kind in "biuf"
+    fits = whole and shape.shape == (2,) and starts.ndim == columns.ndim == data.ndim == 1
+    count, dim = shape.tolist() if fits else (0, 0)
     if (
         not fits
-        or not 0 < count * dim < MOST
+        or min(count, dim) < 1
+        or count * dim >= MOST
+        or len(columns) != len(data)
         or len(starts) != count + 1
-        or (np.diff(starts) < 0).any()
+        or (np.diff(starts.astype(np.int64)) < 0).any()
         or starts[0] != 0
         or starts[-1] != len(columns)
         or (len(columns) and (columns.min() < 0 or columns.max() >= dim))
     ):
-        raise DataError(f"{path}: x_indptr, x_indices, x_data and x_shape do not make a CSR matrix.")
+        raise DataError(f"{path}: {', '.join(CSR)} do not form a CSR matrix. Take them from scipy.sparse.csr_matrix.")
     features = np.zeros((count, dim), dtype=np.float32)
-    features[np.repeat(np.arange(count), np.diff(starts)), columns] = data.astype(np.float32)
+    rows = np.repeat(np.arange(count), np.diff(starts).astype(np.int64))
+    np.add.at(features, (rows, columns), data)  # as SciPy does, entries given twice add up
     return features
 
 
 def _read_nodes(path: str) -> tuple[list[str], NDArray[np.float32]]:
-    names: dict[str, None] = {}
-    rows: list[list[float]] = []
-    width: int | None = None
-    for line, cells in _rows(path):
-        if len(cells) < 2 or (width is not None and len(cells) != width):
-            wanted = "a name and at least one number" if width is None else f"{width} columns"
+    lines: dict[str, int] = {}
+    features: list[list[float]] = []
+    _, rows = _table(path)
+    for line, cells in rows:
+        width = len(features[0]) + 1 if features else max(len(cells), 2)
+        if len(cells) != width:
+            wanted = f"{width} like the rows above" if features else "a name and at least one feature"
             raise BadRow(path, line, f"{len(cells)} columns instead of {wanted}", "Give every node all features.")
-        width = len(cells)
-        if cells[0] in names:
-            raise BadRow(path, line, f"the node {cells[0]!r:.60} is there twice", "Remove one of them.")
-        names[cells[0]] = None
-        rows.append([_number(cell, path, line, column) for column, cell in enumerate(cells[1:], start=1)])
-    if not rows:
-        raise DataError(f"{path} has no nodes.")
-    return list(names), np.asarray(rows, dtype=np.float32)
+        name = text_of(cells[0], Cell(path, line, "name"))
+        if name in lines:
+            raise BadRow(path, line, f"the node {name!r:.60} is already on line {lines[name]}", "Remove one of them.")
+        lines[name] = line
+        features.append([_number(cell, path, line, column) for column, cell in enumerate(cells[1:], start=2)])
+    if not features:
+        raise DataError(f"{path} has no nodes below its header.")
+    return list(lines), np.asarray(features, dtype=np.float32)
 
 
 def _number(cell: str, path: str, line: int, column: int) -> float:
@@ -123,17 +156,20 @@ def _number(cell: str, path: str, line: int, column: int) -> float:
         value = float(cell)
     except ValueError:
         value = float("nan")
-    if not np.isfinite(value):
-        raise BadRow(path, line, f"feature {column} is {cell!r:.40}", "Write a finite number.")
+    if not abs(value) <= LARGEST:  # nor if it is NaN
+        raise BadRow(path, line, f"column {column} is {cell!r:.40}", "Features must be finite numbers.")
     return value
 
 
 def _read_edges(path: str, places: dict[str, int], skip: bool) -> tuple[NDArray[np.int64], int]:
     edges: list[tuple[int, int]] = []
     skipped = 0
-    for line, cells in _rows(path):
+    header, rows = _table(path)
+    if len(header) >= 2 and all(name in places for name in header[:2]):
+        raise BadRow(path, 1, f"an edge from {header[0]!r:.40} to {header[1]!r:.40} instead of a header", "Add one.")
+    for line, cells in rows:
         if len(cells) < 2:
-            raise BadRow(path, line, f"{len(cells)} columns instead of two", "Write the two nodes of an edge.")
+            raise BadRow(path, line, "one column instead of two", "Write the two nodes of an edge.")
         unknown = next((name for name in cells[:2] if name not in places), None)
         if unknown is None:
             edges.append((places[cells[0]], places[cells[1]]))
@@ -145,23 +181,25 @@ def _read_edges(path: str, places: dict[str, int], skip: bool) -> tuple[NDArray[
     return np.asarray(edges, dtype=np.int64).reshape(-1, 2), skipped
 
 
-def _rows(path: str) -> list[tuple[int, list[str]]]:
-    """The rows after the header."""
+def _table(path: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header, and the rows that are not blank with their lines."""
     tabs = suffix(path) == ".tsv"
     found = []
     for line, row in numbered_lines(Path(path)) if tabs else csv_rows(Path(path)):
         if isinstance(row, BadRow):
             raise row
-        found.append((line, [cell.strip() for cell in (row.split("\t") if isinstance(row, str) else row)]))
-    return found[1:]
+        cells = [cell.strip() for cell in (row.split("\t") if isinstance(row, str) else row)]
+        if any(cells):
+            found.append((line, cells))
+    return (found[0][1] if found else []), found[1:]
 
 
 def save_graph(graph: Graph, folder: Path) -> None:
     """Writes a graph into a run folder."""
     tensors = {"features": torch.from_numpy(graph.features), "edges": torch.from_numpy(graph.edges)}
     (folder / FILE).write_bytes(pack_tensors(tensors))
-    if graph.names is not None:
-        write_file(folder / NAMES, json.dumps(graph.names, ensure_ascii=False))
+    about = {"names": graph.names, "labels": graph.labels, "skipped": graph.skipped}
+    write_file(folder / NODES, json.dumps(about, ensure_ascii=False))
 
 
 def load_graph(folder: Path) -> Graph:
@@ -169,16 +207,20 @@ def load_graph(folder: Path) -> Graph:
     path = folder / FILE
     found = read_tensors(path)
     features, edges = found.get("features"), found.get("edges")
-    if features is None or features.ndim != 2 or features.dtype != torch.float32 or not len(features):
+    if features is None or features.ndim != 2 or features.dtype != torch.float32 or not features.numel():
         raise ArtifactError(f"{path} is damaged: it has no features (nodes, dim).")
+    if not features.isfinite().all():
+        raise ArtifactError(f"{path} is damaged: some features are not finite.")
     if edges is None or edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype != torch.int64:
         raise ArtifactError(f"{path} is damaged: it has no edges (count, 2).")
     if len(edges) and (int(edges.min()) < 0 or int(edges.max()) >= len(features)):
-        raise ArtifactError(f"{path} is damaged: an edge names a node that does not exist.")
-    names = None
-    if (folder / NAMES).is_file():
-        names = read_json(folder / NAMES)
-        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
-        if not known or len(names) != len(features) or len(set(names)) != len(names):
-            raise ArtifactError(f"{folder / NAMES} is damaged: it must name each of {len(features)} nodes once.")
-    return Graph(features.numpy(), edges.numpy(), names)
+        raise ArtifactError(f"{path} is damaged: an edge refers to a node that does not exist.")
+    about = Document(read_json(folder / NODES), str(folder / NODES))
+    names, labels = (about.take(key, list, type(None)) for key in ("names", "labels"))
+    for key, texts in (("names", names), ("labels", labels)):
+        if texts is not None and ([type(text) for text in texts] != [str] * len(features)):
+            raise ArtifactError(f"{folder / NODES} is damaged: {key} must have one text for each node.")
+    if names is not None and len(set(names)) != len(names):
+        raise ArtifactError(f"{folder / NODES} is damaged: two nodes have the same name.")
+    skipped = about.take("skipped", int, least=0)
+    return Graph(features.numpy(), edges.numpy(), names, labels, skipped)

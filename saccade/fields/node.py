@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -17,29 +17,43 @@ from saccade.fields.base import Field, Padded, fields
 from saccade.fields.graph_files import Graph, load_graph, read_graph, save_graph
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
-from saccade.layers.graph import degree_blocks
+from saccade.layers.graph import Block, degree_blocks
 from saccade.registry import nearest
 
 DRAWN = 60
-"""Nodes of a neighbourhood whose own attention is drawn too; of a larger one, that of the node alone."""
+"""Nodes in a drawing that also shows what the neighbours attend to; a larger one shows the node itself alone."""
+
+CACHED = 4
+"""Neighbourhoods that are kept: without sampling, every epoch has the same few batches."""
+
+
+class Around(NamedTuple):
+    """The part of the graph that decides about a batch of nodes."""
+
+    nodes: NDArray[np.int64]
+    """(found,): their numbers in the whole graph, in ascending order."""
+    steps: NDArray[np.int64]
+    """(found,): how far each is from the batch."""
+    tensors: Padded
+    """features, starts and neighbours, by the places in `nodes`; the outermost nodes have no neighbours."""
 
 
 @fields.register("node")
 class Node(Field):
-    """A node of one graph, by its name (or its number from 0, where nodes have no names).
+    """A node of a graph, by its name, or by its number (from 0) if the nodes have no names.
 
-    The graph is read from files when training starts, and kept in the run folder.
+    The graph is read from files when training starts, and copied into the run folder.
 
     Args:
-        graph: graph.npz with `edges` (count, 2) and features as `x` (nodes, dim) or in CSR form (`x_indptr`,
-            `x_indices`, `x_data`, `x_shape`); or the file of the edges, a CSV or TSV with a header and two columns of
-            node names.
-        nodes: with a file of edges, the CSV or TSV of the nodes, with a header: a name, then one number per feature.
-        hops: how far around a node the model sees: as many steps as it has layers.
-        directed: whether a node reads only the nodes that an edge comes from; by default edges go both ways.
-        self_loops: whether a node also reads itself.
-        row_normalise: whether the features of a node are divided by their sum.
-        bad_edges: "error" stops at an edge to a node that does not exist, "skip" leaves it out.
+        graph: a NumPy archive (.npz) with `edges` (count, 2), the features `x` (nodes, dim) or their CSR form
+            (`x_indptr`, `x_indices`, `x_data`, `x_shape`), and optionally `labels` (nodes,), used only to colour
+            drawings; or a CSV or TSV file of edges, with a header and two columns of node names.
+        nodes: for a file of edges, the CSV or TSV file of the nodes, with a header: a name, then its features.
+        hops: how many steps around a node the model sees: as many as it has layers.
+        directed: a node attends only to nodes that have an edge to it; by default, edges work in both directions.
+        self_loops: a node also attends to itself.
+        row_normalise: divide the features of a node by the sum of their absolute values.
+        bad_edges: "error" stops at an edge to an unknown node, "skip" leaves such edges out and counts them.
     """
 
     def __init__(
@@ -63,6 +77,7 @@ class Node(Field):
         self.row_normalise = row_normalise
         self.bad_edges = bad_edges
         self._graph: Graph | None = None
+        self._recent: dict[bytes, Around] = {}
 
     @property
     def graph(self) -> Graph:
@@ -74,25 +89,27 @@ class Node(Field):
 
     def _use(self, graph: Graph) -> None:
         self._graph = graph
+        self._recent = {}
+        count = len(graph.features)
         edges = graph.edges if self.directed else np.concatenate([graph.edges, graph.edges[:, ::-1]])
         if self.self_loops:
-            loops = np.arange(len(graph.features))
-            edges = np.concatenate([edges[edges[:, 0] != edges[:, 1]], np.stack([loops, loops], axis=1)])
-        edges = np.unique(edges[:, ::-1], axis=0)  # by the node that reads, each edge once
-        self._starts = np.searchsorted(edges[:, 0], np.arange(len(graph.features) + 1))
-        self._neighbours = edges[:, 1]
+            loops = np.arange(count)
+            edges = np.concatenate([edges, np.stack([loops, loops], axis=1)])
+        codes = np.unique(edges[:, 1] * count + edges[:, 0])  # sorted by the node that attends, without duplicates
+        self._starts = np.searchsorted(codes, np.arange(count + 1) * count)
+        self._neighbours = codes % count
         self._places = {name: place for place, name in enumerate(graph.names)} if graph.names is not None else None
-        sums = np.abs(graph.features).sum(1, keepdims=True)
-        scaled = graph.features / np.maximum(sums, 1e-12) if self.row_normalise else graph.features
-        self._features = torch.from_numpy(scaled.astype(np.float32))
+        sums = np.abs(graph.features).sum(1, keepdims=True) if self.row_normalise else 1.0
+        self._features = torch.from_numpy(graph.features / np.maximum(sums, 1e-12, dtype=np.float32))
 
     def read(self, raw: Any, cell: Cell) -> str:
         name = text_of(int(raw) if isinstance(raw, float) and raw.is_integer() else raw, cell).strip()
-        if self._place(name) is None:
+        place = self._place(name)
+        if place is None:
             known = self.graph.names
-            few = f"Its nodes are numbers from 0 to {len(self.graph.features) - 1}." if known is None else ""
-            raise cell.bad(f"the graph has no node {shown(name)}", few or _similar(name, known or []))
-        return name
+            numbers = f"Nodes are numbered from 0 to {len(self.graph.features) - 1}."
+            raise cell.bad(f"the graph has no node {shown(name)}", numbers if known is None else _similar(name, known))
+        return self._name(place)
 
     def _place(self, name: str) -> int | None:
         count = len(self.graph.features)
@@ -101,8 +118,7 @@ class Node(Field):
         return int(name) if name.isdecimal() and len(name) < 12 and int(name) < count else None
 
     def fit(self, values: Iterable[str]) -> None:
-        count = len(self.graph.features)  # read now, if no value was
-        assert count
+        _ = self.graph  # there is nothing to learn, but the graph must be read before it can be saved
 
     def sizes(self) -> dict[str, int]:
         return {"dim": 5 if self._graph is None else self.graph.features.shape[1], "hops": self.hops}
@@ -119,77 +135,128 @@ class Node(Field):
         return place
 
     def pad(self, encoded: Sequence[int], generator: torch.Generator | None = None) -> Padded:
-        return self._around(list(encoded))[1]
+        places = np.asarray(encoded, dtype=np.int64)
+        around = self._around(places)
+        return {"values": torch.from_numpy(np.searchsorted(around.nodes, places)), **around.tensors}
 
-    def _around(self, places: list[int]) -> tuple[NDArray[np.int64], Padded]:
-        """The nodes within `hops` steps, and the tensors of the graph that they make; the outermost read nobody."""
-        inside = np.unique(places)
-        found = inside
-        for _ in range(self.hops):
-            inside, found = found, np.union1d(found, np.concatenate([self._of(n) for n in found.tolist()]))
-        reading = {int(n): self._of(n) for n in inside.tolist()}
-        widest = max((len(each) for each in reading.values()), default=0)
-        neighbours = np.zeros((len(found), max(widest, 1)), dtype=np.int64)
-        mask = np.zeros(neighbours.shape, dtype=bool)
-        for row, node in enumerate(found.tolist()):
-            own = reading.get(node)
-            if own is not None and len(own):
-                neighbours[row, : len(own)] = np.searchsorted(found, own)
-                mask[row, : len(own)] = True
-        values = torch.from_numpy(np.searchsorted(found, np.asarray(places)))
-        tensors = {"neighbours": torch.from_numpy(neighbours), "mask": torch.from_numpy(mask)}
-        return found, {"values": values, "features": self._features[torch.from_numpy(found)], **tensors}
+    def _around(self, places: NDArray[np.int64]) -> Around:
+        """The nodes within `hops` steps of these."""
+        centres = np.unique(places)
+        key = centres.tobytes()
+        if key not in self._recent:
+            if len(self._recent) == CACHED:
+                del self._recent[next(iter(self._recent))]
+            self._recent[key] = self._search(centres)
+        return self._recent[key]
 
-    def _of(self, node: int) -> NDArray[np.int64]:
-        return self._neighbours[self._starts[node] : self._starts[node + 1]]
+    def _search(self, centres: NDArray[np.int64]) -> Around:
+        far = self.hops + 1
+        steps = np.full(len(self.graph.features), far)
+        steps[centres] = 0
+        reached = centres
+        for step in range(1, far):
+            near = self._read_by(reached)[0]
+            reached = np.unique(near[steps[near] == far])
+            steps[reached] = step
+        nodes = np.flatnonzero(steps < far)
+        inner = steps[nodes] < self.hops
+        neighbours, degrees = self._read_by(nodes[inner])
+        starts = np.zeros(len(nodes) + 1, dtype=np.int64)
+        starts[1:][inner] = degrees
+        tensors = {
+            "features": self._features[torch.from_numpy(nodes)],
+            "starts": torch.from_numpy(starts.cumsum()),
+            "neighbours": torch.from_numpy(np.searchsorted(nodes, neighbours)),
+        }
+        return Around(nodes, steps[nodes], tensors)
+
+    def _read_by(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The neighbours of these nodes, one node after another, and how many each has."""
+        starts = self._starts[nodes]
+        degrees = self._starts[nodes + 1] - starts
+        shift = np.repeat(starts - degrees.cumsum() + degrees, degrees)
+        return self._neighbours[shift + np.arange(len(shift))], degrees
 
     def axis(self, value: str, length: int | None = None) -> NodeAxis:
-        near = self._of(self.encode(value)).tolist()
         centre = self.encode(value)
-        nodes = near if centre in near else [centre, *near]
-        return NodeAxis(names=[self._name(node) for node in nodes], centre=nodes.index(centre))
+        return self._axis(np.union1d(self._read_by(np.array([centre]))[0], centre), centre)
+
+    def _axis(self, nodes: NDArray[np.int64], centre: int) -> NodeAxis:
+        labels = self.graph.labels
+        return NodeAxis(
+            names=[self._name(node) for node in nodes.tolist()],
+            labels=None if labels is None else [labels[node] for node in nodes.tolist()],
+            centre=int(np.searchsorted(nodes, centre)),
+        )
 
     def maps(self, value: str, trace: Trace, answer: str) -> list[Map]:
+        """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer.
+
+        A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless:
+        the nodes they depend on are not all there.
+        """
         centre = self.encode(value)
-        found, tensors = self._around([centre])
-        blocks = degree_blocks(tensors["neighbours"], tensors["mask"])
-        names = [self._name(node) for node in found.tolist()]
-        middle = int(np.searchsorted(found, centre))
+        around = self._around(np.array([centre]))
+        layers = _layers(trace, around)
         maps = []
-        for layer, path in enumerate(trace.paths):
-            calls = [call for call in trace.calls if call.path == path]
-            if len(calls) != len(blocks):
-                continue
-            weights = torch.zeros(calls[0].heads, len(found), len(found))
-            for call, block in zip(calls, blocks, strict=True):
-                _spread(weights, call.weights.float().cpu()[:, :, 0], block.rows, block.neighbours, block.mask)
-            kept = torch.arange(len(found)) if len(found) <= DRAWN else weights[:, middle].sum(0).nonzero().squeeze(1)
-            kept = torch.unique(torch.cat([kept, torch.tensor([middle])]))
-            axis = NodeAxis(names=[names[n] for n in kept.tolist()], centre=int((kept == middle).nonzero()))
-            alone = NodeAxis(names=[names[middle]])
-            whole = len(found) <= DRAWN
-            shown_weights = weights[:, kept][:, :, kept] if whole else weights[:, middle : middle + 1, kept]
-            maps.append(Map(name=path, weights=shown_weights, queries=axis if whole else alone, keys=axis, layer=layer))
+        for number, (path, blocks) in enumerate(layers):
+            reach = len(layers) - 1 - number if len(around.nodes) <= DRAWN else 0
+            queries = np.flatnonzero(around.steps <= reach)
+            read = self._read_by(around.nodes[queries])[0]
+            keys = np.searchsorted(around.nodes, np.union1d(read, centre))
+            weights = torch.zeros(blocks[0][1].shape[1], len(queries), len(around.nodes))
+            place_of = torch.full((len(around.nodes),), -1)
+            place_of[torch.from_numpy(queries)] = torch.arange(len(queries))
+            for block, of_block in blocks:
+                row, column = (block.mask & (place_of[block.rows] >= 0).unsqueeze(1)).nonzero(as_tuple=True)
+                weights[:, place_of[block.rows[row]], block.neighbours[row, column]] = of_block[row, :, column].T
+            drawn = weights[:, :, torch.from_numpy(keys)]
+            rows, columns = (self._axis(around.nodes[places], centre) for places in (queries, keys))
+            maps.append(Map(name=path, weights=drawn, queries=rows, keys=columns, layer=number))
         return maps
+
+    def attended(self, values: Sequence[str], trace: Trace) -> list[tuple[list[str], Tensor]]:
+        """The last layer's weights of the neighbours of each node."""
+        places = np.array([self.encode(value) for value in values])
+        around = self._around(places)
+        layers = _layers(trace, around)
+        if not layers:
+            return []
+        found: dict[int, tuple[list[str], Tensor]] = {}
+        for block, weights in layers[-1][1]:
+            for row, node in enumerate(around.nodes[block.rows.numpy()].tolist()):
+                near = self._read_by(np.array([node]))[0].tolist()
+                found[node] = [self._name(each) for each in near], weights[row].mean(0)[: len(near)]
+        return [found.get(place, ([self._name(place)], torch.zeros(1))) for place in places.tolist()]
 
     def _name(self, node: int) -> str:
         return str(node) if self.graph.names is None else self.graph.names[node]
 
     def learned(self) -> str:
         graph = self.graph
-        skipped = f", {graph.skipped:,} edges to unknown nodes left out" if graph.skipped else ""
-        alone = int((np.diff(self._starts) <= self.self_loops).sum())
-        isolated = f", {alone:,} isolated nodes" if alone else ""
-        size = f"{len(graph.features):,} nodes with {graph.features.shape[1]:,} features, {len(graph.edges):,} edges"
-        return f"{size}{isolated}{skipped}"
+        found = [f"{len(graph.features):,} nodes with {graph.features.shape[1]:,} features, {len(graph.edges):,} edges"]
+        linked = graph.edges[graph.edges[:, 0] != graph.edges[:, 1]]
+        alone = len(graph.features) - len(np.unique(linked))
+        if alone:
+            found.append(f"{alone:,} isolated")
+        if graph.skipped:
+            found.append(f"{graph.skipped:,} edges to unknown nodes left out")
+        return ", ".join(found)
 
 
-def _spread(weights: Tensor, of_block: Tensor, rows: Tensor, neighbours: Tensor, mask: Tensor) -> None:
-    """Writes the weights (rows, heads, degree) of a block into those of the whole graph (heads, nodes, nodes)."""
-    row, place = mask.nonzero(as_tuple=True)
-    weights[:, rows[row], neighbours[row, place]] = of_block[row, :, place].T
+def _layers(trace: Trace, around: Around) -> list[tuple[str, list[tuple[Block, Tensor]]]]:
+    """The name of each layer that attends block by block, with its blocks and their weights (rows, heads, degree)."""
+    blocks = degree_blocks(around.tensors["starts"], around.tensors["neighbours"])
+    shapes = [(block.mask.shape[0], 1, block.mask.shape[1]) for block in blocks]
+    layers = []
+    for path in trace.paths:
+        calls = [call for call in trace.calls if call.path == path]
+        if blocks and [(call.shape[0], *call.shape[2:]) for call in calls] == shapes:
+            weights = [call.weights.float().cpu()[:, :, 0] for call in calls]
+            layers.append((path, list(zip(blocks, weights, strict=True))))
+    return layers
 
 
 def _similar(name: str, names: Sequence[str]) -> str:
     hint = nearest(name, list(names)[:5000]).partition(" Choose from")[0].strip() if len(names) <= 5000 else ""
-    return hint or "Correct the name, or leave such rows out (bad_rows: skip)."
+    return hint or "Correct the name, or skip such rows with --data.bad_rows skip."

@@ -16,22 +16,26 @@ from saccade.selections import Selection
 
 @models.register("gat")
 class GAT(nn.Module):
-    """Labels nodes of a graph by what they read from their neighbours, layer by layer.
+    """Labels the nodes of a graph; in each layer, nodes attend to their neighbours.
 
     Shapes:
-        nodes (batch,), features (subgraph, dim), neighbours (subgraph, degree), mask bool (subgraph, degree), True =
-        real -> logits (batch, classes). The subgraph holds all nodes within `hops` steps of the batch.
+        nodes (batch,): indices into features (subgraph, dim); starts (subgraph + 1,), neighbours (edges,): the
+        neighbours of node i are neighbours[starts[i]:starts[i + 1]] -> logits (batch, classes). The subgraph holds all
+        nodes within `hops` steps of the batch.
 
     Reference:
         Veličković et al. (2018), arXiv:1710.10903. On Cora: num_layers 2, num_heads 8, head_dim 8, output_heads 1,
         dropout 0.6. With the score gatv2: Brody et al. (2022), arXiv:2105.14491.
 
     Args:
-        hops: how far the subgraph reaches, which must be as many steps as there are layers.
-        score, selection: of every layer, by short name or with arguments of their own.
+        dim: features of a node.
+        classes: how many labels there are.
+        hops: how far the subgraph reaches; each layer needs one step.
+        num_layers: with n layers, a node sees what is up to n steps away.
         num_heads, head_dim: of all layers but the last.
         output_heads: of the last layer, which averages them.
-        dropout: of features and attention weights.
+        score, selection: of every layer, by short name or with arguments of their own.
+        dropout: of the features and attention weights in every layer.
     """
 
     def __init__(
@@ -52,8 +56,8 @@ class GAT(nn.Module):
         check_count("num_layers", num_layers)
         if num_layers > hops:
             raise ValueError(
-                f"num_layers={num_layers} reads neighbours {num_layers} steps away, and the field gives hops={hops}: "
-                f"set its hops to {num_layers}."
+                f"num_layers={num_layers} needs nodes up to {num_layers} steps away, but the field has hops={hops}: "
+                f"set hops to {num_layers}."
             )
         shared = {"score": score, "selection": selection, "dropout": dropout}
         inner = num_heads * head_dim
@@ -70,8 +74,8 @@ class GAT(nn.Module):
         )
         self.layers = nn.ModuleList([*hidden, last])
 
-    def forward(self, nodes: Tensor, features: Tensor, neighbours: Tensor, mask: Tensor) -> Tensor:
-        blocks = degree_blocks(neighbours, mask)
+    def forward(self, nodes: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
+        blocks = degree_blocks(starts, neighbours)
         *hidden, last = self.layers
         for layer in hidden:
             features = F.elu(layer(features, blocks))

@@ -9,12 +9,12 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 
 class _NeighbourScore(Score):
-    """What GAT and GATv2 share: one vector a for each head, and a leaky ReLU.
+    """The common part of GAT and GATv2: one vector a per head, and a leaky ReLU.
 
     Args:
         dim: features of queries and keys.
         num_heads: with more than one, the last batch dimension is the heads.
-        slope: of the leaky ReLU below zero.
+        slope: slope of the leaky ReLU below zero.
     """
 
     def __init__(self, *, dim: int, num_heads: int = 1, slope: float = 0.2) -> None:
@@ -37,7 +37,7 @@ class _NeighbourScore(Score):
 
 @scores.register("gat")
 class GATScore(_NeighbourScore):
-    r"""A leaky ReLU of what query and key say by themselves; keys rank the same for every query.
+    r"""A leaky ReLU of one term for the query and one for the key; every query ranks the keys in the same order.
 
     .. math:: s_{ij} = \operatorname{LeakyReLU}(a_q^\top q_i + a_k^\top k_j)
 
@@ -53,7 +53,7 @@ class GATScore(_NeighbourScore):
     Args:
         dim: features of queries and keys.
         num_heads: with more than one, each has its own a.
-        slope: of the leaky ReLU below zero.
+        slope: slope of the leaky ReLU below zero.
     """
 
     def __init__(self, *, dim: int, num_heads: int = 1, slope: float = 0.2) -> None:
@@ -73,7 +73,7 @@ class GATScore(_NeighbourScore):
 
 @scores.register("gatv2")
 class GATv2Score(_NeighbourScore):
-    r"""A leaky ReLU inside the comparison, so that which key ranks first depends on the query.
+    r"""A leaky ReLU before the inner product, so that different queries can rank the keys differently.
 
     .. math:: s_{ij} = a^\top \operatorname{LeakyReLU}(q_i + k_j)
 
@@ -89,7 +89,7 @@ class GATv2Score(_NeighbourScore):
     Args:
         dim: features of queries and keys.
         num_heads: with more than one, each has its own a.
-        slope: of the leaky ReLU below zero.
+        slope: slope of the leaky ReLU below zero.
     """
 
     def __init__(self, *, dim: int, num_heads: int = 1, slope: float = 0.2) -> None:

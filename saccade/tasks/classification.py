@@ -159,7 +159,7 @@ class Classification(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ClassificationOptions
     ) -> list[Answer]:
-        with attended(self, model, batch, examples) as looked:
+        with attended(self, model, examples) as looked:
             probabilities = self.probabilities(self.logits(model, batch)).cpu()
         answers = []
         for row, several in enumerate(probabilities.tolist()):

@@ -37,30 +37,25 @@ class RecordOptions(Options):
 class Looked:
     """The attention of a batch to its input."""
 
-    names: list[list[str]] = field(default_factory=list)
-    """A name for each position of each example's input."""
-    weights: Tensor | None = None
-    """(batch, positions): of the attention that decides, the mean over heads."""
+    found: list[tuple[list[str], Tensor]] = field(default_factory=list)
+    """For each example, the names of its positions and their weights."""
 
     def of(self, row: int, answer: str) -> Attended | None:
         """What was looked at for one answer."""
-        if self.weights is None:
+        if not self.found:
             return None
-        names = self.names[row]
-        return Attended(self.weights[row : row + 1, : len(names)], [answer], names)
+        names, weights = self.found[row]
+        return Attended(weights.unsqueeze(0), [answer], names)
 
 
 @contextlib.contextmanager
-def attended(task: Task, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example]) -> Iterator[Looked]:
-    """Within it, a forward pass notes the last attention of the model with one query for each example: its pooling."""
+def attended(task: Task, model: nn.Module, examples: Sequence[Example]) -> Iterator[Looked]:
+    """Within it, a forward pass notes the attention that decides about each example, as its main field reads it."""
     looked = Looked()
     with record(model) as trace:
         yield looked
     role, main = next(iter(task.inputs.items()))
-    pooled = [call for call in trace.calls if call.shape[0] == len(examples) and call.shape[2] == 1]
-    if pooled:
-        looked.weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
-        looked.names = [main.axis(example[role], None).names for example in examples]
+    looked.found = main.attended([example[role] for example in examples], trace)
 
 
 def explain_inputs(

@@ -100,7 +100,7 @@ class Rating(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: Any
     ) -> list[Answer]:
-        with attended(self, model, batch, examples) as looked:
+        with attended(self, model, examples) as looked:
             scores = self.ratings(model, batch).tolist()
         answers = []
         for row, score in enumerate(scores):

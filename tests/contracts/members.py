@@ -177,6 +177,8 @@ SCORES: dict[str, ScoreMember] = {
     "coverage_embedding(subtraction)": ScoreMember(hidden("coverage_embedding", feature_dim=3, update="subtraction")),
     "dot": ScoreMember(lambda sizes: scores.create("dot"), same_dim=True),
     "feature_wise": ScoreMember(lambda sizes: hidden("feature_wise", num_channels=sizes.value_dim)(sizes)),
+    "gat": ScoreMember(lambda sizes: scores.create("gat", dim=sizes.key_dim, num_heads=sizes.heads), same_dim=True),
+    "gatv2": ScoreMember(lambda sizes: scores.create("gatv2", dim=sizes.key_dim, num_heads=sizes.heads), same_dim=True),
     "history": ScoreMember(history),
     "kernel": ScoreMember(lambda sizes: scores.create("kernel"), same_dim=True),
     "learned_relative_bias": ScoreMember(
