@@ -32,8 +32,16 @@ class Field:
     suffixes: tuple[str, ...] = ()
     """Files with these suffixes are values themselves: `.wav`. Other files are tables of values."""
 
+    unit: str = "positions"
+    """What the size of a value counts: tokens, frames."""
+
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most positions of an example that training keeps; None without a limit."""
+        return None
 
     def read(self, raw: Any, cell: Cell) -> Any:
         """The value of a raw cell; `cell.bad(problem, fix)` is the error for one that cannot be used."""
@@ -75,6 +83,10 @@ class Field:
     def axis(self, value: Any, length: int | None = None) -> Axis:
         """How the explorer draws the value, as so many positions where the model merges some."""
         return TextAxis(pieces=[self.show(value)])
+
+    def names(self, value: Any, length: int | None = None) -> list[str]:
+        """A name for each position of the axis, which need not be drawn for it."""
+        return self.axis(value, length).names
 
     def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
