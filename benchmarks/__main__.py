@@ -19,10 +19,10 @@ from saccade.registry import nearest
 def main() -> int:
     names = benchmark_names()
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=benchmarks.__doc__)
-    parser.add_argument("names", nargs="*", metavar="name", help=f"which, all by default: {', '.join(names)}")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"by default, all of: {', '.join(names)}")
     parser.add_argument("--json", type=Path, default=Path("build/benchmarks.json"), help="where to write the table")
-    parser.add_argument("--repeats", type=int, default=15, help="timings of each side; the median counts")
-    parser.add_argument("--strict", action="store_true", help="fail if a ratio that must be reached is missed")
+    parser.add_argument("--repeats", type=int, default=15, help="timings per side, of which the median is used")
+    parser.add_argument("--strict", action="store_true", help="fail if a required ratio is missed")
     arguments = parser.parse_args()
     for name in arguments.names:
         if name not in names:

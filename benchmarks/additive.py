@@ -1,4 +1,4 @@
-"""Additive scores against the broadcast form that most code writes."""
+"""Additive scores against the usual broadcast implementation."""
 
 from collections.abc import Callable
 

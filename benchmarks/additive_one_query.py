@@ -63,5 +63,5 @@ def cases() -> list[Timing]:
     what, against = "additive attention, one query, 1,000 prepared keys, B=32", "JoeyNMT's BahdanauAttention"
     return [
         Timing(what, against, build_backward, must=1, aim=2),
-        Timing(f"{what}: forward alone", against, build_forward, must=1, aim=2),
+        Timing(f"{what}: forward only", against, build_forward, must=1, aim=2),
     ]

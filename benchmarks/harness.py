@@ -1,8 +1,8 @@
-"""What a row of the table is, and how it is measured.
+"""The rows of the table, and how they are measured.
 
-Times move by tens of per cent from minute to minute, so ours and the peer's are taken in turn, in the same process, and
-the row is the ratio of their medians. Memory is measured in a fresh process for each side: what a call
-adds to the peak once a first call has warmed up the libraries.
+Times vary by tens of per cent from minute to minute, so both sides are timed alternately in the same process, and the
+row is the ratio of their medians. Memory is measured in a fresh process for each side: how much a call adds to the peak
+after a first call has warmed up the libraries.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 Build = Callable[[], tuple[Callable[[], object], Callable[[], object]]]
-"""Makes the inputs and returns (ours, peer), to be called without arguments; ImportError if the peer is missing."""
+"""Builds the inputs and returns (ours, peer), both called without arguments; ImportError if the peer is missing."""
 
 MIN_SECONDS = 0.02
 """Calls are timed in groups that take at least this long."""
@@ -26,7 +26,7 @@ MIN_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one side took and what the other did, in `unit`, and how many times better ours is."""
+    """The results of both sides, in `unit`, and how many times better ours is."""
 
     ratio: float
     ours: float
@@ -67,7 +67,7 @@ class Memory:
 
     Args:
         what, against: the two columns of the table.
-        build: see `Build`; a function of a module in this package, as another process has to find it.
+        build: see `Build`; must be a function of a module in this package, so that another process can find it.
         must, aim: the ratios to reach, if any.
     """
 
@@ -83,10 +83,10 @@ class Memory:
 
 
 def extra_megabytes(build: Build, side: int) -> float:
-    """What a call of one side adds to the peak memory of a fresh process."""
+    """How much a call of one side adds to the peak memory of a fresh process."""
     place = f"{build.__module__}:{build.__qualname__}"
     command = [sys.executable, "-m", "benchmarks.harness", place, str(side)]
-    # Freed blocks go back to the system at once: otherwise the allocator's reserves are counted, which vary.
+    # Return freed blocks to the system immediately: otherwise the allocator's reserves, which vary, are counted.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
@@ -103,7 +103,7 @@ def _seconds(function: Callable[[], object], calls: int) -> float:
 
 
 def _group_size(function: Callable[[], object]) -> int:
-    """Warms up, and says how many calls take MIN_SECONDS."""
+    """Warms up, and returns how many calls take MIN_SECONDS."""
     function()
     return max(1, round(MIN_SECONDS / min(_seconds(function, 1) for _ in range(3))))
 
@@ -111,7 +111,7 @@ def _group_size(function: Callable[[], object]) -> int:
 def forward_backward(
     function: Callable[..., torch.Tensor], *inputs: torch.Tensor, parameters: list[torch.Tensor] | None = None
 ) -> Callable[[], None]:
-    """A call of `function(*inputs)` and of its gradients towards a fixed direction."""
+    """A call of `function(*inputs)` and of its gradients along a fixed direction."""
     wanted = [tensor for tensor in (*inputs, *(parameters or [])) if tensor.requires_grad]
     with torch.no_grad():
         direction = torch.randn_like(function(*inputs))
@@ -131,7 +131,7 @@ def _measure_here(place: str, side: int) -> float:
     module, name = place.split(":")
     function = getattr(importlib.import_module(module), name)()[side]
     function()
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from what is in use now
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak to the current usage
     before = _peak_kilobytes()
     function()
     return max(_peak_kilobytes() - before, 1) / 1024

@@ -1,4 +1,4 @@
-"""Local attention against attention to all keys: forward and backward of 256 queries on a memory of fixed keys."""
+"""Local attention against attention to all keys: forward and backward of 256 queries on a fixed memory."""
 
 from collections.abc import Callable
 

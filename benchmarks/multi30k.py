@@ -1,6 +1,6 @@
-"""Multi30k English to German as token ids, and sides of a comparison that run in processes of their own.
+"""Multi30k English to German as token ids, and comparisons whose sides run in separate processes.
 
-The data folder holds `multi30k/train.lc.norm.tok.en.gz` and its like; SACCADE_DATA names it. A joint BPE of 8,000
+SACCADE_DATA names the data folder, which contains `multi30k/train.lc.norm.tok.en.gz` and so on. A joint BPE of 8,000
 pieces is learnt once for all sides, so that all read and write the same tokens.
 """
 
@@ -24,13 +24,13 @@ from benchmarks.harness import Measurement
 ROOT = Path(__file__).resolve().parent.parent
 VOCAB = 8000
 REPEATS = 3
-"""Fresh processes of each side; they take seconds, so that there are fewer than of other benchmarks."""
+"""Number of fresh processes per side: they take seconds, so there are fewer than in other benchmarks."""
 
 
 def folder() -> Path:
     found = Path(os.environ.get("SACCADE_DATA", ROOT.parent / "shared" / "data")) / "multi30k"
     if not found.is_dir():
-        raise FileNotFoundError(f"no folder {found}: set SACCADE_DATA to the folder that holds multi30k")
+        raise FileNotFoundError(f"no folder {found}: set SACCADE_DATA to the folder that contains multi30k")
     return found
 
 
@@ -43,7 +43,7 @@ def lines(split: str, language: str) -> list[str]:
 
 
 def temporary_folder() -> Path:
-    """A folder that is gone when this process ends."""
+    """A folder that is deleted when this process ends."""
     made = Path(tempfile.mkdtemp(prefix="saccade-benchmark-"))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
@@ -67,7 +67,7 @@ def prepared() -> Path:
 
 
 def pairs(name: str, made: str) -> list[tuple[list[int], list[int]]]:
-    """The ids of source and target, without begin and end."""
+    """The ids of source and target, without start and end tokens."""
     return [tuple(pair) for pair in json.loads((Path(made) / f"{name}.json").read_text())]
 
 
@@ -86,7 +86,7 @@ ONE_PROCESS, TWO_WORKERS = Layout(1, 2), Layout(2, 1)
 
 
 def rate(module: str, side: str, layout: Layout) -> float:
-    """What all workers of one side do in a second, each on its share, started together once all are warm."""
+    """The combined rate per second of all workers of one side, each on its share, started together after warming up."""
     command = [sys.executable, "-m", f"benchmarks.{module}", side, str(prepared())]
     environment = {**os.environ, "OMP_NUM_THREADS": str(layout.threads), "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1"}
     running = [
@@ -105,7 +105,7 @@ def rate(module: str, side: str, layout: Layout) -> float:
         for process in running:
             if process.stdout.readline().strip() != "ready":
                 said = process.communicate()[1].strip().splitlines()
-                problem = said[-1] if said else "it said nothing"
+                problem = said[-1] if said else "no output"
                 missing = "ImportError" in problem or "ModuleNotFound" in problem
                 raise (ImportError if missing else RuntimeError)(problem)
         for process in running:
@@ -125,7 +125,7 @@ def rate(module: str, side: str, layout: Layout) -> float:
 
 
 def work(warm_up: Callable[[], object], run: Callable[[], float]) -> None:
-    """The other end of `rate`: says when it is ready, and how much it did in which time."""
+    """The worker side of `rate`: reports when it is ready, how much it did and how long it took."""
     warm_up()
     print("ready", flush=True)
     sys.stdin.readline()
@@ -135,7 +135,7 @@ def work(warm_up: Callable[[], object], run: Callable[[], float]) -> None:
 
 
 class Table:
-    """The rates of all sides of a benchmark, taken in turn, when the first is asked for."""
+    """The rates of all sides of a benchmark, measured alternately on first access."""
 
     def __init__(self, sides: dict[tuple[str, Layout], Callable[[], float]]) -> None:
         self.sides = sides
@@ -160,7 +160,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many times as much ours does in a second; of several layouts the best counts."""
+    """The ratio of our rate to the peer's, each with the best of several layouts."""
 
     what: str
     against: str

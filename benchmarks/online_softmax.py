@@ -1,4 +1,4 @@
-"""Softmax over any score in blocks of keys, against all scores at once: peak memory of forward and backward."""
+"""Softmax over any score in blocks of keys against all scores at once: peak memory of forward and backward."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ def length_doubled() -> tuple[Callable[[], object], Callable[[], object]]:
 
 @dataclass(frozen=True)
 class LinearGrowth:
-    """Twice the memory of half the length over that of the length: 1 if it grows linearly, 1/2 if as the square."""
+    """Twice the memory at half the length, divided by that at full length: 1 if linear, 1/2 if quadratic."""
 
     what: str
     against: str

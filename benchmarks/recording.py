@@ -1,4 +1,4 @@
-"""What it costs to record a model's attention and not look at it: at most a tenth of the time."""
+"""The overhead of recording a model's attention without accessing it: at most a tenth of the time."""
 
 import os
 import warnings

@@ -1,4 +1,4 @@
-"""Sparsemax and entmax-1.5 against the entmax package, and against the softmax they stand in for."""
+"""Sparsemax and entmax-1.5 against the entmax package, and against the softmax they replace."""
 
 from collections.abc import Callable
 from functools import partial

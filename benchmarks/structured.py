@@ -1,7 +1,7 @@
 """Structured selections against torch-struct and supar: forward and backward through the marginals.
 
-Each side gets the same float32 potentials and the same gradient of the marginals, and hands back the gradient of the
-potentials; `exact_errors` says how far it is from float64.
+Each side gets the same float32 potentials and the same gradient of the marginals, and returns the gradient of the
+potentials; `exact_errors` measures how far it is from float64.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def tree(peer: str, batch: int, size: int, projective: bool) -> tuple[Run, Run]:
     def supar() -> tuple[Tensor, ...]:
         a = arcs.clone().requires_grad_()
         roots = a.diagonal(dim1=1, dim2=2).unsqueeze(-1)
-        words = a.masked_fill(torch.eye(size, dtype=torch.bool), -1e30)  # nobody is a head of itself
+        words = a.masked_fill(torch.eye(size, dtype=torch.bool), -1e30)  # no word is its own head
         marginals = theirs(F.pad(torch.cat([roots, words], dim=-1), (0, 0, 1, 0)), multiroot=False).marginals[:, 1:]
         return gradients(marginals[..., 1:] + torch.diag_embed(marginals[..., 0]), weights, a)
 
@@ -148,7 +148,7 @@ def cases() -> list[Timing | Memory]:
 
 
 def exact_errors(sides: tuple[Callable[..., tuple[Tensor, ...]], Run]) -> tuple[float, float]:
-    """How far ours and the peer's are from float64, at the worst entry of marginals and gradients."""
+    """How far both sides are from float64, at the worst entry of marginals and gradients."""
     exact = sides[0](torch.float64)
     ours, theirs = (
         max(float((one.double() - two).abs().max()) for one, two in zip(side(), exact, strict=True)) for side in sides

@@ -1,17 +1,16 @@
 """Decoding the 1,000 sentences of Multi30k's test_2016 with a beam of 5, in batches of 64.
 
-Models are of equal sizes and have random weights. Such models hardly ever end a sentence, so every side is made to end
-each one where its reference ends: ours by the maximal length of each sentence, the peers by logits that leave nothing
-but the end at that step.
+Models have equal sizes and random weights. Such models hardly ever end a sentence, so every side is forced to end each
+one where its reference ends: ours by the maximum length of each sentence, the peers by logits that allow only the end
+token at that step.
 
-The rows that must be reached give every side the sentences in the order of the file, as its users would. Ours puts
-those of like length together, as `predict` does, and drops what is done from the batch; JoeyNMT drops it too; Hugging
-Face's `generate` goes on until all of a batch are done. The peers have no workers: as they come they are one process of
-two threads, and rows of equal layout tell what two programs of them do.
+Rows with a required ratio give every side the sentences in file order, as users would. Ours groups sentences of similar
+length, as `predict` does, and removes finished ones from the batch; JoeyNMT removes them too; Hugging Face's `generate`
+continues until the whole batch is done. The peers have no workers: by default they run as one process with two threads,
+and rows with equal layouts show two processes of them.
 
-CTranslate2 has our own weights, and finds the same translations; it takes one length for a batch, so that both sides
-get equal batches of like length, to write as many tokens in as the longest reference has. Attention weights are not
-asked for.
+CTranslate2 uses our weights and finds the same translations. It takes one length per batch, so both sides get equal
+batches of similar length and write as many tokens as the longest reference has. Attention weights are not requested.
 """
 
 import os
@@ -30,7 +29,7 @@ BATCH, BEAM = 64, 5
 CERTAIN = 1e4
 
 Batch = tuple[list[list[int]], Tensor]
-"""Sources with their ends, and how many tokens to write for each."""
+"""Sources with end tokens, and how many tokens to write for each."""
 
 
 def cases() -> list[Comparison]:
@@ -51,22 +50,22 @@ def cases() -> list[Comparison]:
     ):
         one, two, alone = (ours, ONE_PROCESS), (ours, TWO_WORKERS), (peer, ONE_PROCESS)
         found += [
-            case(kind, f"{name} as it comes (1 x 2 threads), ours at its best", (one, two), (alone,), must=3),
+            case(kind, f"{name} by default (1 x 2 threads), ours at its best", (one, two), (alone,), must=3),
             *(case(kind, f"{name}, both {layout} threads", ((ours, layout),), ((peer, layout),)) for layout in layouts),
-            case(kind, "itself: 2 workers of 1 thread against 1 process of 2", (two,), (one,)),
+            case(kind, "itself: 2 workers with 1 thread against 1 process with 2", (two,), (one,)),
         ]
     best = tuple(("ctranslate2", layout) for layout in layouts)
     return [*found, case("Transformer, equal batches", "CTranslate2 float32 at its best", (equal,), best, aim=1)]
 
 
 def _side(side: str, layout: Layout) -> Callable[[], float]:
-    if side == "ctranslate2":  # which has workers of its own
+    if side == "ctranslate2":  # which has its own workers
         return lambda: rate("translation_decoding", f"ctranslate2-{layout.workers}-{layout.threads}", ONE_PROCESS)
     return lambda: rate("translation_decoding", side, layout)
 
 
 def batches(folder: str, order: str, worker: int, workers: int) -> list[Batch]:
-    """This worker's share, by order: "file", "length" (the longest first) or "equal" (also as much to write)."""
+    """This worker's share, in the order "file", "length" (longest first) or "equal" (also equal output lengths)."""
     test = pairs("test", folder)
     if order != "file":
         test = sorted(test, key=lambda pair: -len(pair[0]))
@@ -102,7 +101,7 @@ def ours(kind: str) -> Callable[[list[list[int]], Tensor], object]:
 
 
 class Ending(nn.Module):
-    """An output layer of JoeyNMT's after which nothing but the end is possible at the step where a sentence ends."""
+    """A JoeyNMT output layer that only allows the end token at the step where a sentence ends."""
 
     def __init__(self, inner: nn.Module, end: int) -> None:
         super().__init__()
@@ -114,7 +113,7 @@ class Ending(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         logits = self.inner(features)
-        left = self.lengths[self.lengths >= self.step]  # the others have left the batch
+        left = self.lengths[self.lengths >= self.step]  # the others are no longer in the batch
         ending = (left == self.step).repeat_interleave(len(logits) // len(left)).nonzero().squeeze(1)
         logits[ending, ..., self.end] = CERTAIN
         self.step += 1
@@ -184,10 +183,10 @@ def ctranslate2(workers: int, threads: int) -> Callable[[list[list[int]], Tensor
 
 
 def _check(written: list[int], lengths: Tensor, slack: int = 0) -> None:
-    """Few sentences may end earlier by chance: everyone did the work that was asked for, within a hundredth."""
+    """Checks that the output has the requested length within 1 %, since few sentences may end early by chance."""
     total, asked = sum(written), int(lengths.sum())
     if not 0.99 * asked <= total <= asked + slack * len(lengths):
-        raise AssertionError(f"{asked} tokens were to be written, and {total} were.")
+        raise AssertionError(f"{total} tokens were written instead of {asked}.")
 
 
 def main(side: str, folder: str, worker: str, workers: str) -> None:

@@ -1,4 +1,4 @@
-"""Models of equal sizes: ours, JoeyNMT's, Hugging Face's and CTranslate2's, with random weights."""
+"""Models of equal size with random weights: ours, JoeyNMT's, Hugging Face's and CTranslate2's."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,7 @@ def ours(kind: str) -> Any:
 
 
 def joeynmt_ids(ids: list[int]) -> list[int]:
-    """Our ids as JoeyNMT numbers them: unknown 0, padding 1, begin 2, end 3; the others are the same."""
+    """Our ids in JoeyNMT's numbering: unknown 0, padding 1, start 2, end 3; the others are the same."""
     return [{PAD: 1, BOS: 2, EOS: 3, 3: 0}.get(i, i) for i in ids]
 
 
@@ -76,7 +76,7 @@ def marian() -> Any:
 
 
 def write_ctranslate2(model: Any, to: Path) -> None:
-    """Our Transformer, weight by weight, as CTranslate2 reads it."""
+    """Writes our Transformer's weights in CTranslate2's format."""
     from ctranslate2.specs import TransformerSpec
 
     def norm(spec: Any, module: Any) -> None:

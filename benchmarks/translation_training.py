@@ -1,9 +1,9 @@
-"""Training on Multi30k: target tokens a second, padding not counted.
+"""Training on Multi30k: target tokens per second, not counting padding.
 
-Ours is `Trainer.fit` as the command line runs it, as one process of two threads and through torchrun as two of one.
-JoeyNMT makes its own batches by tokens and takes the steps of its `TrainManager`. The same budget gives batches of
-about as many sentences: its counts the longer side alone, and ours both, but it does not put sentences of like length
-together, so that half of a batch is padding. It has no training of several processes on a CPU.
+Ours is `Trainer.fit` as run by the command line, as one process with two threads and with torchrun as two with one
+thread. JoeyNMT builds its own batches by tokens and takes the steps of its `TrainManager`. The same budget gives
+batches with about as many sentences: JoeyNMT counts only the longer side and we count both, but it does not group
+sentences of similar length, so half of a batch is padding. It does not support multi-process training on a CPU.
 """
 
 import itertools
@@ -77,6 +77,7 @@ def _ours(kind: str, layout: Layout) -> Callable[[], float]:
 
 def ours(kind: str, folder: str, output: str) -> None:
     from saccade.tasks.transduction import Transduction
+
     from saccade.training import Trainer
 
     task = Transduction(joint=True, label_smoothing=LABEL_SMOOTHING, metrics=["exact_match"])
@@ -93,7 +94,7 @@ def ours(kind: str, folder: str, output: str) -> None:
 
 
 class Data(torch.utils.data.Dataset):
-    """The training data as JoeyNMT's batch sampler takes it."""
+    """The training data in the form that JoeyNMT's batch sampler needs."""
 
     def __init__(self, folder: str) -> None:
         self.pairs = pairs("train", folder)

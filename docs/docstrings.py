@@ -1,4 +1,4 @@
-"""From the docstrings of Saccade to Markdown with MathML."""
+"""Converts Saccade's docstrings to Markdown with MathML."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from equations import equation, math
 
 SECTIONS = ("Args", "Shapes", "Returns", "Raises", "Example", "Reference")
 
-# In running text: q_i, s_{i-1}, \bar h_s (a subscript of one sign or in braces), \lambda (a command).
+# In running text: q_i, s_{i-1}, \bar h_s (a one-character subscript or one in braces), \lambda (a command).
 SYMBOL = re.compile(
     r"(?<![\w`{\\/])(?:"
     r"(?:\\(?:bar|hat|tilde) ?)?(?:\\?[A-Za-z]|\\[a-z]+)_(?:\{[^}]+\}|[A-Za-z0-9])(?!\w)"
@@ -22,7 +22,7 @@ SYMBOL = re.compile(
 
 @dataclass
 class Docstring:
-    """A docstring in parts: the first sentence, paragraphs and equations in order, and named sections."""
+    """A parsed docstring: the first sentence, paragraphs and equations in order, and named sections."""
 
     summary: str = ""
     body: list[tuple[str, str]] = field(default_factory=list)
@@ -36,9 +36,9 @@ class Docstring:
 
 
 def parse(thing: object) -> Docstring:
-    """The docstring of a class or function in parts."""
+    """Parses the docstring of a class or function."""
     parsed = Docstring()
-    # Not `inspect.getdoc`: a method without words of its own is documented where its base class is.
+    # Not `inspect.getdoc`: a method without its own docstring is documented with its base class.
     lines = inspect.cleandoc(thing.__doc__ or "").splitlines()
     while lines:
         line = lines.pop(0)
@@ -61,7 +61,7 @@ def parse(thing: object) -> Docstring:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    """Takes the lines that belong to a directive or a section."""
+    """Removes and returns the lines that belong to a directive or a section."""
     taken = []
     while lines and (not lines[0].strip() or lines[0].startswith(" ")):
         taken.append(lines.pop(0))
@@ -69,7 +69,7 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def markdown(text: str) -> str:
-    """Running text of a docstring as Markdown: symbols typeset, shapes as code, arXiv numbers as links."""
+    """Converts running text to Markdown: symbols typeset, shapes as code, arXiv numbers as links."""
     pieces = re.split(r"(``?[^`]+``?)", text)
     return "".join(piece if i % 2 else _prose(piece) for i, piece in enumerate(pieces))
 
@@ -89,7 +89,7 @@ def _prose(text: str) -> str:
 
 
 def render(docstring: Docstring, *, level: int = 2) -> str:
-    """The parts as Markdown, with a heading for each section."""
+    """Renders a docstring as Markdown, with a heading for each section."""
     parts = [markdown(docstring.summary)]
     for kind, source in docstring.body:
         if kind == "math":
@@ -104,7 +104,7 @@ def render(docstring: Docstring, *, level: int = 2) -> str:
 
 
 def arguments(text: str) -> str:
-    """`name: what it is`, with indented continuation lines, as a list."""
+    """Converts `name: meaning` entries, with indented continuation lines, to a list."""
     entries: list[str] = []
     for line in text.splitlines():
         if line.startswith(" ") and entries:

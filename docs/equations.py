@@ -1,4 +1,4 @@
-"""From LaTeX to MathML, at build time: the pages need neither a script nor a network."""
+"""Converts LaTeX to MathML at build time, so that pages need neither scripts nor network access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ElementTree.register_namespace("", NAMESPACE)
 
 
 def equation(latex: str) -> str:
-    r"""A line of its own; formulas that are set apart by \qquad go below one another where the page is narrow."""
+    r"""A display equation; formulas separated by \qquad are stacked on narrow pages."""
     parts = re.split(r",?\s*\\qquad", latex)
     if any(part.count("{") != part.count("}") or r"\begin" in part or r"\left" in part for part in parts[:-1]):
         parts = [latex]
@@ -23,7 +23,7 @@ def equation(latex: str) -> str:
 
 
 def math(latex: str, *, display: str = "inline") -> str:
-    """MathML of an equation; a command that the converter does not know is an error, never raw LaTeX on a page."""
+    """Converts an equation to MathML; a command unknown to the converter is an error, never raw LaTeX on a page."""
     known = re.sub(r"\\arg(?![A-Za-z])", r"\\operatorname{arg}", latex)
     tree = ElementTree.fromstring(convert(known, display=display))
     for element in tree.iter():
@@ -48,7 +48,7 @@ def math(latex: str, *, display: str = "inline") -> str:
 
 
 def _space_functions(row: ElementTree.Element) -> None:
-    """A thin space around the name of a function: 2 log x, but log(x)."""
+    """Adds a thin space around function names: 2 log x, but log(x)."""
     children = list(row)
     added = 0
     for i, (left, right) in enumerate(itertools.pairwise(children)):
@@ -66,7 +66,7 @@ def _is_function(element: ElementTree.Element) -> bool:
 
 
 def _opens(element: ElementTree.Element) -> bool:
-    """Whether a row begins with a bracket."""
+    """Whether a row starts with a bracket."""
     first = next((inner for inner in element.iter() if (inner.text or "").strip()), None)
     return first is not None and (first.text or "").strip() in ("(", "[", "{")
 

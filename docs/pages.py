@@ -1,4 +1,4 @@
-"""The pages of the reference: one for each registered member, one for each other public name."""
+"""The reference pages: one per registered member and one per other public name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Page:
 
 @cache
 def members() -> dict[str, list[Page]]:
-    """For each kind an index and a page for each member."""
+    """An index for each kind, followed by a page for each member."""
     pages: dict[str, list[Page]] = {}
     for kind, (registry, question) in KINDS.items():
         base = importlib.import_module(f"saccade.{kind}.base")
@@ -50,7 +50,7 @@ def members() -> dict[str, list[Page]]:
                 "| --- | --- |",
                 *rows,
                 f"\nBy its short name: `saccade.{kind}.create(name, ...)`.",
-                "\n## To write another\n",
+                "\n## Write your own\n",
                 render(parse(getattr(base, registry.kind.capitalize())), level=3),
             ]
         )
@@ -63,12 +63,12 @@ def path_of(class_name: str) -> str:
     paths = {member.__name__: f"{kind}/{name}.md" for kind, (r, _) in KINDS.items() for name, member in r.items()}
     paths |= {name: f"heart/{name}.md" for name in HEART}
     if class_name not in paths:
-        raise KeyError(f"No page is about {class_name!r}.{nearest(class_name, paths)}")
+        raise KeyError(f"There is no page for {class_name!r}.{nearest(class_name, paths)}")
     return paths[class_name]
 
 
 def heart() -> list[Page]:
-    """The classes that everything is composed with."""
+    """The core classes from which everything is composed."""
     return [
         Page(f"heart/{name}.md", name, _class(getattr(saccade, name), f"from saccade import {name}")) for name in HEART
     ]
@@ -94,7 +94,7 @@ def _member(kind: str, name: str, member: type) -> Page:
 
 
 def _class(member: type, line: str, *, name: str | None = None) -> str:
-    """Title, signature, docstring and the methods that the class documents itself."""
+    """Title, signature, docstring, and the methods with their own docstrings."""
     lines = [f"# {member.__name__}\n"]
     if name is not None:
         lines.append(f"Short name: `{name}`\n")
@@ -155,12 +155,12 @@ def _module(name: str, module: ModuleType) -> Page:
 
 
 def _is_base(thing: Any, others: list[Any]) -> bool:
-    """Whether other classes of the page derive from this one: it is read first."""
+    """Whether other classes on the page derive from this one, which is then shown first."""
     return any(inspect.isclass(other) and other is not thing and thing in other.__mro__ for other in others)
 
 
 def _verbatim(text: str) -> str:
-    """Paragraphs of a module docstring, with indented ones as Python."""
+    """Paragraphs of a module docstring; indented ones become Python blocks."""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     return "\n\n".join(
         f"```python\n{inspect.cleandoc(block)}\n```" if block.startswith("    ") else markdown(block)
@@ -169,7 +169,7 @@ def _verbatim(text: str) -> str:
 
 
 def signature(thing: Any) -> str:
-    """`Name(argument: type = default)`, on one line if it fits and one argument a line if not."""
+    """`Name(argument: type = default)`, on one line if it fits, otherwise with one argument per line."""
     found = inspect.signature(thing)
     listed = constructor_parameters(thing) if inspect.isclass(thing) else found.parameters
     parameters = [p for p in listed.values() if p.name not in ("self", "cls")]

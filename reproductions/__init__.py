@@ -1,1 +1,1 @@
-"""The claims of papers, each shown by one command on a laptop."""
+"""Reproductions of claims from papers, each with one command on a laptop."""

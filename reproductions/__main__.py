@@ -1,4 +1,4 @@
-"""Runs reproductions: `python -m reproductions [NAME [ARGUMENTS]]`, all of them without a name."""
+"""Runs reproductions: `python -m reproductions [NAME [ARGUMENTS]]`; without a name, all of them."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def main(arguments: list[str]) -> int:
-    """Each in its own process; the first one that fails ends it."""
+    """Runs each in its own process, and stops at the first failure."""
     names = [script.parent.name for script in sorted(FOLDER.glob("*/run.py"))]
     if arguments and arguments[0] not in names:
         print(f"Unknown reproduction {arguments[0]!r}.{nearest(arguments[0], names)}", file=sys.stderr)

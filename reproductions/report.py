@@ -1,4 +1,4 @@
-"""What a reproduction leaves behind: figures for machines, a table for people."""
+"""The output of a reproduction: results as JSON, and a table."""
 
 import json
 import os
@@ -13,18 +13,18 @@ BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->\n"
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; numbers are rounded to one place."""
+    """A Markdown table; numbers are rounded to one decimal place."""
     lines = [header, ["---"] * len(header), *rows]
     return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
 
 
 def publish(output: Path, *, results: Mapping[str, Any], table: str) -> None:
-    """Writes results.json and table.md; if there is a README.md beside the folder, the table goes there too.
+    """Writes results.json and table.md, and updates the table in the README.md next to the folder, if there is one.
 
     Args:
         output: `results/` of the reproduction, or another folder.
-        results: the figures, as JSON can say them.
-        table: what the README shows between its two marks.
+        results: the results, serialisable as JSON.
+        table: the table that the README shows between its two markers.
     """
     output.mkdir(parents=True, exist_ok=True)
     environment = {

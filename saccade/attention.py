@@ -17,14 +17,14 @@ from saccade.distributions import Categorical, Distribution
 from saccade.fast import check_blocks, read_fast
 from saccade.kernels.nested import tensors_in
 from saccade.masks import Mask
-from saccade.memory import Memory, check_memory
+from saccade.memory import Memory, check_memory, new_token
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection, selections
 from saccade.selections.base import full_mask
 
 Change = Callable[[Tensor, Tensor], Tensor]
-"""Weights (*batch, queries, keys) and the mask, bool of the same shape -> the weights to read with."""
+"""Maps weights (*batch, queries, keys) and the mask, bool of the same shape, to the weights to read with."""
 
 
 class Attention(nn.Module):
@@ -32,9 +32,9 @@ class Attention(nn.Module):
 
     .. math:: c_i = \mathbb{E}_{z \sim p(z \mid q_i, k)}[f(v, z)]
 
-    The score says how well a query matches a key, the selection what distribution over positions follows, the
-    aggregation what is read from the values. What is not given follows from the score and the selection: softmax
-    and the expectation, unless they name others.
+    The score measures how well a query matches a key, the selection turns scores into a distribution over positions,
+    and the aggregation reads the values. Parts that are not given default to softmax and the expectation, unless the
+    score or the selection names another default.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim), values (*batch, keys, value_dim), mask
@@ -43,11 +43,11 @@ class Attention(nn.Module):
 
     Args:
         score: how well a query matches a key.
-        selection: default: what the score names, or `Softmax()`.
-        aggregation: default: what the selection names, or `Expectation()`.
-        dropout: the rate at which weights are dropped in training; `reading.weights` are those before it.
-        block_size: with softmax, expectation and a score of pairs, scores so many keys at a time, so that memory does
-            not grow with queries times keys. Inner products need no blocks: they take PyTorch's fused kernels.
+        selection: defaults to the score's default selection, or `Softmax()`.
+        aggregation: defaults to the selection's default aggregation, or `Expectation()`.
+        dropout: dropout rate of the weights in training; `reading.weights` are the weights before dropout.
+        block_size: how many keys to score at a time, so that memory does not grow with queries times keys; for
+            pairwise scores with softmax and expectation. Inner products use PyTorch's fused kernels instead.
     """
 
     def __init__(
@@ -67,10 +67,11 @@ class Attention(nn.Module):
         ):
             if not isinstance(part, kind) and not (part is None and name != "score"):
                 raise TypeError(
-                    f"{name} must be a {kind.__name__}, got {part!r}; saccade.{name}s.create(name) makes one."
+                    f"{name} must be a {kind.__name__}, got {part!r}; create one with saccade.{name}s.create(name)."
                 )
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be in [0, 1), got {dropout}.")
+        self.token = new_token()
         self.score = score
         self.selection = selection or selections.create(score.default_selection)
         self.aggregation = (
@@ -82,14 +83,14 @@ class Attention(nn.Module):
         self.block_size = block_size
         if score.feature_wise != self.aggregation.feature_wise:
             raise ValueError(
-                f"{type(score).__name__} and {type(self.aggregation).__name__} do not fit: a feature-wise score goes "
-                "with the FeatureWise aggregation, and only with it."
+                f"{type(score).__name__} and {type(self.aggregation).__name__} do not work together: use a "
+                "feature-wise score with the FeatureWise aggregation, and only with it."
             )
         for part in (self.selection, self.aggregation):
             if score.stateful and part.joins_queries:
                 raise ValueError(
-                    f"{type(part).__name__} takes all queries together, but {type(score).__name__} takes them one by "
-                    f"one: choose a score without history, or another for {type(part).__name__}."
+                    f"{type(part).__name__} needs all queries at once, but {type(score).__name__} handles them one by "
+                    f"one: choose a stateless score, or replace {type(part).__name__}."
                 )
         if block_size is not None:
             check_blocks(self, block_size)
@@ -103,15 +104,15 @@ class Attention(nn.Module):
         mask: Tensor | Mask | None = None,
         state: State | None = None,
     ) -> Reading:
-        """Prepares and reads; `values` default to `keys`."""
+        """Prepares a memory and reads it; `values` default to `keys`."""
         return self.read(query, self.prepare(keys, values, mask=mask), state=state)
 
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
     ) -> Memory:
-        """Writes a memory: the half of the work that does not depend on the query.
+        """Writes a memory: the part of the computation that does not depend on the query.
 
-        `start` is the position of the first key, for keys that will be appended to another memory.
+        `start` is the position of the first key, for keys that are appended to an existing memory.
         """
         own_values = values is not None
         values = keys if values is None else values
@@ -121,7 +122,7 @@ class Attention(nn.Module):
                 f"axis, got keys {tuple(keys.shape)} and values {tuple(values.shape)}."
             )
         if start and not self.score.appendable:
-            raise ValueError(f"{type(self.score).__name__} mixes neighbouring keys: prepare all keys at once.")
+            raise ValueError(f"{type(self.score).__name__} mixes neighbouring keys: prepare all keys in one call.")
         if not values.is_floating_point() and not self.aggregation.reads_ids:
             raise TypeError(
                 f"values must be floating point for {type(self.aggregation).__name__}, got {values.dtype}: embed them "
@@ -129,7 +130,7 @@ class Attention(nn.Module):
             )
         whole = None if mask is None else masks.as_mask(mask)
         over_keys = _over_keys(whole, keys)
-        if over_keys is not None:  # whatever stands in padding, NaN too, must not reach a product
+        if over_keys is not None:  # padding may contain anything, even NaN: keep it out of the products
             same = values is keys
             keys = keys.masked_fill(~over_keys.unsqueeze(-1), 0)
             values = keys if same else values.masked_fill(~over_keys.unsqueeze(-1), 0)
@@ -140,7 +141,7 @@ class Attention(nn.Module):
         return Memory(prepared, values, whole, self, own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
-        """Reads with one query or several at once; `state` is that of the reading before, None at the start."""
+        """Reads with one or more queries; `state` is that of the previous reading, None at the first."""
         query = self._check_query(query, memory)
         state = self._check_state(state)
         if self.score.stateful:
@@ -149,7 +150,7 @@ class Attention(nn.Module):
 
     @property
     def independent_queries(self) -> bool:
-        """Whether it reads each query as if it were alone, so that several hypotheses can be queries of one memory."""
+        """Whether queries are read independently, so that several hypotheses can be queries of one memory."""
         selection = self.selection
         apart = not (selection.stateful or selection.joins_queries or selection.stochastic)
         return apart and self.score.pairwise and not self.score.stateful and not self.aggregation.joins_queries
@@ -157,7 +158,7 @@ class Attention(nn.Module):
     def read_changed(
         self, query: Tensor | None, memory: Memory, change: Change, *, state: State | None = None
     ) -> Reading:
-        """As `read`, but with the weights that `change` returns: an intervention.
+        """Like `read`, but with the weights that `change` returns: an intervention.
 
         Weights that sum to less than 1 read less. A stateful score sees the changed weights; a stateful selection
         continues from its own. Stateful scores call `change` once per query.
@@ -169,7 +170,7 @@ class Attention(nn.Module):
         return self.read_plain(query, memory, state, change)
 
     def read_plain(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
-        """The definition: scores of all keys, their selection, its aggregation. Fast paths give the same."""
+        """The reference definition: score all keys, select, aggregate. Fast paths give the same result."""
         scores = self.score.compare(query, memory.prepared[0])
         return self._read_scored(scores, query, memory, self._mask(query, memory), state, change)
 
@@ -234,12 +235,12 @@ class Attention(nn.Module):
             return State()
         if not isinstance(state, State):
             raise TypeError(
-                f"state must be the `state` of a reading, or None at the start, got {type(state).__name__}."
+                f"state must be the `state` of a reading, or None at the first step, got {type(state).__name__}."
             )
         for part, kept in ((self.score, state.score), (self.selection, state.selection)):
             if kept is not None and not part.stateful:
                 raise ValueError(
-                    f"state is of another attention: {type(part).__name__} remembers nothing between steps."
+                    f"state comes from another attention: {type(part).__name__} keeps no state between steps."
                 )
         return state
 
@@ -248,12 +249,12 @@ class Attention(nn.Module):
         if query is None:
             if not self.score.query_free:
                 raise ValueError(f"query is None, but {type(self.score).__name__} compares it with the keys.")
-            prepared = tensors_in(memory.prepared)[0]  # not the values: those may be token ids
+            prepared = tensors_in(memory.prepared)[0]  # not the values, which may be token ids
             return prepared.new_empty(*memory.values.shape[:-2], 1, 0)
         if query.dim() < 2:
             raise ValueError(
-                f"query must be (*batch, queries, query_dim), got {tuple(query.shape)}: a single query has "
-                "queries = 1, query.unsqueeze(-2)."
+                f"query must be (*batch, queries, query_dim), got {tuple(query.shape)}: for a single query, pass "
+                "query.unsqueeze(-2)."
             )
         if query.shape[:-2] != memory.values.shape[:-2]:
             raise ValueError(
@@ -264,9 +265,9 @@ class Attention(nn.Module):
 
 
 def _over_keys(mask: Mask | None, keys: Tensor) -> Tensor | None:
-    """(*batch, keys): False for keys that no query may attend; None if none are known.
+    """(*batch, keys): False for keys that no query may attend; None if no such keys are known.
 
-    Heads that share keys may differ in what they mask: then every key is some head's.
+    Heads that share keys may mask different ones: then every key counts as attendable.
     """
     over_keys = None if mask is None else mask.over_keys(keys.shape[-2], keys.device)
     if over_keys is None:
@@ -278,10 +279,10 @@ def _over_keys(mask: Mask | None, keys: Tensor) -> Tensor | None:
 
 
 def check_one_by_one(attention: Attention) -> None:
-    """Refuses attention that takes all queries together, for decoders that write one token after another."""
+    """Rejects attention that needs all queries at once, for decoders that generate one token at a time."""
     for part in (attention.selection, attention.aggregation):
         if part.joins_queries:
             raise ValueError(
-                f"{type(part).__name__} takes all queries together, but a decoder has one at a time: it is for "
-                "self-attention, as in an encoder. In a decoder, LinearChain is the structured selection."
+                f"{type(part).__name__} needs all queries at once, but a decoder has one at a time: use it for "
+                "self-attention in an encoder. For structured selection in a decoder, use LinearChain."
             )

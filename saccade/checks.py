@@ -1,8 +1,8 @@
-"""What arguments are refused for."""
+"""Argument checks."""
 
 
 def check_count(name: str, value: int, least: int = 1) -> None:
-    """Refuses what is not a whole number, or below `least`."""
+    """Rejects a value that is not a whole number or is below `least`."""
     if not hasattr(value, "__index__") or isinstance(value, bool):
         raise TypeError(f"{name} must be a whole number, {least} or more, got {value!r}.")
     if value < least:

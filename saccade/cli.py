@@ -156,7 +156,9 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
     several = [task.options, *([task.explain_options] if command == "explain" else [])]
     taken = {option for action in parser._actions for option in action.option_strings}
     for options in several:
-        _, helps = _split_docstring(options)
+        helps: dict[str, str] = {}
+        for kind in reversed(options.__mro__[:-1]):  # what a class does not explain, its base does
+            helps |= _split_docstring(kind)[1]
         hints = typing.get_type_hints(options)
         for field in dataclasses.fields(options):
             flag = f"--{field.name.replace('_', '-')}"

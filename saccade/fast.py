@@ -1,4 +1,4 @@
-"""Fast paths of `Attention.read`: each gives what `read_plain` gives, or None where it does not apply."""
+"""Fast paths of `Attention.read`: each returns the same as `read_plain`, or None if it does not apply."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
+from saccade.kernels.modes import visible
 from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
@@ -20,11 +21,12 @@ from saccade.memory import Memory
 from saccade.reading import Reading, State
 from saccade.scores import DotProduct, Score
 from saccade.selections import Selection, softmax
+from saccade.selections.base import check_finite, full_mask
 from saccade.selections.local import LocalSelection
 
 
 class Attends(Protocol):
-    """What fast paths need to know of an `Attention`."""
+    """The parts of an `Attention` that fast paths use."""
 
     score: Score
     selection: Selection
@@ -37,12 +39,24 @@ class Attends(Protocol):
 
 
 def read_fast(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    """The reading of a stateless score by the first path that applies."""
+    """Reads with a stateless score by the first path that applies."""
     reading = _read_by_path(attention, query, memory, state)
-    if reading is None or torch.compiler.is_compiling() or query.device.type != "cpu":
-        return reading
-    # Scores that are not finite are refused by `read_plain`, which has them.
-    return reading if bool(torch.isfinite(reading.context.detach().sum())) else None
+    if reading is not None and visible(reading.context):
+        _check_scores(attention, query, memory, reading.context.detach())
+    return reading
+
+
+def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Tensor) -> None:
+    """Refuses scores that are not finite, as `Selection.forward` does, without having them.
+
+    Such scores make contexts that are not finite. One sum tells this in the usual case; scores are computed only for
+    the error message, or where the values themselves are not finite.
+    """
+    if bool(torch.isfinite(context.sum())) or bool(torch.isfinite(context).all()):
+        return
+    with torch.no_grad():
+        scores = attention.score.compare(query, memory.prepared[0])
+        check_finite(scores, full_mask(scores, _resolve(query, memory)))
 
 
 def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
@@ -102,25 +116,25 @@ class _Plain(NamedTuple):
 
 
 def check_blocks(attention: Attends, block_size: int) -> None:
-    """Refuses a block size that is not one, or an attention that cannot be computed in blocks."""
+    """Rejects an invalid block size, or an attention that cannot be computed in blocks."""
     check_count("block_size", block_size)
     softmax_expectation = attention.selection.plain_softmax and attention.aggregation.weighted_sum
     if not softmax_expectation or not attention.score.pairwise or attention.score.stateful:
         raise ValueError(
-            f"block_size={block_size} needs a score of pairs with Softmax() and Expectation(), got "
+            f"block_size={block_size} needs a pairwise score with Softmax() and Expectation(), got "
             f"{type(attention.score).__name__}, {type(attention.selection).__name__} and "
-            f"{type(attention.aggregation).__name__}: leave block_size out."
+            f"{type(attention.aggregation).__name__}: omit block_size."
         )
     if attention.dropout:
-        raise ValueError(f"block_size={block_size} does not go with dropout={attention.dropout}: set dropout=0.0.")
+        raise ValueError(f"block_size={block_size} does not support dropout={attention.dropout}: set dropout=0.0.")
 
 
 def _read_blocks(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    """Softmax over any score of pairs, in blocks of keys."""
+    """Softmax over any pairwise score, in blocks of keys."""
     if attention.block_size is None or memory.num_keys <= attention.block_size or torch.compiler.is_compiling():
         return None
     one = attention.score.as_dot_product(query[..., :1, :], memory.prepared[0])
-    if one is not None and one.bias is None:  # the fused kernels have blocks of their own
+    if one is not None and one.bias is None:  # the fused kernels work in blocks already
         return None
     masks.check(memory.mask, query.shape[:-2], query.shape[-2], memory.num_keys, query.device)
     leaves = tensors_in(memory.prepared[0])
@@ -153,7 +167,7 @@ class _Windowed(NamedTuple):
 def _read_window(
     attention: Attends, selection: LocalSelection, query: Tensor, memory: Memory, state: State
 ) -> Reading | None:
-    """A window of keys for each query: nothing is computed for the others."""
+    """Scores only a window of keys for each query."""
     keys = memory.num_keys
     if not attention.score.pairwise or keys <= 2 * selection.half_width + 1:
         return None
@@ -169,7 +183,7 @@ def _read_window(
     scores = attention.score.compare(query.unsqueeze(-2), prepared).squeeze(-2)
     weights = selection.weigh(scores, within, distance)
     dropped = F.dropout(weights, attention.dropout, attention.training)
-    same = memory.prepared[0] is memory.values  # as for inner products with keys that are the values
+    same = memory.prepared[0] is memory.values  # for inner products when the values are the keys
     values = prepared if same else gather_keys(memory.values, index)
     context = (dropped.unsqueeze(-2) @ values).squeeze(-2)
     after = State(None, selection.after(state.selection, query.shape[-2]))
@@ -178,7 +192,7 @@ def _read_window(
 
 
 def _attendable(memory: Memory, query: Tensor) -> tuple[Tensor, Tensor | None]:
-    """Attendable keys (*batch,), and, unless those are the first ones, how many there are up to each (*batch, keys)."""
+    """Counts attendable keys (*batch,), and, unless they are the first ones, those up to each key (*batch, keys)."""
     batch = query.shape[:-2]
     if memory.mask is None:
         return torch.full(batch, memory.num_keys, device=query.device), None

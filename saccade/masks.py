@@ -15,14 +15,14 @@ from torch import Tensor
 
 
 class Mask:
-    """A mask that is made into a tensor when the numbers of queries and keys are known."""
+    """A mask that becomes a tensor once the numbers of queries and keys are known."""
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
         """The bool tensor, broadcastable to (*batch, queries, keys)."""
         return self.block(queries, keys, slice(0, keys), device)
 
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
-        """The columns `part` of that tensor, without making the others."""
+        """The columns `part` of that tensor, without computing the others."""
         raise NotImplementedError
 
     @property
@@ -32,11 +32,11 @@ class Mask:
 
     @property
     def prefix(self) -> Tensor | None:
-        """(*batch,): how many keys may be attended, where those are the first ones and no others."""
+        """(*batch,): the number of attendable keys, if they are exactly the first ones; otherwise None."""
         return None
 
     def is_causal(self, queries: int, keys: int) -> bool:
-        """Whether query i may attend the keys 0 to i and no others, as fused kernels have it built in."""
+        """Whether query i may attend exactly the keys 0 to i, the case that fused kernels support directly."""
         return False
 
     def grow(self, keys: int, by: int) -> Mask:
@@ -44,11 +44,11 @@ class Mask:
         return self
 
     def index(self, rows: Tensor, dims: int) -> Mask:
-        """The mask of the chosen rows of the first batch dimension, where (*batch, queries, keys) has `dims`."""
+        """Selects rows of the first batch dimension, where (*batch, queries, keys) has `dims` dimensions."""
         return self
 
     def across_heads(self, query_dims: int) -> Mask:
-        """The same mask for every head: a heads dimension is added before (queries, keys)."""
+        """The same mask for every head, with a heads dimension added before (queries, keys)."""
         return self
 
     def over_keys(self, keys: int, device: torch.device | str | None = None) -> Tensor | None:
@@ -136,7 +136,7 @@ class _Given(Mask):
         return given if device is None else given.to(device)
 
     def tensor(self, queries: int, keys: int, device: torch.device | str | None = None) -> Tensor:
-        return self.given if device is None else self.given.to(device)  # uncut, so that a wrong size shows
+        return self.given if device is None else self.given.to(device)  # not truncated, so that a wrong size is noticed
 
     @property
     def depends_on_query(self) -> bool:
@@ -151,7 +151,7 @@ class _Given(Mask):
         return self if shared else _Given(self.given[rows])
 
     def across_heads(self, query_dims: int) -> Mask:
-        if self.given.dim() > query_dims:  # it has a heads dimension already
+        if self.given.dim() > query_dims:  # it already has a heads dimension
             return self
         return self if self.given.dim() <= 2 else _Given(self.given.unsqueeze(-3))
 
@@ -182,7 +182,7 @@ class _Combined(Mask):
         except RuntimeError:
             shapes = f"{tuple(left.shape)} and {tuple(right.shape)}"
             raise ValueError(
-                f"masks of shapes {shapes} do not combine: both must broadcast to (*batch, queries, keys)."
+                f"masks of shapes {shapes} cannot be combined: both must broadcast to (*batch, queries, keys)."
             ) from None
 
     @property
@@ -202,7 +202,7 @@ class _Combined(Mask):
         left, right = self.left.over_keys(keys, device), self.right.over_keys(keys, device)
         if left is not None and right is not None:
             return self._joined(left, right)
-        if self.combine is torch.logical_and:  # the half that is known still rules keys out
+        if self.combine is torch.logical_and:  # the known half still rules out keys
             return left if right is None else right
         return None
 
@@ -219,7 +219,7 @@ class _Inverted(Mask):
         return self.inner.depends_on_query
 
     def grow(self, keys: int, by: int) -> Mask:
-        raise ValueError("An inverted mask cannot grow with its memory: give the mask as a tensor, or without `~`.")
+        raise ValueError("An inverted mask cannot grow with its memory: pass the mask as a tensor, or without `~`.")
 
     def index(self, rows: Tensor, dims: int) -> Mask:
         return _Inverted(self.inner.index(rows, dims))
@@ -235,14 +235,14 @@ class _Inverted(Mask):
 def causal(*, offset: int | None = None) -> Mask:
     """Query i may attend keys up to position i + offset.
 
-    By default the last query is aligned with the last key (offset = keys - queries), so that one query read
-    against a growing memory sees all of it, and as many queries as keys see the usual lower triangle.
+    By default the last query is aligned with the last key (offset = keys - queries), so that a single query sees all of
+    a growing memory, and equal numbers of queries and keys give the usual lower triangle.
     """
     return _Causal(offset)
 
 
 def window(left: int, right: int | None = None, *, offset: int | None = None) -> Mask:
-    """Keys from `left` positions before the query to `right` after it (`right` defaults to `left`)."""
+    """Allows keys from `left` positions before the query to `right` after it (`right` defaults to `left`)."""
     right = left if right is None else right
     if left < 0 or right < 0:
         raise ValueError(f"masks.window needs sizes of 0 or more, got left={left}, right={right}.")
@@ -250,18 +250,18 @@ def window(left: int, right: int | None = None, *, offset: int | None = None) ->
 
 
 def from_lengths(lengths: Tensor | Sequence[int]) -> Mask:
-    """The first `lengths` keys of each batch row; lengths (*batch,) of whole numbers."""
+    """Allows the first `lengths` keys of each batch row; lengths (*batch,) holds whole numbers."""
     lengths = torch.as_tensor(lengths)
     if lengths.dtype == torch.bool or lengths.is_floating_point():
         raise TypeError(f"lengths must hold whole numbers, got {lengths.dtype}; use lengths.long().")
-    # Only on the CPU and outside compiled code: elsewhere the look would stop the device or break the graph.
+    # Only on the CPU and outside compiled code: elsewhere the check would synchronise the device or break the graph.
     if not torch.compiler.is_compiling() and lengths.device.type == "cpu" and bool((lengths < 0).any()):
         raise ValueError(f"lengths must be 0 or more, got {int(lengths.min())}.")
     return _Lengths(lengths)
 
 
 def as_mask(mask: Tensor | Mask) -> Mask:
-    """A predicate as it is, a bool tensor wrapped; anything else is refused with the fix."""
+    """Returns a predicate unchanged and wraps a bool tensor; anything else is an error that names the fix."""
     if isinstance(mask, Mask):
         return mask
     mask = check_mask(mask)
@@ -269,7 +269,7 @@ def as_mask(mask: Tensor | Mask) -> Mask:
 
 
 def check_mask(mask: Tensor) -> Tensor:
-    """The mask itself if it is a bool tensor; otherwise an error that says how to make it one."""
+    """Returns the mask if it is a bool tensor; otherwise raises an error that says how to make it one."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a bool tensor or one of saccade.masks, got {type(mask).__name__}.")
     if mask.dtype != torch.bool:
@@ -283,11 +283,9 @@ def check_mask(mask: Tensor) -> Tensor:
 
 
 def fitted(mask: Tensor, shape: Sequence[int], what: str) -> Tensor:
-    """The mask in this shape, which is that of `what`."""
+    """Expands the mask to `shape`, the shape of `what`."""
     if isinstance(mask, Mask):
-        raise TypeError(
-            f"this mask must be a bool tensor for {what} {tuple(shape)}; mask.tensor(queries, keys) is one."
-        )
+        raise TypeError(f"this mask must be a bool tensor for {what} {tuple(shape)}; pass mask.tensor(queries, keys).")
     try:
         return check_mask(mask).expand(shape)
     except RuntimeError:
@@ -295,16 +293,16 @@ def fitted(mask: Tensor, shape: Sequence[int], what: str) -> Tensor:
 
 
 def resolve(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> Tensor | None:
-    """The mask as a tensor of two dimensions or more, checked to broadcast to (*batch, queries, keys)."""
+    """The mask as a tensor with at least two dimensions, checked to broadcast to (*batch, queries, keys)."""
     if mask is None:
         return None
     tensor = mask.tensor(queries, keys, device)
     _check_fit(tensor, (*batch, queries, keys))
-    return tensor if tensor.dim() >= 2 else tensor.unsqueeze(0)  # fused kernels ask for a queries axis
+    return tensor if tensor.dim() >= 2 else tensor.unsqueeze(0)  # fused kernels need a queries axis
 
 
 def check(mask: Mask | None, batch: Sequence[int], queries: int, keys: int, device: torch.device) -> None:
-    """Refuses a mask that does not broadcast to (*batch, queries, keys), without making all of it."""
+    """Rejects a mask that does not broadcast to (*batch, queries, keys), without computing all of it."""
     if mask is not None:
         first = slice(0, min(keys, 1))
         block = mask.block(queries, keys, first, device)
@@ -320,12 +318,12 @@ def _check_fit(tensor: Tensor, wanted: tuple[int, ...], shown: tuple[int, ...] |
 def _misfit(tensor: Tensor, wanted: str) -> ValueError:
     return ValueError(
         f"mask of shape {tuple(tensor.shape)} does not broadcast to (*batch, queries, keys) = {wanted}. "
-        "A mask over keys alone is written mask[:, None, :] or masks.from_lengths(lengths)."
+        "For a mask over keys alone, pass mask[:, None, :] or masks.from_lengths(lengths)."
     )
 
 
 def _distance(queries: int, keys: int, part: slice, offset: int | None, device: torch.device | str | None) -> Tensor:
-    """(queries, part of the keys): the position of the key less that of the query."""
+    """(queries, part of the keys): the position of the key minus that of the query."""
     offset = keys - queries if offset is None else offset
     query_position = torch.arange(offset, offset + queries, device=device)
     return torch.arange(part.start, part.stop, device=device) - query_position.unsqueeze(-1)

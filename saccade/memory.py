@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,7 +16,10 @@ from saccade.masks import Mask
 
 
 class MemoryOwner(Protocol):
-    """What can write and read a memory: `Attention` and `MultiHead`."""
+    """Anything that can write and read a memory: `Attention` and `MultiHead`."""
+
+    token: str
+    """Tells it from all others but its own copies: see `new_token`."""
 
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
@@ -27,22 +31,22 @@ class Memory:
     """Keys and values, written once and read by any number of queries.
 
     Args:
-        prepared: what the score and the selection keep of the keys.
+        prepared: the keys as prepared by the score and the selection.
         values: (*batch, keys, value_dim).
         mask: which keys may be attended, if not all.
-        reader: the attention that wrote it.
+        owner: the attention that wrote it; it and its copies may read it.
         own_values: whether the values were given, rather than being the keys.
     """
 
     prepared: Any
     values: Tensor
     mask: Mask | None
-    reader: MemoryOwner
+    owner: MemoryOwner
     own_values: bool = False
 
     @property
     def num_keys(self) -> int:
-        """The number of keys: `len(memory)`, but free to be a symbol in an exported program."""
+        """The number of keys: like `len(memory)`, but may be symbolic in an exported program."""
         return self.values.shape[-2]
 
     def __len__(self) -> int:
@@ -56,10 +60,10 @@ class Memory:
         mask: Tensor | None = None,
         rows: Tensor | None = None,
     ) -> Memory:
-        """A memory with more keys at the end; this one stays as it is.
+        """Returns a memory with more keys at the end, leaving this one unchanged.
 
         Args:
-            keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the reader.
+            keys, values: the new ones, (*batch, new, dim), prepared with the parameters of the owner.
             mask: bool (*batch, 1, new), True = may be attended; all of them by default.
             rows: which row of the first batch dimension each of the new ones continues: as `index(rows)` before, but
                 with one copy instead of two.
@@ -68,24 +72,24 @@ class Memory:
             return self.index(rows).append(keys, values, mask=mask)
         if self.own_values != (values is not None):
             raise ValueError(
-                "values must be given for appended keys just as they were when the memory was written: here they "
+                "pass values with appended keys if and only if they were passed when the memory was written: here they "
                 f"{'were' if self.own_values else 'were not'}."
             )
         old, new = self.num_keys, keys.shape[-2]
-        added = self.reader.prepare(keys, values, mask=mask, start=old)
+        added = self.owner.prepare(keys, values, mask=mask, start=old)
         have, got = self.values.shape, added.values.shape
         if rows is not None:
             have = torch.Size([len(rows), *have[1:]])
         if have[:-2] != got[:-2] or have[-1] != got[-1]:
             raise ValueError(
                 f"appended keys {tuple(keys.shape)} do not fit the memory: its values are {tuple(have)}, the new ones "
-                f"{tuple(got)}; all but the number of keys must agree."
+                f"{tuple(got)}; only the number of keys may differ."
             )
         grown = None if self.mask is None else self.mask.grow(old, new)
         if added.mask is not None:
             late = added.mask.tensor(1, new)
             if late.shape[-2] != 1:
-                raise ValueError(f"The mask of appended keys is (*batch, 1, {new}), got {tuple(late.shape)}.")
+                raise ValueError(f"the mask of appended keys must be (*batch, 1, {new}), got {tuple(late.shape)}.")
             late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
             grown = masks.as_mask(late) if grown is None else grown & late
         prepared = map_tensors(lambda a, b: grow(a, b, rows), self.prepared, added.prepared)
@@ -93,21 +97,38 @@ class Memory:
         return replace(self, prepared=prepared, values=values, mask=grown)
 
     def index(self, rows: Tensor) -> Memory:
-        """The memory of the chosen rows of the first batch dimension, as beam search needs it."""
+        """Selects rows of the first batch dimension, for beam search."""
         prepared = map_tensors(lambda tensor: tensor.index_select(0, rows), self.prepared)
         mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
         return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
 
 
-def check_memory(memory: Memory, reader: MemoryOwner) -> None:
-    """Refuses what is not a memory, or one written by another kind of attention; a copy of the reader may read it."""
+def new_token() -> str:
+    """A token that no other attention has; copies made by `copy` and `pickle` keep it."""
+    return uuid.uuid4().hex  # draws no random numbers that a seed decides
+
+
+def check_memory(memory: Memory, owner: MemoryOwner) -> None:
+    """Refuses what is not a memory, and a memory that another attention wrote, even one of the same shape.
+
+    Not in compiled code, which would be compiled again for every token.
+    """
     if not isinstance(memory, Memory):
         raise TypeError(f"memory must be a Memory, got {type(memory).__name__}: attention.prepare(keys) writes one.")
-    if memory.reader is not reader and _anatomy(memory.reader) != _anatomy(reader):
-        raise ValueError("memory was written by another attention: write it with this one's `prepare`.")
+    if memory.owner is owner or torch.compiler.is_compiling():
+        return
+    if memory.owner.token != owner.token:
+        raise ValueError(
+            "memory was written by another attention, whose parameters differ: write it with this one's `prepare`."
+        )
+    if _anatomy(memory.owner) != _anatomy(owner):
+        raise ValueError(
+            "memory was written by a copy of this attention that has been given other parts: write it with this one's "
+            "`prepare`."
+        )
 
 
-def _anatomy(reader: MemoryOwner) -> list[object]:
-    if not isinstance(reader, nn.Module):
-        return [type(reader)]
-    return [*map(type, reader.modules()), *(parameter.shape for parameter in reader.parameters())]
+def _anatomy(owner: MemoryOwner) -> list[object]:
+    if not isinstance(owner, nn.Module):
+        return [type(owner)]
+    return [*map(type, owner.modules()), *(parameter.shape for parameter in owner.parameters())]

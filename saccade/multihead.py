@@ -1,4 +1,4 @@
-"""Several attentions side by side."""
+"""Multi-head attention."""
 
 from dataclasses import replace
 
@@ -8,31 +8,31 @@ from saccade.attention import Attention
 from saccade.checks import check_count
 from saccade.kernels.nested import map_tensors
 from saccade.masks import Mask, as_mask
-from saccade.memory import Memory, check_memory
+from saccade.memory import Memory, check_memory, new_token
 from saccade.reading import Reading, State
 from saccade.scores.base import check_features
 
 
 class MultiHead(nn.Module):
-    r"""Projects queries, keys and values for each head, reads with one attention, and joins the heads.
+    r"""Projects queries, keys and values for each head, reads with one attention, and combines the heads.
 
     .. math:: \mathrm{out}_i = W^O [c_i^{(1)}; \dots; c_i^{(h)}], \qquad
         c_i^{(m)} = \mathrm{attention}(W_m^Q q_i, W_m^K k, W_m^V v)
 
-    Heads are a batch dimension, so any score and any selection works: a score with parameters is built for the
-    head's sizes and shared by the heads. With fewer `num_key_heads`, groups of query heads share keys and values
-    (one: multi-query attention).
+    Heads are a batch dimension, so any score and any selection works; a score with parameters is built for the size of
+    one head and shared by all heads. With fewer `num_key_heads`, groups of query heads share keys and values
+    (with one: multi-query attention).
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim), values (*batch, keys, value_dim), mask
-        broadcastable to (*batch, queries, keys), or to (*batch, heads, queries, keys) if it has that many dimensions
+        broadcastable to (*batch, queries, keys), or to (*batch, heads, queries, keys) if it has a heads dimension
         -> `Reading` with context (*batch, queries, output_dim) and weights (*batch, heads, queries, keys).
 
     Reference:
         Vaswani et al. (2017), arXiv:1706.03762, section 3.2.2; grouped heads: Ainslie et al. (2023), arXiv:2305.13245.
 
     Args:
-        attention: what every head does.
+        attention: the attention of every head.
         num_heads: the number of query heads.
         query_dim: features of the queries.
         key_dim, value_dim, output_dim: features of keys (default: query_dim), values (default: key_dim) and of the
@@ -40,7 +40,7 @@ class MultiHead(nn.Module):
         head_dim, value_head_dim: features of one head's queries and keys (default: query_dim / num_heads) and
             values (default: head_dim).
         num_key_heads: the number of key and value heads (default: num_heads).
-        bias: whether the projections have one.
+        bias: whether the projections have a bias.
     """
 
     def __init__(
@@ -59,12 +59,13 @@ class MultiHead(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(attention, Attention):
-            raise TypeError(f"attention must be an Attention, got {attention!r}: Attention(score=...) makes one.")
+            raise TypeError(f"attention must be an Attention, got {attention!r}: pass Attention(score=...).")
         check_count("num_heads", num_heads)
         if head_dim is None and query_dim % num_heads:
             raise ValueError(
                 f"query_dim={query_dim} is not a multiple of num_heads={num_heads}: give head_dim or change num_heads."
             )
+        self.token = new_token()
         self.attention = attention
         self.num_heads = num_heads
         self.num_key_heads = num_heads if num_key_heads is None else num_key_heads
@@ -84,7 +85,7 @@ class MultiHead(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot for the weights, zero for the biases."""
+        """Initialises weights with Glorot and biases with zero."""
         for proj in (self.query_proj, self.key_proj, self.value_proj, self.output_proj):
             nn.init.xavier_uniform_(proj.weight)
             if proj.bias is not None:
@@ -99,10 +100,10 @@ class MultiHead(nn.Module):
         mask: Tensor | Mask | None = None,
         state: State | None = None,
     ) -> Reading:
-        """Prepares and reads; `keys` default to the query (self-attention), `values` to the keys."""
+        """Prepares a memory and reads it; `keys` default to the query (self-attention), `values` to the keys."""
         keys = query if keys is None else keys
         if keys is None:
-            raise ValueError("query and keys are both None: self-attention needs the query, pooling the keys.")
+            raise ValueError("query and keys are both None: pass a query for self-attention, or keys for pooling.")
         return self.read(query, self.prepare(keys, values, mask=mask), state=state)
 
     def prepare(
@@ -120,16 +121,16 @@ class MultiHead(nn.Module):
             mask=whole,
             start=start,
         )
-        return replace(memory, reader=self, own_values=own_values)
+        return replace(memory, owner=self, own_values=own_values)
 
     def read(self, query: Tensor | None, memory: Memory, *, state: State | None = None) -> Reading:
-        """As `Attention.read`: each head with its projection of the query; None for scores that need no query."""
+        """Like `Attention.read`, with a projection of the query per head; query may be None for query-free scores."""
         check_memory(memory, self)
         heads = query
         if query is not None:
             check_features(query, self.query_dim, "query", self, "query_dim")
             heads = self._split(self.query_proj(query), self.num_heads)
-        reading = self.attention.read(heads, replace(self._share_keys(memory), reader=self.attention), state=state)
+        reading = self.attention.read(heads, replace(self._share_keys(memory), owner=self.attention), state=state)
         return reading.with_context(self.output_proj(reading.context.transpose(-3, -2).flatten(-2)))
 
     def _split(self, tensor: Tensor, heads: int) -> Tensor:

@@ -13,28 +13,28 @@ from saccade.kernels.nested import map_tensors
 
 
 class State(NamedTuple):
-    """What attention remembers between steps: what the score and what the selection carry on."""
+    """The state that attention keeps between steps: that of the score and that of the selection."""
 
     score: Any = None
     selection: Any = None
 
     def index(self, rows: Tensor) -> State:  # type: ignore[override]
-        """The state of the chosen rows of the first batch dimension, as `Memory.index` for beam search."""
+        """Selects rows of the first batch dimension, for beam search, like `Memory.index`."""
         chosen: State = map_tensors(lambda part: part[rows], self)
         return chosen
 
 
 class Deferred(Protocol):
-    """A selection that is computed when it is first looked at."""
+    """A selection that is computed on first access."""
 
     def compute(self) -> Distribution: ...
 
 
 class Reading:
-    """What was read: the context, the selection it was read by, and the state for the next step.
+    """The result of reading: the context, the selection, and the state for the next step.
 
-    Where a fast path made the context, the selection is computed when it is first looked at, with the parameters
-    of that moment: look before an optimiser changes them.
+    When a fast path computes the context, the selection is computed on first access, with the parameters at that time:
+    access it before an optimiser step changes them.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Reading:
     def selection(self) -> Distribution:
         if self._selection is None:
             assert self._deferred is not None
-            # As at the time of reading: a look under no_grad must not cost later ones their gradient.
+            # Grad mode at the time of reading: access under no_grad must not remove the gradient for later accesses.
             with torch.set_grad_enabled(self._grad_enabled):
                 self._selection = self._deferred.compute()
         return self._selection
@@ -66,7 +66,7 @@ class Reading:
         return self.selection.marginals
 
     def with_context(self, context: Tensor) -> Reading:
-        """The same reading with another context, as projecting it needs."""
+        """The same reading with another context, for projections of the context."""
         reading = Reading(context, self._selection, self.state, deferred=self._deferred)
         reading._grad_enabled = self._grad_enabled
         return reading

@@ -131,6 +131,11 @@ def _note_arguments(member: type) -> None:
 
 def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:
     """What the constructor takes; nothing for a class that leaves it to `nn.Module`'s `*args, **kwargs`."""
+    return _parameters(member)
+
+
+@functools.lru_cache(maxsize=1024)  # a signature takes a millisecond, and a configuration asks for hundreds
+def _parameters(member: Any) -> dict[str, inspect.Parameter]:
     parameters = inspect.signature(member).parameters.values()
     return {p.name: p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 

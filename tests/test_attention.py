@@ -455,7 +455,7 @@ def test_log_prob_from_logits_is_exact_where_probabilities_vanish():
 
 
 def test_trees_need_all_queries_at_once():
-    with pytest.raises(ValueError, match="ProjectiveTree takes all queries together, but Counting"):
+    with pytest.raises(ValueError, match="ProjectiveTree needs all queries at once, but Counting"):
         Attention(score=Counting(), selection=ProjectiveTree())
     vocab = {"source_vocab": 9, "target_vocab": 9}
     of_steps = StepChain(following=ScaledDotScore())
@@ -467,7 +467,7 @@ def test_trees_need_all_queries_at_once():
         lambda: Transformer(**vocab, cross_selection="non_projective_tree"),
         lambda: Transformer(**vocab, cross_selection=of_steps),
     ):
-        with pytest.raises(ValueError, match="takes all queries together, but a decoder"):
+        with pytest.raises(ValueError, match="needs all queries at once, but a decoder"):
             build()
 
 

@@ -70,7 +70,7 @@ SIZES = {"source_vocab": 9, "target_vocab": 9}
         (
             lambda: SegmentToSegment(**SIZES, score=None),
             TypeError,
-            "score must be the name of one or a Score, got None",
+            "score must be a registered name or a Score, got None",
         ),
         (lambda: LinearChain(transitions=None), ValueError, "transitions must be finite"),
         (lambda: LinearChain(transitions=(0, 0, 0, 0)), ValueError, "transitions must be finite"),

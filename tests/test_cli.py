@@ -8,7 +8,13 @@ import sys
 import pytest
 
 import saccade
-from saccade.cli import COMMANDS, KINDS, build_parser, main
+from saccade.cli import COMMANDS, build_parser, main
+from saccade.configuration.catalogue import catalogue
+from saccade.registry import registries
+
+for _kind in catalogue().values():
+    importlib.import_module(_kind.home)
+KINDS = registries
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -82,7 +88,11 @@ def test_select_prints_weights(capsys) -> None:
         (["lst"], ["'lst'", "Did you mean 'list'", "select, show"]),
         (
             ["list", "score"],
-            ["'score'", "Did you mean 'scores'", "aggregations, configs, models, optimisers, schedules, scores"],
+            [
+                "'score'",
+                "Did you mean 'scores'",
+                "aggregations, configs, fields, history, models, optimisers, readers",
+            ],
         ),
         (["show", "additve"], ["'additve'", "Did you mean 'additive'", "softmax"]),
         (["show"], ["name"]),
@@ -116,7 +126,7 @@ def test_help_describes_every_command_and_argument(capsys) -> None:
         assert (COMMANDS[name].__doc__ or "").splitlines()[0] in " ".join(out.split())
         assert all(len(line) <= 80 or line.startswith("    ") for line in out.splitlines())
     assert run(capsys)[0] == 0
-    assert build_parser().prog == "saccade"
+    assert build_parser()[0].prog == "saccade"
 
 
 def test_module_and_version() -> None:

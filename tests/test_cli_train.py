@@ -15,12 +15,12 @@ import pytest
 import saccade
 from saccade.cli import main
 from saccade.data.special import EOS
-from saccade.tasks.searching import search
+from saccade.tasks.generation.searching import search
 from saccade.training import read_metrics
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SMALL = [
-    "--task.source_tokeniser=char",
+    "--task.source.tokeniser=char",
     "--task.metrics=[exact_match, bleu]",
     "--model.embedding-dim=8",
     "--model.hidden_dim",
@@ -122,15 +122,15 @@ def test_predict_with_all_columns(run, capsys, monkeypatch) -> None:
 
 def test_predict_as_json(run, capsys, monkeypatch) -> None:
     give(monkeypatch, "abc\n")
-    code, out, _ = call(capsys, "predict", run, "--jsonl", "--nbest=2", "--beam=2")
+    code, out, _ = call(capsys, "predict", run, "--format", "jsonl", "--nbest=2", "--beam=2")
     found = json.loads(out)
     assert code == 0
     assert found["input"] == "abc"
-    assert found["source"] == ["a", "b", "c", "</s>"]
+    assert found["keys"] == ["a", "b", "c", "</s>"]
     assert len(found["nbest"]) == 2
     best = found["nbest"][0]
-    assert best["text"] == found["text"]
-    assert [len(row) for row in best["weights"]] == [4] * len(best["target"])
+    assert best["answer"] == found["answer"]
+    assert [len(row) for row in best["weights"]] == [4] * len(best["queries"])
 
 
 def test_predict_draws(run, capsys, monkeypatch, tmp_path) -> None:
@@ -144,7 +144,7 @@ def test_predict_draws(run, capsys, monkeypatch, tmp_path) -> None:
 
 def test_evaluate_prints_tables_with_signatures(work, run, capsys) -> None:
     data = str(work / "test.tsv")
-    code, out, _ = call(capsys, "evaluate", run, "--data", data, "--by-length", "3", "--beams", "1,2")
+    code, out, _ = call(capsys, "evaluate", run, "--data", data, "--by-length", "3", "--vary", "beam=1,2")
     assert code == 0
     searched = "Predicted by beam search (beam 5, length penalty 0.6); validations in its training use greedy search"
     assert out.startswith(searched)
@@ -188,13 +188,14 @@ def test_bad_rows_stop_or_are_skipped(work, capsys) -> None:
 
 def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatch) -> None:
     with monkeypatch.context() as changed:
-        changed.setattr("saccade.tasks.transduction.search", partial(search, forbidden=[EOS]))
+        changed.setattr("saccade.tasks.generation.task.search", partial(search, forbidden=[EOS]))
         arguments = ["--data", str(work / "test.tsv"), "--max-length", "1", "--json"]
         code, out, err = call(capsys, "evaluate", run, *arguments)
     found = json.loads(out)
     assert code == found["skipped"] == 0
-    assert found["unfinished"] == 20
-    assert "20 of 20 predictions were cut" in err
+    (remark,) = found["remarks"]
+    assert remark.startswith("20 of 20 answers were cut at their maximum length")
+    assert remark in err
     assert call(capsys, "evaluate", run, "--data", str(work / "bad.tsv"))[0] == 2
     skipping = saccade.load(run)
     skipping.plan.data.bad_rows = "skip"
@@ -203,7 +204,7 @@ def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatc
     give(monkeypatch, "abc\n")
     code, _, err = call(capsys, "predict", run, "--temperature", "0.5")
     assert code == 2
-    assert "--temperature needs --sample" in err
+    assert "temperature changes draws: it needs sample" in err
 
 
 def test_validate_and_copy(work, capsys, monkeypatch) -> None:
@@ -238,7 +239,7 @@ def test_list(kind, capsys) -> None:
     assert code == 0
     expected = {
         "models": ["rnnsearch", "RNNSearch("],
-        "tasks": ["translation"],
+        "tasks": ["generation", "classification"],
         "configs": ["dates/rnnsearch", "ISO 8601"],
     }
     assert all(part in out for part in expected[kind])
@@ -280,7 +281,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         (["train", "translation/rnnsearch", "--data.train"], ["--data.train needs a value"]),
         (["train", "--resume", "nowhere"], ["nowhere is not a run"]),
         (["train", "--outptu", "x"], ["--outptu", "Did you mean '--output'", "--section.argument"]),
-        (["predict", "x", "--nbst=3"], ["no option --nbst", "Did you mean '--nbest'"]),
+        (["predict", "x", "--ouput=3"], ["no option --ouput", "Did you mean '--output'"]),
         (["train", "--output", "x"], ["Say what to train", "saccade list configs"]),
         (["predict", "nowhere"], ["nowhere is not a run"]),
         (["evaluate", "nowhere"], ["--data"]),
@@ -288,7 +289,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
             ["validate", "translation/transformer", "--model.num_heads", "7"],
             ["dim=256 is not a multiple of num_heads=7"],
         ),
-        (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["no validation data"]),
+        (["validate", "translation/rnnsearch", "--data.held_out", "0"], ["needs validation data"]),
         (["validate", "translation/rnnsearch", "--trainer.trackers", "[tensorbord]"], ["Did you mean 'tensorboard'"]),
         (["validate", "translation/rnnsearch", "--model.dropout", "2"], ["dropout must be"]),
         (
@@ -297,7 +298,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         ),
         (
             ["train", "translation/rnnsearch", "--trainer.max_epoch=3", "--model.hiden_dim=3", "--data.trian=x.tsv"],
-            ["3 names are wrong", "Did you mean 'max_epochs'", "Did you mean 'hidden_dim'", "Did you mean 'train'"],
+            ["3 problems", "Did you mean 'max_epochs'", "Did you mean 'hidden_dim'", "Did you mean 'train'"],
         ),
         (["validate", "translation/rnnsearch", "--model", "{class: transformer, dmi: 64}"], ["Did you mean 'dim'"]),
         (["validate", "translation/rnnsearch", "--modl", "{dim: 64}"], ["no option --modl", "Did you mean '--model'"]),

@@ -59,7 +59,7 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     config = read_config(name)
     known = Plan(config).model.plain
     sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
-    vocabulary = {} if name.startswith(("dates", "inflection")) else {"task.source_tokeniser.vocab_size": "16"}
+    vocabulary = {} if name.startswith(("dates", "inflection")) else {"task.source.tokeniser.vocab_size": "16"}
     run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})
     assert run.result is not None
     assert run.result.step == 2

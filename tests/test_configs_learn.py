@@ -50,7 +50,11 @@ def test_learns_from_its_configuration(name, tmp_path) -> None:
     known = Plan(read_config(name)).model.plain
     run = saccade.train(
         name,
-        task={"source_tokeniser": "pretokenised", "label_smoothing": 0.0, "metrics": ["token_accuracy"]},
+        task={
+            "source": {"class": "text", "tokeniser": "pretokenised"},
+            "label_smoothing": 0.0,
+            "metrics": ["token_accuracy"],
+        },
         data={"train": pairs(task, 20_000, 1), "valid": pairs(task, 100, 2)},
         overrides={f"model.{size}": str(value) for size, value in SIZES.items() if size in known},
         trainer={**TRAINER, "learning_rate": 3e-3 if "transformer" in name else 5e-3},

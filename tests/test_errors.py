@@ -49,7 +49,7 @@ def test_any_wrong_shapes_are_refused_by_name(query, keys, values):
             (5,),
             (13, 7),
             (13, 11),
-            r"query must be .* got \(5,\): a single query has queries = 1, query.unsqueeze\(-2\)",
+            r"query must be .* got \(5,\): for a single query, pass query.unsqueeze\(-2\)",
         ),
         ((3, 5), (7,), (7,), r"keys \(7,\)"),
     ],
@@ -61,7 +61,7 @@ def test_wrong_shapes(attention, query, keys, values, match):
 
 def test_inner_product_of_different_sizes():
     with pytest.raises(
-        ValueError, match=r"ScaledDotScore needs queries and keys of one size.*\(2, 3, 5\).*\(2, 13, 7\)"
+        ValueError, match=r"ScaledDotScore needs queries and keys of the same size.*\(2, 3, 5\).*\(2, 13, 7\)"
     ):
         Attention(score=ScaledDotScore())(torch.zeros(2, 3, 5), torch.zeros(2, 13, 7))
 
@@ -70,7 +70,7 @@ def test_inner_product_of_different_sizes():
 def test_scores_that_are_not_finite(wrong):
     scores = torch.zeros(2, 3, 5)
     scores[1, 2, 4] = wrong
-    with pytest.raises(ValueError, match=r"scores must be finite .*(nan|inf) at index \(1, 2, 4\).*belong in the mask"):
+    with pytest.raises(ValueError, match=r"scores must be finite .*(nan|inf) at index \(1, 2, 4\).*with the mask"):
         Softmax()(scores)
     mask = torch.ones(2, 3, 5, dtype=torch.bool)
     mask[1, 2, 4] = False
@@ -137,7 +137,7 @@ def test_multihead_names_the_wrong_argument(argument):
 
 def test_appended_masks_of_the_wrong_shape(attention):
     memory = attention.prepare(torch.zeros(2, 5, KEY), torch.zeros(2, 5, VALUE))
-    with pytest.raises(ValueError, match=r"mask of appended keys is \(\*batch, 1, 3\), got \(2, 4, 3\)"):
+    with pytest.raises(ValueError, match=r"mask of appended keys must be \(\*batch, 1, 3\), got \(2, 4, 3\)"):
         memory.append(torch.zeros(2, 3, KEY), torch.zeros(2, 3, VALUE), mask=torch.ones(2, 4, 3, dtype=torch.bool))
 
 

@@ -141,3 +141,13 @@ def test_traits_decide_the_path_and_overriding_ends_them():
     assert "not computed yet" in repr(mine)  # fused: the weights were not needed
     assert "not computed yet" not in repr(sharp)
     torch.testing.assert_close(mine.context, plain)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(torch.float64, torch.inf), (torch.float16, 60000.0)])
+def test_values_that_are_not_finite_or_overflow_a_sum_cost_no_second_reading(dtype, size, monkeypatch):
+    attention = Attention(score=DotScore())
+    query, keys = torch.zeros(2, 3, 5, dtype=dtype), torch.randn(2, 7, 5).to(dtype)
+    values = torch.full((2, 7, 4), size, dtype=dtype)
+    monkeypatch.setattr(attention, "read_plain", lambda *parts: pytest.fail("read twice"))
+    context = attention(query, keys, values).context
+    torch.testing.assert_close(context, torch.full_like(context, size), rtol=1e-2, atol=0)

@@ -1,9 +1,14 @@
-"""`import saccade` is cheap, and brings nothing that its core does not need."""
+"""`import saccade` is cheap, and imports nothing that it does not need."""
 
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+
+import pytest
+
+import saccade
 
 OPTIONAL = {
     "accelerate",
@@ -11,7 +16,6 @@ OPTIONAL = {
     "entmax",
     "fastapi",
     "joeynmt",
-    "jsonargparse",
     "keras",
     "matplotlib",
     "mkdocs",
@@ -33,15 +37,16 @@ before = set(sys.modules)
 sys.dont_write_bytecode, sys.pycache_prefix = False, sys.argv[1]
 start = time.process_time()
 import saccade
+saccade.Attention, saccade.MultiHead, saccade.losses
 seconds = time.process_time() - start
 print(json.dumps([seconds / torch_seconds, sorted(set(sys.modules) - before)]))
 """
 
 
 def measure(byte_code: Path) -> tuple[float, set[str]]:
-    """What `import saccade` costs as a part of `import torch` before it, and the packages that it adds.
+    """What Saccade's core costs to import, as a fraction of `import torch` before it, and the packages that it adds.
 
-    In time of computing, which other programs change less than time of the clock, and from byte code, as for users.
+    It counts processor time, which other programs disturb less, and imports from byte code, as users do.
     """
     run = subprocess.run([sys.executable, "-c", MEASURE, str(byte_code)], capture_output=True, text=True, check=True)
     part, modules = json.loads(run.stdout)
@@ -67,6 +72,68 @@ def test_import_loads_no_optional_package(tmp_path: Path) -> None:
 def test_import_starts_no_process() -> None:
     """Kernels are compiled on first use, never at import."""
     refuse = "import torch, subprocess\ndef refuse(*a, **k): raise AssertionError(a)\nsubprocess.Popen = refuse\n"
-    code = f"{refuse}import saccade\nprint('imported')"
+    code = f"{refuse}import saccade\nsaccade.Attention\nprint('imported')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.stdout.strip() == "imported", run.stderr
+
+
+def test_import_alone_does_not_import_torch() -> None:
+    code = "import sys, saccade; print('torch' in sys.modules, saccade.__version__, 'Attention' in dir(saccade))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", saccade.__version__, "True"]
+
+
+def test_every_public_name_can_be_used() -> None:
+    for name in saccade.__all__:
+        assert getattr(saccade, name) is not None
+    with pytest.raises(AttributeError, match="module 'saccade' has no attribute 'Atention'"):
+        _ = saccade.Atention
+
+
+ANSWERS = {
+    "help": (["--help"], 0),
+    "list": (["list"], 0),
+    "configs": (["list", "configs"], 0),
+    "show": (["show", "sparsemax"], 0),
+    "misspelt command": (["trian"], 2),
+    "misspelt option": (["train", "--outptu", "x"], 2),
+    "misspelt key": (["train", "translation/rnnsearch", "--model.hiden_dim=3", "--output=x"], 2),
+    "misspelt member": (["validate", "translation/rnnsearch", "--model.selection=sparsmax"], 2),
+}
+"""Command lines that need no model, and their exit codes."""
+
+SIMPLE = """
+import json, sys, time
+from saccade.cli import main
+try:
+    code = main(json.loads(sys.argv[1]))
+except SystemExit as leave:
+    code = leave.code or 0
+print("\\n" + json.dumps([code, time.process_time(), "torch" in sys.modules]))
+"""
+
+
+@pytest.fixture(scope="module")
+def torch_seconds() -> float:
+    code = "import time, torch; print(time.process_time())"
+    run = partial(subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    run()  # reads the files from the disk
+    return float(run().stdout)
+
+
+@pytest.mark.parametrize("name", list(ANSWERS))
+def test_simple_questions_are_answered_at_once(name: str, torch_seconds: float, tmp_path: Path) -> None:
+    """In time of computing, user and system, of the whole process: a third of `import torch` alone at most."""
+    arguments, expected = ANSWERS[name]
+    command = [sys.executable, "-c", SIMPLE, json.dumps(arguments)]
+    seconds = []
+    for _ in range(4):  # the first may write byte code
+        run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        code, taken, heavy = json.loads(run.stdout.splitlines()[-1])
+        assert code == expected, run.stderr
+        assert not heavy
+        assert not any(tmp_path.iterdir())
+        seconds.append(taken)
+        if taken <= torch_seconds / 3:
+            break
+    assert min(seconds) <= torch_seconds / 3, f"{seconds} next to {torch_seconds} of `import torch`"

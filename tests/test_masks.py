@@ -211,7 +211,7 @@ def test_masks_that_do_not_combine_are_refused():
     attention = Attention(score=ScaledDotScore())
     x = torch.randn(BATCH, KEYS, 3)
     wrong = torch.ones(3, 1, KEYS, dtype=torch.bool)
-    with pytest.raises(ValueError, match=r"masks of shapes \(2, 7\) and \(3, 7\) do not combine"):
+    with pytest.raises(ValueError, match=r"masks of shapes \(2, 7\) and \(3, 7\) cannot be combined"):
         attention(x, x, mask=masks.from_lengths([1, 2]) & wrong & masks.causal())
 
 

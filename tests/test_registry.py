@@ -1,10 +1,24 @@
 """Short names: found, refused with the nearest right one, and checked against constructors."""
 
+import copy
+import inspect
+import pickle
+
 import pytest
+import torch
 
 from saccade import aggregations, scores, selections
-from saccade.registry import Registry, constructor_parameters, describe, nearest
-from saccade.scores import AdditiveScore, DotScore
+from saccade.registry import (
+    Registry,
+    arguments_of,
+    constructor_parameters,
+    describe,
+    nearest,
+    registries,
+    registry_of,
+)
+from saccade.scores import AdditiveScore, BilinearScore, DotScore, Score
+from saccade.selections import Sparsemax, TopK
 
 
 def test_create_is_the_constructor():
@@ -71,3 +85,48 @@ def test_register_returns_the_class():
 
 def test_nearest_without_a_near_one():
     assert nearest("qqq", ["b", "a"]) == " Choose from: a, b."
+
+
+def test_aliases_are_other_names_of_the_same_member():
+    assert registries["scores"].get("general") is BilinearScore
+    assert "general" not in scores.names()
+    assert registries["scores"].aliases == {"general": "bilinear"}
+    registry = Registry("thing")
+    registry.register("one", aliases=["uno"])(type("One", (), {}))
+    for taken in ("one", "uno"):
+        with pytest.raises(ValueError, match=f"The thing name {taken!r} is taken by One"):
+            registry.register(taken)(type("Two", (), {}))
+    with pytest.raises(ValueError, match="The thing name 'uno' is taken by One"):
+        registry.register("two", aliases=["uno"])(type("Two", (), {}))
+
+
+def test_registries_with_a_home_are_listed_once():
+    assert registry_of(Score) is registries["scores"]
+    assert (registries["scores"].kind, registries["scores"].home) == ("score", "saccade.scores")
+    before = set(registries)
+    assert Registry("thing").plural == "things"
+    assert set(registries) == before
+    assert registry_of(int) is None
+
+
+def test_instances_know_the_arguments_that_they_were_made_with():
+    made = TopK(k=3)
+    assert arguments_of(made) == {"k": 3}
+    assert arguments_of(copy.deepcopy(made)) == arguments_of(pickle.loads(pickle.dumps(made))) == {"k": 3}
+    assert arguments_of(Sparsemax()) == arguments_of(DotScore()) == {}
+    assert arguments_of(torch.nn.Linear(2, 3)) is arguments_of(3) is arguments_of(TopK) is None
+    assert not [name for name in made.state_dict() if "arguments" in name]
+    assert list(inspect.signature(TopK).parameters) == ["k"]
+
+    class Wider(TopK):
+        def __init__(self, *, twice: int) -> None:
+            super().__init__(k=2 * twice)
+
+    assert arguments_of(Wider(twice=3)) is None
+
+
+def test_noting_arguments_does_not_disturb_compilation():
+    selection = TopK(k=2)
+    compiled = torch.compile(selection, backend="eager", fullgraph=True)
+    given = torch.tensor([[3.0, 1.0, 2.0]])
+    assert torch.equal(compiled(given).marginals, selection(given).marginals)

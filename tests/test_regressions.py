@@ -176,7 +176,7 @@ def test_a_state_of_another_attention_is_refused():
     covered = Attention(score=CoverageScore(query_dim=5, key_dim=5, hidden_dim=3))
     state = covered(torch.randn(2, 3, 5), keys).state
     for attention, foreign in ((covered, walk), (additive(), state), (additive(), walk)):
-        with pytest.raises(ValueError, match="state is of another attention"):
+        with pytest.raises(ValueError, match="state comes from another attention"):
             attention(torch.randn(2, 3, 5), keys, state=foreign)
 
 
@@ -194,14 +194,14 @@ def test_beams_reorder_memory_and_state():
 def test_appended_values_are_given_as_they_were_before():
     attention = Attention(score=ScaledDotScore())
     keys, values = torch.randn(2, 3, 5), torch.randn(2, 3, 7)
-    with pytest.raises(ValueError, match="values must be given"):
+    with pytest.raises(ValueError, match="pass values with appended keys"):
         attention.prepare(keys, values).append(keys)
-    with pytest.raises(ValueError, match="values must be given"):
+    with pytest.raises(ValueError, match="pass values with appended keys"):
         attention.prepare(keys).append(keys, values)
     with pytest.raises(ValueError, match="do not fit the memory"):
         attention.prepare(keys, values).append(keys[:1], values[:1])
     layer = MultiHead(attention=attention, num_heads=3, query_dim=15)
-    with pytest.raises(ValueError, match="values must be given"):
+    with pytest.raises(ValueError, match="pass values with appended keys"):
         layer.prepare(torch.randn(2, 3, 15), torch.randn(2, 3, 15)).append(torch.randn(2, 1, 15))
 
 

@@ -34,7 +34,7 @@ def test_a_wheel_trains_and_predicts_outside_the_repository(tmp_path) -> None:
 
     rows = [f"{number}a\ta{number}\n" for number in range(120)]
     (tmp_path / "pairs.tsv").write_text("".join(rows))
-    small = ["--task.source_tokeniser=char", "--model={embedding_dim: 7, hidden_dim: 11}", "--trainer={max_steps: 2}"]
+    small = ["--task.source.tokeniser=char", "--model={embedding_dim: 7, hidden_dim: 11}", "--trainer={max_steps: 2}"]
     assert "translation/rnnsearch" in saccade("list", "configs")
     saccade("train", "translation/rnnsearch", "--data=pairs.tsv", "--output=run", *small)
     assert len(saccade("predict", "run", "--max-length=5", given="1a\n2a\n").splitlines()) == 2

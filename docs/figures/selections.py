@@ -1,4 +1,4 @@
-"""Draws what each selection makes of the same scores, into docs/assets/selections.svg.
+"""Plots the weights that each selection computes from the same scores, to docs/assets/selections.svg.
 
 Every registered selection gets a panel, unless it needs arguments that this script does not know, or as many queries
 as keys.
@@ -23,10 +23,10 @@ from saccade.selections import selections
 # A plateau of three, a clear best with a neighbour, and a tail below zero.
 SCORES = [-0.6, 0.2, 1.3, 1.4, 1.3, 0.3, -1.2, 0.5, 1.9, 1.1, -0.3, -0.9]
 
-# Five queries with the same scores, of which the fifth is drawn: local, windowed and monotonic selections have moved.
+# Five queries with the same scores; the fifth is plotted, after local, windowed and monotonic selections have moved.
 QUERIES = 5
 
-# Families side by side; a member that is not named here comes after them.
+# Grouped by family; selections that are not listed here come last.
 ORDER = (
     "softmax",
     "hard",
@@ -50,7 +50,7 @@ ORDER = (
     "continuous_sparsemax",
 )
 
-# Where the defaults are made for more than twelve keys, or decide hard where the soft form shows more.
+# For defaults that suit more than twelve keys, or that make hard decisions where the soft form shows more.
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "fusedmax": {"strength": 0.3},
     "local_m": {"half_width": 2},
@@ -62,7 +62,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 COLUMNS = 4
 
-# Okabe and Ito's colours, told apart by every kind of colour vision; zeros also differ in shape.
+# Okabe and Ito's colours, distinguishable with any colour vision; zeros also differ in shape.
 SCORE_COLOR, WEIGHT_COLOR, ZERO_COLOR = "#777777", "#0072B2", "#D55E00"
 
 
@@ -76,7 +76,7 @@ class Panel:
 
 
 def panels() -> list[Panel]:
-    """Every selection that can be built, the fifth query of each."""
+    """The fifth query of every selection that can be built."""
     query = torch.zeros(QUERIES, 1)
     names = selections.names()
     shown = []
@@ -106,7 +106,7 @@ def _untrained(selection: nn.Module) -> nn.Module:
 
 
 def draw(path: Path) -> None:
-    """Small multiples: the scores first, then a panel for each selection."""
+    """Plots small multiples: the scores first, then a panel for each selection."""
     matplotlib.rcParams.update(
         {
             "svg.fonttype": "none",  # text stays text: small, sharp and searchable

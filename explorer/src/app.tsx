@@ -8,7 +8,7 @@ import { Help } from "./help";
 import { onKey } from "./keyboard";
 import { Legend } from "./legend";
 import { Pane, PaneChoices } from "./pane";
-import { firstState, fitting, fromFragment, toFragment, unknownView, type State } from "./state";
+import { firstState, fitting, fromFragment, toFragment, unknownView, usualView, type State } from "./state";
 import { useDark } from "./theme";
 import { allViews, type Scene } from "./views/view";
 
@@ -67,7 +67,8 @@ export function App({ data }: { data: Data }) {
     const view = views.find((each) => each.name === name);
     return view !== undefined && (view.whole === true || view.accepts(axes.rows, axes.cols, item, data));
   };
-  const view = views.find((each) => each.name === state.view && fits(each.name)) ?? views.find((each) => fits(each.name))!;
+  const usual = usualView(axes.rows, axes.cols);
+  const view = [state.view, usual].flatMap((name) => views.filter((each) => each.name === name && fits(name)))[0]!;
 
   useEffect(() => {
     const listen = (event: KeyboardEvent): void =>
@@ -76,7 +77,9 @@ export function App({ data }: { data: Data }) {
     return () => removeEventListener("keydown", listen);
   });
 
-  const missing = allViews().find((each) => each.name === state.view && each !== view);
+  // The page's first view was not asked for: leaving it needs no explanation.
+  const asked = state.view !== first.view;
+  const missing = allViews().find((each) => asked && each.name === state.view && each !== view);
   const note =
     unknown !== null
       ? `There is no view called “${unknown}”: ${view.title} is shown.`

@@ -42,6 +42,8 @@ export interface Graph {
   /** The radius of a neighbour, and the width of the heaviest edge: both shrink as neighbours grow many. */
   readonly dot: number;
   readonly widest: number;
+  /** How near the pointer must come to a neighbour: never nearer to the next one. */
+  readonly reach: number;
   /** Whether names run outwards instead of from left to right. */
   readonly radial: boolean;
   readonly width: number;
@@ -133,9 +135,10 @@ export function graphOf(scene: Scene, all: Matrix, width: number, height: number
   }
   const apart = (Math.PI * (rx + ry) * share) / Math.max(near.length, 1);
   const dot = Math.min(Math.max(apart / 2.6, 1.5), 6);
+  const reach = Math.max(dot, Math.min(apart / 2, 9));
   const widest = Math.min(Math.max(apart, 3), names ? 14 : 7);
   const label = self >= 0 ? labelOf(self) : scene.rows.kind === "nodes" ? (scene.rows.labels?.[row] ?? "") : "";
-  return { row, name, label, self, first, second, far, cut: outer.length - shown.length, dot, widest, radial, width, height };
+  return { row, name, label, self, first, second, far, cut: outer.length - shown.length, dot, widest, reach, radial, width, height };
 }
 
 /** Which names can be written without touching another, the heaviest first. */

@@ -13,6 +13,11 @@ export function written(value: number): string {
   return value < 0.001 ? small(value) : plain(value);
 }
 
+/** A weight in a list: the same number of decimals in every line. */
+export function aligned(value: number): string {
+  return value > 0 && value < 0.00005 ? "< 0.0001" : value.toFixed(4);
+}
+
 /** The unit that contains a piece, or -1 if it is hidden or does not exist. */
 export function unitAt(units: Units, piece: number): number {
   return units.of[piece] ?? -1;

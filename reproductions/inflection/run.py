@@ -1,7 +1,8 @@
 """Inflection with soft, exact hard and hard monotonic attention: CoNLL-SIGMORPHON 2017, task 1.
 
-The folder holds the files of the task, gzipped or not: `english-train-medium`, `english-dev`, `english-uncovered-test`
-and so on, each line a lemma, a form and tags. A language is trained by itself; "run <V;PST>" becomes "ran".
+The folder contains the files of the task, gzipped or not: `english-train-medium`, `english-dev`,
+`english-uncovered-test` and so on, with a lemma, a form and tags on each line. Each language is trained separately;
+"run <V;PST>" becomes "ran".
 """
 
 import argparse
@@ -39,21 +40,21 @@ Pair = tuple[str, str]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains what is not trained yet, and writes a line for each language and the mean."""
+    """Trains models that are not trained yet, and writes a row for each language and the mean."""
     parser = argparse.ArgumentParser(prog="python -m reproductions inflection", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("CONLL2017"), help="the folder with the files")
-    parser.add_argument("--medium", nargs="*", help="languages with 1,000 words; by default all of the folder")
+    parser.add_argument("--medium", nargs="*", help="languages with 1,000 words; by default, all in the folder")
     parser.add_argument("--high", nargs="*", default=["english", "german"], help="languages with 10,000 words")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table and JSON go")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/inflection"), help="where the trained models go")
-    parser.add_argument("--steps", type=int, help="updates of each model")
-    parser.add_argument("--tests", type=int, help="words in each test, if not all")
+    parser.add_argument("--steps", type=int, help="updates per model")
+    parser.add_argument("--tests", type=int, help="words in each test set; by default, all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="models at once, each with one thread")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="models to train at once")
     given = parser.parse_args(arguments)
     if given.data is None:
-        print("Skipped: it needs CoNLL-SIGMORPHON 2017. Name its folder with --data, or in CONLL2017.", file=sys.stderr)
+        print("Skipped: this needs CoNLL-SIGMORPHON 2017. Set --data or CONLL2017 to its folder.", file=sys.stderr)
         return 0
     chosen = {"high": given.high, "medium": languages_of(given.data) if given.medium is None else given.medium}
     jobs = [
@@ -77,17 +78,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 @contextmanager
 def workers(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """What `map` does, in so many processes of one thread; with one worker in this one."""
+    """A `map` over several single-threaded processes, or in this process with one worker."""
     if number == 1:
         yield map
         return
-    os.environ["OMP_NUM_THREADS"] = "1"  # the processes begin after this
+    os.environ["OMP_NUM_THREADS"] = "1"  # before the processes start
     with ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
         yield pool.map
 
 
 def end_with_parent() -> None:
-    """Ends this process when the one that started it is gone: if that is killed, nobody would tell its workers."""
+    """Ends this process when its parent is gone, since a killed parent cannot stop its workers."""
 
     def wait() -> None:
         parent = parent_process()
@@ -112,12 +113,12 @@ class Job:
     seed: int
 
     def files(self) -> list[str]:
-        """What it reads: to train, to validate, to test."""
+        """The files for training, validation and test."""
         return [f"{self.language}-{part}" for part in (f"train-{self.size}", "dev", "uncovered-test")]
 
 
 def measured(job: Job) -> dict[str, float]:
-    """Accuracy and cost of one model, trained unless it is there already."""
+    """Accuracy and cost of one model, which is trained unless it already exists."""
     train, valid, test = (read(job.data, name) for name in job.files())
     folder = job.runs / job.size / job.language / job.name
     steps, data = job.steps or STEPS[job.size], {"train": train, "valid": valid}
@@ -136,7 +137,7 @@ def measured(job: Job) -> dict[str, float]:
         wanted = [("model", *each) for each in SIZE.items()] + [("trainer", *each) for each in trainer.items()]
         for part, name, value in wanted:
             if (there := found[part][name]) != value:
-                raise SystemExit(f"{folder}: {part}.{name} is {there}, not {value}. Remove it, or give another --runs.")
+                raise SystemExit(f"{folder}: {part}.{name} is {there}, not {value}. Remove it, or pass another --runs.")
     if (folder / "model.safetensors").is_file():
         run = saccade.load(folder)
     elif (folder / "config.yaml").is_file():
@@ -153,7 +154,7 @@ def measured(job: Job) -> dict[str, float]:
 
 
 def languages_of(folder: Path) -> list[str]:
-    """Those with a training file of medium size."""
+    """The languages with a medium training file."""
     return sorted({path.name.partition("-train-")[0] for path in folder.glob("*-train-medium*")})
 
 
@@ -172,14 +173,14 @@ def read(folder: Path, name: str) -> list[Pair]:
     for number, line in enumerate(text.splitlines(), start=1):
         parts = line.split("\t")
         if len(parts) != 3:
-            raise SystemExit(f"{file}, line {number}: a lemma, a form and tags are wanted, tabs between: {line!r}.")
+            raise SystemExit(f"{file}, line {number}: expected lemma, form and tags separated by tabs, got {line!r}.")
         lemma, form, tags = parts
         pairs.append((f"{lemma} <{tags}>", form))
     return pairs
 
 
 def write(results: dict[str, Any], models: Sequence[str], output: Path) -> None:
-    """A line for each language, the means, and what was published for more languages."""
+    """Writes a row for each language, the means, and the published results for more languages."""
     rows: list[list[object]] = []
     for size, languages in results.items():
         if not languages:

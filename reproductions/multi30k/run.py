@@ -1,4 +1,4 @@
-"""Multi30k, English to German: BLEU of RNNsearch and of a tiny Transformer, and its growth over the minutes."""
+"""Multi30k, English to German: BLEU of RNNsearch and a tiny Transformer, and how it grows during training."""
 
 import argparse
 import os
@@ -18,17 +18,17 @@ MODELS = {"rnnsearch": "RNNsearch", "transformer": "Transformer, d=128, 4+4 laye
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains what is not trained yet, evaluates, and writes table and curve."""
+    """Trains models that are not trained yet, evaluates them, and writes the table and plot."""
     parser = argparse.ArgumentParser(prog="python -m reproductions multi30k", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, curve and JSON go")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--steps", type=int, help="updates, if not as many as the configuration says")
+    parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
     for name in MODELS:
-        parser.add_argument(f"--{name}", type=Path, default=Path("runs/multi30k") / name, help="its run folder")
+        parser.add_argument(f"--{name}", type=Path, default=Path("runs/multi30k") / name, help=f"run folder of {name}")
     given = parser.parse_args(arguments)
     if given.data is None:
-        print("Skipped: it needs the Multi30k texts. Name their folder with --data, or in MULTI30K.", file=sys.stderr)
+        print("Skipped: this needs the Multi30k texts. Set --data or MULTI30K to their folder.", file=sys.stderr)
         return 0
     try:
         files = {split: pair(given.data, split) for split in ("train", "val", "test_2016_flickr")}
@@ -53,7 +53,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def pair(folder: Path, split: str) -> str:
-    """English and German text of one split, lower-cased, normalised and tokenised; gzipped or not."""
+    """The English and German files of one split, lower-cased, normalised and tokenised; gzipped or not."""
     found = []
     for language in ("en", "de"):
         name = f"{split}.lc.norm.tok.{language}"
@@ -66,7 +66,7 @@ def pair(folder: Path, split: str) -> str:
 
 
 def trained(folder: Path, config: Path, files: dict[str, str], *, steps: int | None) -> saccade.Run:
-    """The run in this folder: as it is, resumed, or trained from the beginning."""
+    """The run in this folder: loaded, resumed or trained from scratch."""
     if (folder / "model.safetensors").is_file():
         return saccade.load(folder)
     if (folder / "config.yaml").is_file():
@@ -76,7 +76,7 @@ def trained(folder: Path, config: Path, files: dict[str, str], *, steps: int | N
 
 
 def measured(run: saccade.Run, test: str) -> dict[str, Any]:
-    """BLEU on the test set, and the validations by minutes."""
+    """BLEU on the test set, and the validation results over time."""
     validations = [record for record in read_metrics(run.folder / "metrics.jsonl") if record["split"] == "valid"]
     curve = [(record["seconds"] / 60, record["bleu"]) for record in validations]
     bleu = run.evaluate(test, beam=5).figures["bleu"]

@@ -1,6 +1,6 @@
 """Structured attention in translation: RNNsearch whose attention is softmax, sigmoid or a linear chain.
 
-One configuration, of which the selection alone differs: a distribution over words, each word by itself, or segments of
+The configurations differ only in the selection: a distribution over words, each word independently, or segments of
 words. The data are the English and German texts of Multi30k.
 """
 
@@ -13,12 +13,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from saccade.run import read_data
+
 import saccade
 from reproductions.multi30k.run import pair
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import mean_blur
 from saccade.interpretation.plots import plot_attention
-from saccade.run import read_data
 from saccade.selections import LinearChain
 from saccade.tasks import Prediction
 from saccade.training import read_metrics
@@ -26,27 +27,27 @@ from saccade.training import read_metrics
 FOLDER = Path(__file__).resolve().parent
 SELECTIONS: dict[str, Any] = {
     "softmax": "softmax",
-    "sigmoid": "sigmoid",  # what is read is added up, as in the authors' code
+    "sigmoid": "sigmoid",  # not normalised, as in the authors' code
     "linear_chain": {"class": "linear_chain", "mass": 2.0},
 }
 NAMES = {"softmax": "softmax (simple)", "sigmoid": "sigmoid", "linear_chain": "linear chain (structured)"}
 PUBLISHED = {"softmax": (12.6, 14.1), "sigmoid": (13.1, 13.8), "linear_chain": (14.6, 14.3)}
-"""Kim et al. (2017): BLEU from Japanese to English, in characters and in words."""
-DRAWN = 3  # the sentence of the test that is drawn
+"""Kim et al. (2017): BLEU for Japanese to English, with characters and with words."""
+DRAWN = 3  # the test sentence to plot
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains the models one after another, evaluates them, writes table and picture."""
+    """Trains the models one after another, evaluates them, and writes the table and plot."""
     parser = argparse.ArgumentParser(prog="python -m reproductions selections", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, picture and JSON go")
-    parser.add_argument("--runs", type=Path, default=Path("runs/selections"), help="where the trained models go")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/selections"), help="folder for the trained models")
     parser.add_argument("--selections", nargs="+", choices=SELECTIONS, default=list(SELECTIONS))
-    parser.add_argument("--steps", type=int, help="updates, if not as many as the configuration says")
+    parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
-        print("Skipped: it needs the Multi30k texts. Name their folder with --data, or in MULTI30K.", file=sys.stderr)
+        print("Skipped: this needs the Multi30k texts. Set --data or MULTI30K to their folder.", file=sys.stderr)
         return 0
     try:
         files = {split: pair(given.data, split) for split in ("train", "val", "test_2016_flickr")}
@@ -56,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     results, drawings = {}, []
     for name in given.selections:
         folder = given.runs / name
-        shutil.rmtree(folder, ignore_errors=True)  # of an earlier reproduction
+        shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
         started = time.process_time()
         run = fit(name, files, steps=given.steps, seed=given.seed, folder=folder)
         minutes = (time.process_time() - started) / 60
@@ -64,8 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
         results[name] = {"minutes": minutes, **figures}
         print(name, results[name], flush=True)
         drawn = predictions[min(DRAWN, len(predictions) - 1)]
-        assert drawn.weights is not None, "RNNsearch says where it looks"
-        shares = drawn.weights / drawn.weights.sum(dim=-1, keepdim=True)  # a chain that picks little reads as much
+        assert drawn.weights is not None, "RNNsearch has attention weights"
+        shares = drawn.weights / drawn.weights.sum(dim=-1, keepdim=True)  # a chain's weights are rescaled anyway
         drawings.append((shares, drawn.source, drawn.target))
     given.output.mkdir(parents=True, exist_ok=True)
     plot_attention(drawings, given.output / "attention.png", names=[NAMES[name] for name in results])
@@ -74,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def fit(name: str, files: dict[str, str], *, steps: int | None, seed: int, folder: Path) -> saccade.Run:
-    """The configuration with this selection, trained."""
+    """Trains the configuration with this selection."""
     return saccade.train(
         FOLDER / "rnnsearch.yaml",
         model={"selection": SELECTIONS[name]},
@@ -85,7 +86,7 @@ def fit(name: str, files: dict[str, str], *, steps: int | None, seed: int, folde
 
 
 def measured(run: saccade.Run, test: str) -> tuple[list[Prediction], dict[str, Any]]:
-    """Predictions of the test set with their figures, and what attention looks like."""
+    """Predictions on the test set, with their metrics and statistics of the attention."""
     examples = list(read_data(test, run.plan.data, ("source", "target")))
     predictions = run.predict(examples, beam=5)
     figures = run.task.score(predictions, examples)
@@ -106,7 +107,7 @@ def measured(run: saccade.Run, test: str) -> tuple[list[Prediction], dict[str, A
 
 
 def write(results: dict[str, Any], output: Path) -> None:
-    """A line for each selection, beside what was published."""
+    """Writes a row for each selection, with the published results."""
     header = ["selection", "BLEU, test 2016, beam 5", "chrF", "entropy of the weights, nats", "sum of the weights"]
     header += ["parameters", "processor minutes", "published, Ja-En: characters", "published, Ja-En: words"]
     rows = []

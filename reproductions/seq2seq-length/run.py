@@ -1,8 +1,8 @@
-"""Long sentences with and without attention: what one vector forgets, RNNsearch looks up.
+"""Long sentences with and without attention.
 
-The language is made here: a word has one translation and a few words that may follow it, none comes twice in a
-sentence, and a noun goes before the modifiers that stood before it, in reverse order. Every model sees the same
-sentences, none longer than `LONGEST`.
+The language is artificial: each word has one translation and a few possible successors, no word is repeated in a
+sentence, and nouns move in front of their modifiers, whose order is reversed. Every model sees the same sentences,
+none longer than `LONGEST`.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from saccade.scores import LocationAwareScore
 
 FOLDER = Path(__file__).resolve().parent
 WORDS, MODIFIERS, FOLLOWERS = 100, 30, 4  # the first thirty words are modifiers, the others nouns
-LONGEST, TESTED = 15, 30  # words of the sentences in training, and of those in the test
-BIN = 5  # words of a line of the table
+LONGEST, TESTED = 15, 30  # maximum number of words in training and test sentences
+BIN = 5  # words per row of the table
 
 SEARCH = {"embedding_dim": 64, "hidden_dim": 128, "maxout_dim": 64, "cell": "fast"}
 MODELS = {
@@ -47,14 +47,14 @@ NAMES = {
 
 
 class Language(NamedTuple):
-    """For each word its translation, and the words that may follow it."""
+    """The translation and the possible successors of each word."""
 
     dictionary: list[int]
     followers: list[list[int]]
 
 
 class Pair(NamedTuple):
-    """A sentence, its translation, and for each word of the translation the place it came from."""
+    """A sentence, its translation, and the source position of each word of the translation."""
 
     source: str
     target: str
@@ -62,14 +62,14 @@ class Pair(NamedTuple):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains the models one after another, evaluates them by length, writes table, plot and attention."""
+    """Trains the models one after another, evaluates them by length, and writes the table, plot and attention."""
     parser = argparse.ArgumentParser(prog="python -m reproductions seq2seq-length", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
-    parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="where the trained models go")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plots and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="folder for the trained models")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
-    parser.add_argument("--pairs", type=int, default=60_000, help="sentences in training")
-    parser.add_argument("--tests", type=int, default=1_000, help="sentences in the test")
+    parser.add_argument("--steps", type=int, default=1000, help="updates per model")
+    parser.add_argument("--pairs", type=int, default=60_000, help="training sentences")
+    parser.add_argument("--tests", type=int, default=1_000, help="test sentences")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     results = {}
     for name in given.models:
         folder = given.runs / name
-        shutil.rmtree(folder, ignore_errors=True)  # of an earlier reproduction
+        shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
         started = time.monotonic()
         run = fit(name, train, valid, steps=given.steps, seed=given.seed, folder=folder)
         results[name] = {"minutes": (time.monotonic() - started) / 60, **measured(run, test)}
@@ -94,17 +94,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_language(generator: random.Random) -> Language:
-    """A random one."""
+    """A random language."""
     everything = range(WORDS)
     return Language(generator.sample(everything, WORDS), [generator.sample(everything, FOLLOWERS) for _ in everything])
 
 
 def make_words(generator: random.Random, language: Language, length: int) -> list[int]:
-    """A random sentence of so many words."""
+    """A random sentence of `length` words."""
     words = [generator.randrange(WORDS)]
     while len(words) < length:
         new = [word for word in language.followers[words[-1]] if word not in words]
-        words = [*words, generator.choice(new)] if new else [generator.randrange(WORDS)]  # or begins anew
+        words = [*words, generator.choice(new)] if new else [generator.randrange(WORDS)]  # or starts over
     return words
 
 
@@ -124,7 +124,7 @@ def make_pair(generator: random.Random, language: Language, longest: int) -> Pai
 
 
 def fit(name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int, seed: int, folder: Path) -> saccade.Run:
-    """One model, trained as all the others are."""
+    """Trains one model, with the same settings for all."""
     return saccade.train(
         task={
             "source_tokeniser": "pretokenised",
@@ -148,7 +148,7 @@ def fit(name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int, 
 
 
 def measured(run: saccade.Run, test: Sequence[Pair]) -> dict[str, Any]:
-    """The figures by the number of source words, and how often attention looked at the word that was translated."""
+    """Metrics by the number of source words, and how often the translated word got the most attention."""
     evaluation = run.evaluate([pair[:2] for pair in test], by_length=BIN, beam=1)
     bins = [
         {"low": found.low, "high": found.high, "examples": found.examples}
@@ -160,7 +160,7 @@ def measured(run: saccade.Run, test: Sequence[Pair]) -> dict[str, Any]:
 
 
 def alignment_accuracy(run: saccade.Run, pairs: Sequence[Pair]) -> float | None:
-    """Of a hundred words that are translated right, those whose source got the most attention."""
+    """The percentage of correctly translated words whose source word got the most attention."""
     hits = total = 0
     for pair, prediction in zip(pairs, run.predict([pair.source for pair in pairs], beam=1), strict=True):
         if prediction.weights is None:
@@ -174,15 +174,15 @@ def alignment_accuracy(run: saccade.Run, pairs: Sequence[Pair]) -> float | None:
 
 
 def draw(run: saccade.Run, test: Sequence[Pair], path: Path) -> None:
-    """What RNNsearch looked at in a sentence longer than any it was trained on."""
+    """Plots the attention of RNNsearch in a sentence longer than any in training."""
     pair = next((pair for pair in test if len(pair.order) > LONGEST), test[0])
     prediction = run.predict([pair.source], beam=1)[0]
-    assert prediction.weights is not None, "RNNsearch says where it looks"
+    assert prediction.weights is not None, "RNNsearch has attention weights"
     plot_attention([(prediction.weights, prediction.source, prediction.target)], path)
 
 
 def write(results: dict[str, Any], output: Path) -> None:
-    """One line of the table for each bin of lengths, one line of the plot for each model."""
+    """Writes a row of the table per length bin, and a curve of the plot per model."""
     lines: dict[str, tuple[list[float], list[float]]] = {
         NAMES[name]: ([b["high"] for b in result["bins"]], [b["bleu"] for b in result["bins"]])
         for name, result in results.items()

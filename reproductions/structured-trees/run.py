@@ -1,7 +1,8 @@
-"""Formulas from prefix to infix notation, seen through no attention, simple attention and trees.
+"""Formulas from prefix to infix notation, with no attention, simple attention and trees in the encoder.
 
-The encoder is a table of embeddings, each beside what its symbol read of the others. The three models differ in how
-it may read: not at all, by a softmax over all symbols, or as the soft parent in a tree over the whole formula.
+The encoder is a table of embeddings, each concatenated with what its symbol reads from the others. The three models
+differ in how symbols read: not at all, by a softmax over all symbols, or from the soft parent in a tree over the whole
+formula.
 """
 
 import argparse
@@ -29,9 +30,9 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = "$"
 NUMBERS, OPERATORS = range(21), "+*"
 FEWEST, MOST = 2, 4  # expressions in a parenthesis
-NESTED = 0.25  # how often an expression that may be a number is another parenthesis
+NESTED = 0.25  # probability that an expression is a parenthesis where a number is allowed
 TRAINED, TESTED = (2, 3, 4), (2, 3, 4, 5, 6)  # depths
-DRAWN = 3  # the depth of the formula in the picture
+DRAWN = 3  # the depth of the plotted formula
 
 SIZES = {"embedding_dim": 50, "hidden_dim": 100, "parser_dim": 50, "input_feeding": True}
 MODELS = {
@@ -53,16 +54,16 @@ Depths = dict[int, list[Pair]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains the models, two at a time, and writes table, plot and trees."""
+    """Trains the models, two at a time, and writes the table, plot and trees."""
     parser = argparse.ArgumentParser(prog="python -m reproductions structured-trees", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
-    parser.add_argument("--runs", type=Path, default=Path("runs/structured-trees"), help="where the models go")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plots and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/structured-trees"), help="folder for the models")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--only", choices=MODELS, help="train this one alone, and leave its figures beside its run")
-    parser.add_argument("--processes", type=int, default=2, help="models trained at once, in a process and thread each")
-    parser.add_argument("--steps", type=int, default=2000, help="updates of each model")
-    parser.add_argument("--pairs", type=int, default=5_000, help="formulas in training, of each depth")
-    parser.add_argument("--tests", type=int, default=200, help="formulas in the test, of each depth")
+    parser.add_argument("--only", choices=MODELS, help="train only this model, and write its results next to its run")
+    parser.add_argument("--processes", type=int, default=2, help="models to train at once, with one thread each")
+    parser.add_argument("--steps", type=int, default=2000, help="updates per model")
+    parser.add_argument("--pairs", type=int, default=5_000, help="training formulas per depth")
+    parser.add_argument("--tests", type=int, default=200, help="test formulas per depth")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def make_formula(generator: random.Random, depth: int) -> Formula:
-    """A random formula of so many parentheses inside each other, 0 for a number."""
+    """A random formula with parentheses nested to this depth; 0 is a number."""
     if depth == 0:
         return generator.choice(NUMBERS)
     count = generator.randint(FEWEST, MOST)
@@ -94,7 +95,7 @@ def make_formula(generator: random.Random, depth: int) -> Formula:
 
 
 def prefix(formula: Formula) -> list[str]:
-    """The symbols of a formula whose operators stand before their expressions."""
+    """The symbols of a formula in prefix notation."""
     if isinstance(formula, int):
         return [str(formula)]
     operator, inner = formula
@@ -102,7 +103,7 @@ def prefix(formula: Formula) -> list[str]:
 
 
 def infix(formula: Formula, *, outermost: bool = True) -> list[str]:
-    """The symbols of a formula whose operators stand between their expressions; the outermost needs no parenthesis."""
+    """The symbols of a formula in infix notation; the outermost needs no parentheses."""
     if isinstance(formula, int):
         return [str(formula)]
     operator, (first, *others) = formula
@@ -113,7 +114,7 @@ def infix(formula: Formula, *, outermost: bool = True) -> list[str]:
 
 
 def make_data(generator: random.Random, pairs: int, tests: int) -> tuple[Depths, Depths, Depths]:
-    """Pairs for training, validation and test, by depth; no formula comes twice."""
+    """Pairs for training, validation and test by depth, without repeated formulas."""
     seen = set()
 
     def make(depth: int) -> Pair:
@@ -129,7 +130,7 @@ def make_data(generator: random.Random, pairs: int, tests: int) -> tuple[Depths,
 
 
 def fit_apart(options: Sequence[str], name: str) -> int:
-    """Trains one model in a process with one thread; its exit code."""
+    """Trains one model in a single-threaded process; returns the exit code."""
     command = [sys.executable, str(Path(__file__).resolve()), *options, f"--only={name}"]
     folders = [str(FOLDER.parent.parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(folders)}
@@ -137,8 +138,8 @@ def fit_apart(options: Sequence[str], name: str) -> int:
 
 
 def fit(name: str, train: Depths, valid: Depths, test: Depths, *, steps: int, seed: int, runs: Path) -> None:
-    """Trains one model as all the others are, and writes its figures beside its run."""
-    shutil.rmtree(runs / name, ignore_errors=True)  # of an earlier reproduction
+    """Trains one model, with the same settings for all, and writes its results next to its run."""
+    shutil.rmtree(runs / name, ignore_errors=True)  # from an earlier run
     started = time.monotonic()
     run = saccade.train(
         task={"source_tokeniser": "pretokenised", "metrics": ["length_to_failure", "exact_match"]},
@@ -177,7 +178,7 @@ def together(depths: Depths) -> list[Pair]:
 
 
 def draw(runs: dict[str, saccade.Run], pairs: Sequence[Pair], path: Path) -> None:
-    """What each symbol of a formula reads: lines read, columns are read."""
+    """Plots what each symbol of a formula reads: rows read from columns."""
     source = min((source for source, _ in pairs), key=lambda text: abs(len(text.split()) - 24))
     symbols = [*source.split(), SPECIAL[EOS]]
     drawings = {}
@@ -191,7 +192,7 @@ def draw(runs: dict[str, saccade.Run], pairs: Sequence[Pair], path: Path) -> Non
 
 
 def tokens(train: Depths, test: Depths) -> dict[int, list[int]]:
-    """For each depth the source symbols of the shortest formula, of the median one and of the longest."""
+    """For each depth, the number of source symbols of the shortest, the median and the longest formula."""
     found = {}
     for depth, pairs in {**test, **train}.items():
         lengths = sorted(len(source.split()) for source, _ in pairs)
@@ -200,7 +201,7 @@ def tokens(train: Depths, test: Depths) -> dict[int, list[int]]:
 
 
 def write(results: dict[str, Any], lengths: dict[int, list[int]], minutes: float, output: Path) -> None:
-    """A line of the table for each depth, one of the plot for each model."""
+    """Writes a row of the table per depth, and a curve of the plot per model."""
     lines: dict[str, tuple[list[float], list[float]]] = {}
     for name, result in results.items():
         lines[NAMES[name]] = (list(TESTED), [result["depths"][str(depth)]["length_to_failure"] for depth in TESTED])

@@ -1,4 +1,4 @@
-"""One context for all queries."""
+"""Attention over attention."""
 
 import torch
 from torch import Tensor
@@ -8,14 +8,14 @@ from saccade.aggregations.base import MarginalAggregation, aggregations
 
 @aggregations.register("attention_over_attention")
 class AttentionOverAttention(MarginalAggregation):
-    r"""Weighs the queries by how much the keys attend to them, and reads one context for all queries.
+    r"""Weights the queries by how much the keys attend to them, and reads one context for all queries.
 
     .. math:: \beta_i = \frac{1}{n} \sum_j \frac{\exp s_{ij}}{\sum_l \exp s_{lj}}, \qquad
         c = \sum_j \Big( \sum_i \beta_i w_{ij} \Big) v_j
 
     In the paper the keys are the words of the document and the queries those of the question, w is \alpha(t), and n
-    the number of keys. Pairs that the mask forbids are left out, keys that no query may attend do not count in n. It
-    sees all queries at once, so it does not fit scores that go step by step.
+    is the number of keys. Masked pairs are ignored, and keys that no query may attend do not count in n. All queries
+    are needed at once, so stateful scores are not supported.
 
     Shapes:
         weights and scores (*batch, queries, keys), values (*batch, keys, value_dim), mask broadcastable to the

@@ -1,4 +1,4 @@
-"""What an aggregation is."""
+"""The base class of aggregations."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from saccade.registry import Registry
 
 
 class Aggregation(nn.Module):
-    """What is read from the values, given the selection.
+    """Reads the values, given the selection.
 
-    A new aggregation writes `forward`, and `weights` if it reads something else than the expectation's coefficients.
+    A new aggregation implements `forward`, and `weights` if it needs anything but the expectation's coefficients.
     """
 
     feature_wise: bool = False
@@ -38,7 +38,7 @@ class Aggregation(nn.Module):
             cls.weighted_sum = False
 
     def weights(self, selection: Distribution) -> Tensor:
-        """What is read from the selection; attention dropout falls on this."""
+        """The weights that are used from the selection; attention dropout applies to them."""
         return selection.coefficients
 
     def output_dim(self, value_dim: int) -> int:
@@ -54,7 +54,7 @@ class Aggregation(nn.Module):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The context (*batch, queries, output_dim); a row without any weight gives zeros and finite gradients.
+        """Returns the context (*batch, queries, output_dim); a row without weight gives zeros and finite gradients.
 
         Args:
             weights: (*batch, queries, keys), from `weights`, after attention dropout.
@@ -67,7 +67,7 @@ class Aggregation(nn.Module):
 
 
 class MarginalAggregation(Aggregation):
-    """One that needs weights of zero or more: it reads the marginals even where values are read through a basis."""
+    """An aggregation that needs non-negative weights: it uses the marginals even with a basis over the values."""
 
     def weights(self, selection: Distribution) -> Tensor:
         return selection.marginals

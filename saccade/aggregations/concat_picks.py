@@ -1,4 +1,4 @@
-"""The heaviest values side by side."""
+"""Concatenation of the top values."""
 
 from torch import Tensor
 from torch.nn import functional as F
@@ -10,18 +10,18 @@ from saccade.kernels.top_k import largest
 
 @aggregations.register("concat_picks")
 class ConcatPicks(MarginalAggregation):
-    r"""The values at the k largest weights, side by side, the heaviest first.
+    r"""Concatenates the values at the k largest weights, largest weight first.
 
     .. math:: c_i = [w_{i j_1} v_{j_1}; \dots; w_{i j_k} v_{j_k}], \qquad (j_1, \dots, j_k) = \text{top}_k(w_i)
 
-    Without `weighted` the values are taken as they are, and no gradient reaches the weights. A key of weight zero is
-    never picked; missing picks are zeros.
+    Without `weighted` the values are not multiplied by their weights, and the weights get no gradient. A key with
+    weight zero is never picked; missing picks are zeros.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim) -> context (*batch, queries, k * value_dim).
 
     Args:
-        k: how many values are picked; of equal weights the earlier key comes first.
+        k: how many values to pick; ties go to the earlier key.
         weighted: whether each value is multiplied by its weight.
     """
 

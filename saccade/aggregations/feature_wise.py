@@ -1,4 +1,4 @@
-"""One distribution for each value channel."""
+"""Feature-wise expectation."""
 
 from torch import Tensor
 

@@ -1,4 +1,4 @@
-"""A gate on what was read."""
+"""Gated context."""
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +10,12 @@ from saccade.distributions import Distribution
 
 @aggregations.register("gated")
 class Gated(Aggregation):
-    r"""Lets the query decide how much of the context passes.
+    r"""Multiplies the context by a gate computed from the query.
 
     .. math:: c_i = \beta_i \odot \hat c_i, \qquad \beta_i = \sigma(W q_i + b)
 
-    Here \hat c is the context of any other aggregation. The gate is one number for each query, as in the paper,
-    where q_i is the decoder state h_{t-1}; with `value_dim` it is one number for each feature of the context.
+    Here \hat c is the context of any other aggregation. The gate is one number per query, as in the paper, where q_i
+    is the decoder state h_{t-1}; with `value_dim` it is one number per feature of the context.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim), query (*batch, queries, query_dim)
@@ -27,7 +27,7 @@ class Gated(Aggregation):
     Args:
         query_dim: features of the query.
         value_dim: features of the values, for a vector gate; None for a scalar gate.
-        aggregation: what is gated; the expectation by default.
+        aggregation: the aggregation to be gated; the expectation by default.
     """
 
     def __init__(self, *, query_dim: int, value_dim: int | None = None, aggregation: Aggregation | None = None) -> None:
@@ -35,7 +35,7 @@ class Gated(Aggregation):
         self.aggregation = Expectation() if aggregation is None else aggregation
         self.feature_wise = self.aggregation.feature_wise
         if self.aggregation.joins_queries:
-            raise ValueError(f"{type(self.aggregation).__name__} has no context for each query that a gate could meet.")
+            raise ValueError(f"{type(self.aggregation).__name__} has no context per query to apply a gate to.")
         self.query_dim = query_dim
         self.gate_proj = nn.Linear(query_dim, 1 if value_dim is None else self.aggregation.output_dim(value_dim))
 
@@ -61,7 +61,7 @@ class Gated(Aggregation):
         gates: Tensor = self.gate_proj(query)
         if gates.shape[-1] not in (1, context.shape[-1]):
             raise ValueError(
-                f"The vector gate has {gates.shape[-1]} features and the context {context.shape[-1]}: build Gated "
+                f"The vector gate has {gates.shape[-1]} features, but the context has {context.shape[-1]}: build Gated "
                 f"with value_dim={values.shape[-1]}, or without value_dim for a scalar gate."
             )
         return torch.sigmoid(gates) * context

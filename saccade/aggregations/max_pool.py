@@ -1,4 +1,4 @@
-"""The largest weighted value."""
+"""Max pooling."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ class MaxPool(Aggregation):
 
     .. math:: c_{id} = \max_j w_{ij} v_{jd}
 
-    The gradient goes to the position that won. A row without attendable keys gives zeros.
+    The gradient goes to the maximum. A row with no attendable keys gives zeros.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim), mask broadcastable to the weights
@@ -30,7 +30,7 @@ class MaxPool(Aggregation):
     ) -> Tensor:
         if weights.shape[-1] == 0:
             return weights @ values
-        # Only the winners enter the graph, so that (queries, keys, value_dim) is never kept for the backward pass.
+        # Only the maxima enter the graph, so that (queries, keys, value_dim) is not kept for the backward pass.
         with torch.no_grad():
             weighted = weights.unsqueeze(-1) * values.unsqueeze(-3)
             if mask is not None:

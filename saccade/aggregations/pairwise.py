@@ -1,4 +1,4 @@
-"""What is read from pairs of neighbours."""
+"""Pairwise aggregation."""
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +10,12 @@ from saccade.distributions import Bernoulli, Categorical, Distribution, Segmenta
 
 @aggregations.register("pairwise")
 class Pairwise(Aggregation):
-    r"""The expectation of a function of neighbouring keys and of which of them are picked.
+    r"""The expectation of a function of neighbouring values and of which of them are picked.
 
     .. math:: c_i = \sum_j \sum_{(a, b) \neq (0, 0)} p(z_j = a, z_{j+1} = b)\, W_{ab} [v_j; v_{j+1}]
 
-    It reads the cliques of a `LinearChain`; of selections that pick one key, or each key by itself, the same follows
-    from their weights. Pairs with a masked key are left out.
+    It reads the cliques of a `LinearChain`; for selections that pick one key, or each key independently, these follow
+    from the weights. Pairs with a masked key are ignored.
 
     Shapes:
         weights (*batch, queries, keys - 1, 2, 2), values (*batch, keys, value_dim) -> context (*batch, queries,
@@ -25,8 +25,8 @@ class Pairwise(Aggregation):
         Kim et al. (2017), arXiv:1702.00887, equation 1: f_C(x, z_C) of cliques C = (j, j + 1).
 
     Args:
-        value_dim: the size of the values; in `MultiHead`, that of one head.
-        output_dim: the size of the context; default: `value_dim`.
+        value_dim: features of the values; in `MultiHead`, of one head.
+        output_dim: features of the context (default: `value_dim`).
     """
 
     def __init__(self, *, value_dim: int, output_dim: int | None = None) -> None:
@@ -42,7 +42,7 @@ class Pairwise(Aggregation):
             return selection.edges
         if not isinstance(selection, Categorical | Bernoulli):
             raise TypeError(
-                f"the pairwise aggregation reads pairs of neighbours, which {type(selection).__name__} does not give: "
+                f"the pairwise aggregation reads pairs of neighbours, which {type(selection).__name__} does not have: "
                 "use the LinearChain selection."
             )
         first, second = selection.marginals[..., :-1], selection.marginals[..., 1:]
@@ -65,7 +65,7 @@ class Pairwise(Aggregation):
         if values.shape[-1] != self.value_dim:
             raise ValueError(
                 f"values of shape {tuple(values.shape)} have {values.shape[-1]} features, but Pairwise was built with "
-                f"value_dim={self.value_dim}; in MultiHead, it is that of one head."
+                f"value_dim={self.value_dim}; in MultiHead, this is the size of one head."
             )
         if mask is not None:
             keys = mask.expand(*mask.shape[:-1], values.shape[-2])

@@ -1,4 +1,4 @@
-"""The mean under weights of any mass."""
+"""Renormalised mean."""
 
 import torch
 from torch import Tensor
@@ -8,12 +8,13 @@ from saccade.aggregations.base import MarginalAggregation, aggregations
 
 @aggregations.register("renormalized_mean")
 class RenormalizedMean(MarginalAggregation):
-    r"""The weighted mean of the values: the weights are divided by their sum.
+    r"""The weighted mean of the values, with weights divided by their sum.
 
     .. math:: c_i = \sum_j \frac{w_{ij}}{\gamma_i} v_j, \qquad \gamma_i = \frac{1}{\lambda} \sum_j w_{ij}
 
-    \lambda is `scale`. A row without mass gives a zero context. Mass so small that dividing by it would overflow
-    the gradient (below 1e-19 in float32) is divided by that bound instead, which keeps the context continuous.
+    \lambda is `scale`. A row without weight gives a zero context. If the sum is so small that dividing by it would
+    overflow the gradient (below 1e-19 in float32), weights are divided by that bound instead, which keeps the context
+    continuous.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim) -> context (*batch, queries, value_dim).
@@ -41,7 +42,7 @@ class RenormalizedMean(MarginalAggregation):
 
 
 def renormalize(weights: Tensor, mass: float = 1.0) -> Tensor:
-    """Rows of weights (..., keys) scaled to sum to `mass`; rows of zeros stay, with finite gradients."""
+    """Scales rows of weights (..., keys) to sum to `mass`; rows of zeros stay zero, with finite gradients."""
     total = weights.sum(-1, keepdim=True, dtype=torch.promote_types(weights.dtype, torch.float32))
     smallest = torch.finfo(total.dtype).tiny ** 0.5
     return (weights * (mass / total.clamp_min(smallest))).to(weights.dtype)

@@ -1,4 +1,4 @@
-"""The value that was picked."""
+"""The sampled value."""
 
 from torch import Tensor
 
@@ -9,11 +9,11 @@ from saccade.distributions import Distribution
 
 @aggregations.register("sample")
 class Sample(Expectation):
-    r"""The value at the position that was drawn: a sample in training, the mode in evaluation (hard attention).
+    r"""The value at one position: a sample in training, the mode in evaluation (hard attention).
 
     .. math:: c_i = \sum_j z_{ij} v_j, \qquad z_i \sim p(z)
 
-    What was drawn stays with the reading as `reading.selection.draw`, so that a loss can score it.
+    The draw is available as `reading.selection.draw`, so that a loss can use it.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim) -> context (*batch, queries, value_dim).

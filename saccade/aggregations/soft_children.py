@@ -1,4 +1,4 @@
-"""What is below each word."""
+"""Soft children in a tree."""
 
 from torch import Tensor
 
@@ -11,8 +11,8 @@ class SoftChildren(MarginalAggregation):
 
     .. math:: c_h = \sum_{d \neq h} p(z_{dh} = 1)\, v_d
 
-    It reads self-attention the other way round; a word that attends to itself (a root) is not its own child, and one
-    that nobody may attend is not there, so it is nobody's child either.
+    This reads self-attention in reverse. A word that attends to itself (a root) is not its own child, and a word that
+    no other may attend is treated as absent, so it is not a child either.
 
     Shapes:
         weights (*batch, n, n), values (*batch, n, value_dim) -> context (*batch, n, value_dim).
@@ -32,7 +32,7 @@ class SoftChildren(MarginalAggregation):
     ) -> Tensor:
         if weights.shape[-1] != weights.shape[-2]:
             raise ValueError(
-                f"soft children need self-attention, as many queries as keys, got weights {tuple(weights.shape)}."
+                f"soft children need self-attention, with as many queries as keys, got weights {tuple(weights.shape)}."
             )
         if mask is not None:
             present = mask.expand(weights.shape).any(-2)

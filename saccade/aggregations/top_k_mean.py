@@ -1,4 +1,4 @@
-"""The mean of the heaviest values."""
+"""Top-k mean."""
 
 import torch
 from torch import Tensor
@@ -15,14 +15,14 @@ class TopKMean(MarginalAggregation):
 
     .. math:: c_i = \frac{\sum_{j \in K_i} w_{ij} v_j}{\sum_{j \in K_i} w_{ij}}, \qquad K_i = \text{top}_k(w_i)
 
-    Without `weighted` it is the plain mean over K_i, through which no gradient reaches the weights. A key of weight
-    zero is never among them, so a row with fewer than k weighted keys is the mean of those, and of none is zero.
+    Without `weighted` it is the plain mean over K_i, and the weights get no gradient. Keys with weight zero are never
+    included: a row with fewer than k weighted keys is the mean of those, and zero if there are none.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim) -> context (*batch, queries, value_dim).
 
     Args:
-        k: how many keys are read; of equal weights the earlier key comes first.
+        k: how many keys to read; ties go to the earlier key.
         weighted: whether the mean is weighted.
     """
 

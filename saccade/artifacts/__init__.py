@@ -6,7 +6,7 @@ so that a damaged or hostile file gives one clear `ArtifactError`.
 """
 
 from saccade.artifacts.documents import Document, parse_json, read_json
-from saccade.artifacts.files import ArtifactError, open_regular, sync_folder, write_file
+from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
 from saccade.artifacts.folders import CHECKSUMS, remove_folder, restore_folders, seal, verify, write_folder
 from saccade.artifacts.tensors import check_header, pack_tensors, read_header, read_tensors
 from saccade.artifacts.weights import load_weights, save_weights, set_weights, shapes_of, weights_of
@@ -16,7 +16,9 @@ __all__ = [
     "ArtifactError",
     "Document",
     "check_header",
+    "keep_damaged",
     "load_weights",
+    "make_folder",
     "open_regular",
     "pack_tensors",
     "parse_json",

@@ -49,7 +49,7 @@ def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_de
     openings = data.count(b"[") + data.count(b"{")
     if openings + data.count(b",") > MOST_ITEMS:
         raise ArtifactError(f"{where} is too large: more than {MOST_ITEMS:,} values.")
-    if openings > most_depth and _depth(data) > most_depth:
+    if openings > most_depth and _depth(data, most_depth) > most_depth:
         raise ArtifactError(f"{where} is damaged: it is nested more than {most_depth} levels deep.")
 
     def whole(digits: str) -> int:
@@ -76,13 +76,16 @@ def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_de
     return value
 
 
-def _depth(data: bytes) -> int:
+def _depth(data: bytes, enough: int) -> int:
+    """How deeply the brackets outside strings are nested, counted to just above `enough`."""
     depth = deepest = 0
     for match in _BRACKETS.finditer(data):
         token = match[0][:1]
         if token != b'"':
             depth += 1 if token in b"[{" else -1
             deepest = max(deepest, depth)
+            if deepest > enough:
+                break
     return deepest
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import itertools
 import os
 import stat
 from pathlib import Path
@@ -28,12 +29,23 @@ def write_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
 
 def write_synced(path: Path, data: bytes) -> None:
     """Creates a file, with its folder, and waits until its content is on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     path.unlink(missing_ok=True)
     with open(path, "xb") as file:  # "x" follows no symbolic link that someone left under this name
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
+
+
+def make_folder(path: Path) -> None:
+    """Creates a folder and those above it, and waits until their names are on the disk."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
 
 
 def sync_folder(path: Path) -> None:
@@ -56,8 +68,18 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     return open(descriptor, "rb")
 
 
+def keep_damaged(path: Path) -> Path:
+    """Copies a damaged file to `name.damaged`, or the first free number of it, before it is replaced."""
+    names = (f"{path.name}.damaged{f'.{number}' if number > 1 else ''}" for number in itertools.count(1))
+    aside = next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
+    with open_regular(path) as file:
+        return write_file(aside, file.read())
+
+
 def not_written(path: Path, error: OSError) -> ArtifactError:
-    """The error of a failed write, with the reason and the promise that the old content is intact."""
+    """The error of a failed write: its reason, and the promise that nothing is half written."""
     if isinstance(error, ArtifactError):
         return error
-    return ArtifactError(error.errno, f"{error.strerror or error}; could not write {path}, its old content is intact")
+    return ArtifactError(
+        error.errno, f"{error.strerror or error}; writing {path} failed, it is as it was before or complete"
+    )

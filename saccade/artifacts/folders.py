@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from saccade.artifacts.documents import read_json
-from saccade.artifacts.files import ArtifactError, not_written, open_regular, sync_folder, write_file, write_synced
+from saccade.artifacts.files import (
+    ArtifactError,
+    make_folder,
+    not_written,
+    open_regular,
+    sync_folder,
+    write_file,
+    write_synced,
+)
 
 CHECKSUMS = "checksums.json"
 """The file of a sealed folder that holds the SHA-256 of the others."""
@@ -29,7 +37,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Calla
     previous = path.with_name(f".{path.name}.previous")
     try:
         remove_folder(partial)
-        partial.mkdir(parents=True)
+        make_folder(partial)
         sums = {}
         for name, content in files.items():
             data = content() if callable(content) else content
@@ -59,7 +67,7 @@ def restore_folders(parent: str | os.PathLike[str]) -> None:
         if path.exists():
             remove_folder(previous)
         else:
-            os.rename(previous, path)
+            _rename(previous, path)
     for pattern in (".*.partial", ".*.removed"):
         for left in Path(parent).glob(pattern):
             if left.is_dir() and not left.is_symlink():
@@ -75,8 +83,16 @@ def remove_folder(path: str | os.PathLike[str]) -> None:
         if not path.name.startswith("."):
             hidden = path.with_name(f".{path.name}.removed")  # .partial may be about to take its place
             shutil.rmtree(hidden, ignore_errors=True)
-            path = path.rename(hidden)
+            _rename(path, hidden)
+            path = hidden
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _rename(path: Path, target: Path) -> None:
+    try:
+        os.rename(path, target)
+    except OSError as error:
+        raise ArtifactError(error.errno, f"Could not rename {path} to {target.name}: {error.strerror}") from error
 
 
 def seal(folder: str | os.PathLike[str], files: Iterable[str]) -> None:

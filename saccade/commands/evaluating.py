@@ -117,7 +117,7 @@ def print_evaluation(found: Evaluation) -> None:
     """An evaluation as tables."""
     width = max(map(len, found.figures))
     for name, figure in found.figures.items():
-        print(f"{name:{width}}  {figure.value:8.2f}  {figure.signature}")
+        print(f"{name:{width}}  {_shown(figure.value):>8}  {figure.signature}")
     print(f"{found.examples:,} examples in {found.seconds:.1f} s")
     names = list(found.figures)
     if found.by_length:
@@ -131,8 +131,13 @@ def _print_rows(head: str, rows: Sequence[tuple[str, dict[str, Figure], str]], n
     counted = any(count for _, _, count in rows)
     print(f"\n{head:>13}" + "".join(f"  {name:>{max(len(name), 8)}}" for name in names) + ("  examples" * counted))
     for label, figures, count in rows:
-        cells = "".join(f"  {figures[name].value:{max(len(name), 8)}.2f}" for name in names)
+        cells = "".join(f"  {_shown(figures[name].value):>{max(len(name), 8)}}" for name in names)
         print(f"{label:>13}{cells}" + (f"  {count:>8}" if counted else ""))
+
+
+def _shown(value: float) -> str:
+    """Two decimals, but three digits of values below 1, which may be errors in a unit of any size."""
+    return f"{value:.2f}" if abs(value) >= 1.0 or not value else f"{value:.3g}"
 
 
 def _plot(found: Evaluation, path: str) -> None:

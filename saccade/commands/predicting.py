@@ -194,7 +194,8 @@ def _bare(answer: Answer) -> Answer:
 def _draw(answer: Answer, file: TextIO) -> None:
     from saccade.interpretation import draw_attention
 
-    for each in answer.alternatives or [answer]:
+    several = [each for each in answer.alternatives if each.attention is not None]
+    for each in several or [answer]:
         if each.attention is not None:
             drawn = draw_attention(each.attention.weights, each.attention.keys, each.attention.queries)
             print(f"\n{drawn}\n", file=file)

@@ -29,8 +29,10 @@ from saccade.configuration.scalars import BAD, PLAIN, WHOLE_NUMBERS, scalar
 from saccade.configuration.yaml_files import MOST_DEPTH, MOST_NODES
 from saccade.registry import constructor_parameters, registry_of
 
-IN_MODULES = range(2**20 + 1)
-"""The whole numbers that a module takes: up to a million features or positions, so that products fit 64 bits."""
+MOST_FEATURES = 2**20
+"""The largest whole number that a module takes: products of three such sizes still fit 64 bits."""
+
+MOST_LAYERS = 1024
 
 
 class Checker:
@@ -51,7 +53,6 @@ class Checker:
         """A class with its arguments; `hidden` ones are not offered in error messages."""
         parameters = constructor_parameters(kind)
         checked = {}
-        allowed = IN_MODULES if issubclass(kind, nn.Module) else WHOLE_NUMBERS
         for name, value in given.items():
             if name not in parameters:
                 choices = [choice for choice in parameters if choice not in hidden]
@@ -63,7 +64,7 @@ class Checker:
                 value,
                 f"{where}.{name}",
                 usual=parameters[name].default,
-                allowed=allowed,
+                allowed=_allowed(kind, name),
                 depth=depth + 1,
             )
             if found is not BAD:
@@ -95,7 +96,7 @@ class Checker:
         self._left -= 1
         if depth > MOST_DEPTH or self._left < 0:
             limit = f"nested deeper than {MOST_DEPTH} levels" if depth > MOST_DEPTH else f"over {MOST_NODES} values"
-            return self._refuse(f"{where}: the configuration is too large ({limit}).")
+            raise ConfigError(f"{where}: the configuration is too large ({limit}).")
         members = tuple(member if _supported(member) else Any for member in alternatives(hint))
         inner = {"allowed": allowed, "depth": depth + 1}
         if isinstance(value, PLAIN) and not isinstance(value, str):
@@ -177,14 +178,12 @@ class Checker:
         found = {}
         for key, each in value.items():
             checked = self._scalar(alternatives(key_hint), key, where, WHOLE_NUMBERS) if isinstance(key, PLAIN) else BAD
-            found[checked] = self._inner(
-                value_hint, each, f"{where}.{key if isinstance(key, str) else shown(key)}", inner
-            )
+            found[checked] = self._inner(value_hint, each, f"{where}.{str(key)[:80]}", inner)
         return BAD if BAD in found or any(each is BAD for each in found.values()) else found
 
     def _inner(self, hint: Any, value: Any, where: str, inner: Any) -> Any:
         noted = len(self.problems)
-        found = self.value(hint, value, where[:200], **inner)
+        found = self.value(hint, value, where, **inner)
         if found is BAD and len(self.problems) == noted:
             self.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
         return found
@@ -213,7 +212,7 @@ def build(hint: Any, value: Any, where: str, *, trust: bool = False) -> Any:
         checker.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
     refuse(checker.problems)
     refuse([problem for part in parts_of(checked) for problem in part.missing() if not takes_partial(hint)])
-    return made(checked)
+    return made(checked, partial=takes_partial(hint))
 
 
 def check_part(
@@ -232,6 +231,15 @@ def check_part(
     part = checker.part(kind, given, where)
     refuse([*checker.problems, *part.missing(supplied)])
     return part
+
+
+def _allowed(kind: type, name: str) -> range:
+    """The whole numbers that an argument takes; those of modules decide how much is allocated, or how often."""
+    if not issubclass(kind, nn.Module):
+        return WHOLE_NUMBERS
+    if name.endswith(("layers", "heads", "slices")):
+        return range(name.endswith(("heads", "slices")), MOST_LAYERS + 1)
+    return range(name.endswith("dim"), MOST_FEATURES + 1)
 
 
 def _explained(kind: type, name: str, value: Any, where: str) -> str:

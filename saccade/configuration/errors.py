@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+MOST_SHOWN = 50
+
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message names the key, the value and the fix."""
@@ -10,7 +12,8 @@ class ConfigError(ValueError):
 def refuse(problems: Sequence[str]) -> None:
     """Raises one error that lists all problems, one per line, if there are any."""
     if len(problems) > 1:
-        raise ConfigError("\n".join([f"{len(problems)} problems:", *problems]))
+        more = [f"... and {len(problems) - MOST_SHOWN} more"] if len(problems) > MOST_SHOWN else []
+        raise ConfigError("\n".join([f"{len(problems)} problems:", *problems[:MOST_SHOWN], *more]))
     if problems:
         raise ConfigError(problems[0])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import types
 import typing
@@ -10,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from saccade.configuration.catalogue import catalogue
 from saccade.registry import registries, registry_of
 
 NAMES = {
@@ -33,11 +35,15 @@ def _hints(kind: type) -> dict[str, Any]:
     owner = next((parent for parent in kind.__mro__ if "__init__" in vars(parent)), object)
     made = inspect.unwrap(owner.__init__)  # type: ignore[misc]
     scope = getattr(made, "__globals__", {})
-    # A module may import a base class for type checkers alone: then its registry knows it.
-    known = {registry.base.__name__: registry.base for registry in registries.values()}
+    try:
+        return typing.get_type_hints(made, scope)
+    except NameError:  # a module may import a base class for type checkers alone: then its registry knows it
+        for described in catalogue().values():
+            importlib.import_module(described.home)
+        known = {registry.base.__name__: registry.base for registry in registries.values()}
     try:
         return typing.get_type_hints(made, {**known, **scope})
-    except (NameError, TypeError):  # what cannot be resolved is plain data
+    except NameError:  # what cannot be resolved is plain data
         return {}
 
 

@@ -57,18 +57,32 @@ class Part:
                     yield from part.missing()
 
     def arguments(self) -> dict[str, Any]:
-        """The given arguments, with new instances of the classes among them."""
-        return {name: made(value) for name, value in self.given.items()}
+        """The given arguments, with new instances of the classes among them.
+
+        Where the annotation allows a `partial`, the owner fills in sizes, and gets one instead of an instance.
+        """
+        return {
+            name: made(value, partial=takes_partial(hint_of(self.kind, name))) for name, value in self.given.items()
+        }
 
     def make(self, **supplied: Any) -> Any:
-        """A new instance, or a `partial` of the class if it lacks arguments, which its owner then fills in."""
-        partial = functools.partial(self.kind, **self.arguments(), **supplied)
-        if next(self.missing(supplied), None) is not None:
-            return partial
+        """A new instance."""
+        arguments = self.arguments()
         try:
-            return partial()
-        except (ValueError, TypeError, OverflowError) as error:
+            return self.kind(**arguments, **supplied)
+        except (ValueError, TypeError, ArithmeticError) as error:
             raise ConfigError(str(error) if isinstance(error, ConfigError) else f"{self.where}: {error}") from None
+
+    def partial(self) -> functools.partial[Any]:
+        """The class with its arguments, and so for the classes among them: the owner completes and calls it."""
+        return functools.partial(self.kind, **{name: made(v, partial=True) for name, v in self.given.items()})
+
+    def rehearse(self) -> None:
+        """Makes every part inside that is complete, so that an error names its own key and not that of the owner."""
+        for part in parts_of(self.given):
+            part.rehearse()
+            if next(part.missing(), None) is None:
+                part.make()
 
 
 def known(kind: type) -> str:
@@ -91,14 +105,14 @@ def parts_of(value: Any) -> Iterator[Part]:
             yield from parts_of(each)
 
 
-def made(value: Any) -> Any:
-    """A checked value with a new instance for each part."""
+def made(value: Any, *, partial: bool = False) -> Any:
+    """A checked value with a new instance, or a `partial`, for each part."""
     if isinstance(value, Part):
-        return value.make()
+        return value.partial() if partial else value.make()
     if isinstance(value, dict):
-        return {name: made(inner) for name, inner in value.items()}
+        return {name: made(inner, partial=partial) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(made(inner) for inner in value)
+        return type(value)(made(inner, partial=partial) for inner in value)
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described
 from saccade.configuration.classes import no_argument, unknown_member
 from saccade.configuration.errors import refuse
-from saccade.configuration.sections import SECTIONS
+from saccade.configuration.sections import SECTIONS, sizes_of_data
 from saccade.configuration.yaml_files import MOST_DEPTH
 from saccade.registry import nearest
 
@@ -33,14 +33,13 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
     for name, section in SECTIONS.items():
         given = config.get(name)
         if section.kind is not None:
-            # What a model requires follows from the data, and is not for the user to set.
-            yield from _class(catalogue()[section.kind], given, name, section.usual, hide_required=name == "model")
+            yield from _class(catalogue()[section.kind], given, name, section.usual, hide_sizes=name == "model")
         elif isinstance(given, Mapping) and "class" not in given and section.usual is not None:
             yield from _arguments(described(section.usual), described(section.usual).name, given, name)
 
 
 def _class(
-    kind: Kind, given: Any, where: str, usual: str | None, *, hide_required: bool = False, depth: int = 0
+    kind: Kind, given: Any, where: str, usual: str | None, *, hide_sizes: bool = False, depth: int = 0
 ) -> Iterator[str]:
     name = given if isinstance(given, str) else given.get("class", usual) if isinstance(given, Mapping) else None
     if not isinstance(name, str):
@@ -51,11 +50,11 @@ def _class(
             yield unknown_member(where, kind.name, name, [*kind.members, *kind.aliases])
     elif isinstance(given, Mapping):
         short = next(short for short, each in kind.members.items() if each is member)
-        yield from _arguments(member, short, given, where, hide_required=hide_required, depth=depth)
+        yield from _arguments(member, short, given, where, hide_sizes=hide_sizes, depth=depth)
 
 
 def _arguments(
-    member: Described, known: str, given: Mapping[Any, Any], where: str, *, hide_required: bool = False, depth: int = 0
+    member: Described, known: str, given: Mapping[Any, Any], where: str, *, hide_sizes: bool = False, depth: int = 0
 ) -> Iterator[str]:
     for name, value in given.items():
         parameter = member.parameters.get(name) if isinstance(name, str) else None
@@ -65,8 +64,9 @@ def _arguments(
             for kind in kinds[:1]:
                 yield from _values(kind, parameter.annotation, value, f"{where}.{name}", usual, depth + 1)
         elif name != "class":
-            offered = [n for n, p in member.parameters.items() if not (hide_required and p.required)]
-            yield no_argument(where, known, name, offered)
+            required = {n: p.required for n, p in member.parameters.items()}
+            hidden = sizes_of_data(required) if hide_sizes else set()
+            yield no_argument(where, known, name, [n for n in required if n not in hidden])
 
 
 def _values(kind: Kind, annotation: str, value: Any, where: str, usual: str | None, depth: int) -> Iterator[str]:

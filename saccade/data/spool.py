@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,10 +27,12 @@ class Spool(Iterable[dict[str, Any]]):
 
     Args:
         examples: dictionaries of any values; read once, now.
-        folder: on the disk that holds what does not fit into memory; made if need be.
+        folder: on the disk that holds what does not fit into memory; made if need be, and removed
+            if it stays empty.
     """
 
     def __init__(self, examples: Iterable[Mapping[str, Any]], folder: str | Path) -> None:
+        self._folder = None if Path(folder).exists() else Path(folder)
         Path(folder).mkdir(parents=True, exist_ok=True)
         self._count = 0
         self._starts: list[int] = []
@@ -54,6 +57,9 @@ class Spool(Iterable[dict[str, Any]]):
     def close(self) -> None:
         """Deletes the copy."""
         self._file.close()
+        if self._folder is not None:
+            with contextlib.suppress(OSError):  # others have put something there
+                self._folder.rmdir()
 
     def __enter__(self) -> Spool:
         return self

@@ -1,4 +1,4 @@
-"""Decoders: what looks at a memory and writes a target."""
+"""Decoders: attend to a memory and generate a target."""
 
 from saccade.decoders.aligned import AlignedDecoder
 from saccade.decoders.base import Decoded, Decoder, Step

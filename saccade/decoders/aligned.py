@@ -1,4 +1,4 @@
-"""A recurrent decoder each word of which comes from one source position."""
+"""A recurrent decoder in which each word comes from one source position."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from saccade.layers.cell import CellState
 from saccade.structures import FORBIDDEN
 
 BLOCK = 2**23
-"""How many numbers of readouts and logits stand in memory at once; with more, some steps are computed at a time."""
+"""Limit on the readout and logit elements held in memory; beyond it, steps are computed in blocks."""
 
 
 class AlignedState(NamedTuple):
     """The state of an `AlignedDecoder`.
 
-    `expected` is log p(a_t | y_<t) of the last step and `total` the logarithm that its logits were normalised by, both
-    (batch, sources), None before the first step; `position` (batch,) is where a decoder stands that decodes online.
+    `expected` is log p(a_t | y_<t) of the last step and `total` the log-normaliser of its logits, both
+    (batch, sources), None before the first step; `position` (batch,) is the current position in online decoding.
     """
 
     memory: Sources
@@ -39,18 +39,18 @@ class AlignedState(NamedTuple):
 
 
 class AlignedDecoder(Decoder):
-    r"""Layers of a recurrent network; every word comes from one source position, and all alignments are summed.
+    r"""A recurrent decoder in which every word comes from one source position, summing over all alignments.
 
     .. math:: p(y_t \mid y_{<t}) = \sum_s p(a_t = s \mid y_{<t})\, p(y_t \mid a_t = s), \qquad
         p(y_t \mid a_t = s) = \operatorname{softmax}(V \tanh(W h_t + U \bar h_s))
 
-    p(a_t | y_<t) follows from p(a_{t-1} | y_<t) and the transitions, so that a search carries it along as its state.
-    The state h_t knows the words before, but not where they came from. `alignment` is the distribution over alignments
-    of a whole target: its log-likelihood is what to train, its marginals are the posterior alignment.
+    p(a_t | y_<t) follows from p(a_{t-1} | y_<t) and the transitions, so the search carries it along in its state. The
+    state h_t depends on the previous words, but not on where they came from. `alignment` is the distribution over
+    alignments of a whole target: train its log-likelihood; its marginals are the posterior alignment.
 
-    Every step is told the encoder's summary, so that what concerns the whole (the tags of an inflection) need not be
-    found where the word comes from. With `online` there is none: evaluation goes to the likeliest next position, which
-    needs no source after it, and writes what comes from there.
+    Every step also gets the encoder's summary, so that global information (such as the tags of an inflection) need not
+    come from the aligned position. With `online` there is no summary: evaluation moves to the most likely next
+    position, without reading past it, and emits a word from there.
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, sources, readout_dim + 1),
@@ -62,8 +62,8 @@ class AlignedDecoder(Decoder):
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
         transitions: p(a_t | a_{t-1}).
-        bridge: to the first states; `LearnedStart` to decode online.
-        input_dim, context_dim: features of what the stack reads, and of the encoder's states and its summary.
+        bridge: computes the initial states; `LearnedStart` for online decoding.
+        input_dim, context_dim: features of the stack's inputs, and of the encoder's states and summary.
     """
 
     head: MixtureHead
@@ -85,7 +85,7 @@ class AlignedDecoder(Decoder):
         super().__init__()
         if online and not transitions.online:
             raise ValueError(
-                f"{type(transitions).__name__} look at the whole source: they cannot decode online, from left to right."
+                f"{type(transitions).__name__} look at the whole source and cannot decode online: set online=False."
             )
         self.vocab_size = vocab_size
         self.embedding = embedding
@@ -138,7 +138,7 @@ class AlignedDecoder(Decoder):
     def alignment(
         self, encoded: EncoderOutput, tokens: Tensor, targets: Tensor, target_mask: Tensor
     ) -> AlignmentPosterior:
-        """The distribution over alignments of targets (batch, steps), of which tokens are the ones before."""
+        """The distribution over alignments of targets (batch, steps); tokens are the targets shifted by one."""
         state, query = self._states(encoded, tokens)
         words = self._words(query, state.memory, targets)
         scores = self._scores(query, state.memory)
@@ -146,12 +146,12 @@ class AlignedDecoder(Decoder):
 
     def _sources(self, encoded: EncoderOutput) -> Sources:
         states, mask = with_a_source(encoded)
-        # Bounded: told at every step, it would otherwise drown the words until the state knows nothing of them.
+        # Bounded: added at every step, it would otherwise drown out the words in the state.
         summary = None if self.summary_proj is None else torch.tanh(self.summary_proj(top_of(encoded.summary)))
         return Sources(self.key_proj(states), self.transitions.prepare(states, mask), mask, encoded.mask, summary)
 
     def _states(self, encoded: EncoderOutput, tokens: Tensor) -> tuple[AlignedState, Tensor]:
-        """The state before the first step, and the recurrent network's (batch, steps, hidden_dim) at all of them."""
+        """The state before the first step, and the recurrent states (batch, steps, hidden_dim) at all steps."""
         state = self.begin(encoded)
         summary = state.memory.summary
         told = _told(self.embedding(tokens), None if summary is None else summary.unsqueeze(1))
@@ -167,13 +167,13 @@ class AlignedDecoder(Decoder):
         return torch.tanh(self.query_proj(query).unsqueeze(2) + sources.keys.unsqueeze(1))
 
     def _start(self, mask: Tensor) -> Tensor:
-        """Before the first word, the first position."""
+        """Before the first word, all probability is on the first position."""
         first = torch.arange(mask.shape[1], device=mask.device) == 0
         dtype = torch.promote_types(self.head.proj.weight.dtype, torch.float32)
         return torch.where(first, 0.0, FORBIDDEN).to(dtype).expand(mask.shape)
 
     def _arrived(self, tokens: Tensor, state: AlignedState) -> Tensor:
-        """log p(a_{t-1} | y_<t), the last word included."""
+        """log p(a_{t-1} | y_<t), which includes the last word."""
         if state.expected is None or state.total is None:
             return self._start(state.memory.mask)
         readout = self._readout(state.hidden[-1][0].unsqueeze(1), state.memory).squeeze(1)
@@ -182,7 +182,7 @@ class AlignedDecoder(Decoder):
         return (state.expected + words).log_softmax(-1)
 
     def _expect(self, arrived: Tensor, position: Tensor, scores: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """log p(a_t | y_<t), and the position that was chosen if it is."""
+        """log p(a_t | y_<t), and the chosen position in online decoding."""
         if self.training or not self.online:
             return self.transitions.expect(arrived, scores, mask), position
         position = self.transitions.choose(position, scores, mask)
@@ -190,7 +190,7 @@ class AlignedDecoder(Decoder):
         return torch.where(chosen, 0.0, FORBIDDEN).to(arrived.dtype), position
 
     def _words(self, query: Tensor, sources: Sources, targets: Tensor) -> Tensor:
-        """log p(y_t | a_t) (batch, steps, sources) of the targets alone: all words of all pairs are never kept."""
+        """log p(y_t | a_t) (batch, steps, sources) of the targets, without keeping the vocabulary for all pairs."""
         numbers = sources.mask.numel() * (self.head.proj.in_features + self.vocab_size)
         at_once = max(1, BLOCK // max(1, numbers))
         if targets.shape[1] <= at_once:
@@ -213,6 +213,6 @@ def _told(embedded: Tensor, summary: Tensor | None) -> Tensor:
 
 
 def _weights(expected: Tensor, sources: Sources) -> Tensor:
-    """p(a_t | y_<t) on the positions that there are."""
+    """p(a_t | y_<t) on the real positions."""
     real = sources.real if expected.dim() == 2 else sources.real.unsqueeze(1)
     return torch.where(real, expected[..., : sources.real.shape[1]].exp(), 0.0)

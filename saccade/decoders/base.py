@@ -1,4 +1,4 @@
-"""What a decoder is."""
+"""The base class of decoders."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Weights = Tensor | Callable[[], Tensor] | None
 
 
 class _Looked:
-    """Weights that are computed when they are first asked for: training never asks."""
+    """Attention weights that are computed on first access, which training never needs."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
 
     @property
     def weights(self) -> Tensor | None:
-        """What was looked at; None without attention."""
+        """The attention weights; None without attention."""
         if callable(self._weights):
             self._weights = self._weights()
         return self._weights
 
 
 class Step(_Looked):
-    """What one step gives.
+    """The result of one step.
 
     Args:
         logits: (batch, vocab).
-        state: for the next step.
+        state: the state for the next step.
         weights: (batch, keys), or a function that computes them, or None without attention.
     """
 
@@ -49,7 +49,7 @@ class Step(_Looked):
 
 
 class Decoded(_Looked):
-    """What all steps of teacher forcing give.
+    """The result of teacher forcing over all steps.
 
     Args:
         features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
@@ -65,11 +65,11 @@ class Decoded(_Looked):
 
 
 class Decoder(nn.Module):
-    """Writes a target token by token, looking at what was encoded.
+    """Generates a target token by token from an encoded source.
 
-    A new decoder sets `head` and implements `begin`, `step` and `forward`. Its state is a tuple of tensors with the
-    batch first, memories, plain numbers and tuples of these. In a named tuple, the field `memory` holds what belongs to
-    the sentence and is the same for all its hypotheses.
+    A new decoder sets `head` and implements `begin`, `step` and `forward`. Its state is a tuple of batch-first tensors,
+    memories, plain numbers and tuples of these. In a named tuple, the field `memory` holds the part that belongs to the
+    sentence and is shared by all its hypotheses.
     """
 
     vocab_size: int
@@ -80,33 +80,33 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def step(self, tokens: Tensor, state: Any) -> Step:
-        """One step after tokens (batch,), the previous one of each row; the start token first."""
+        """Advances one step after tokens (batch,), the previous token of each row, initially the start token."""
         raise NotImplementedError
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
-        """Teacher forcing: what `step` gives after each of tokens (batch, steps), the start token first.
+        """Teacher forcing: the results of `step` after each of tokens (batch, steps), start token first.
 
-        Padding after the end of a row changes nothing before it.
+        Padding after the end of a row does not affect earlier steps.
         """
         raise NotImplementedError
 
     def shares_memory(self) -> bool:
-        """Whether `step` takes a memory with fewer rows than the rest of the state has, one for several hypotheses.
+        """Whether `step` accepts a memory with fewer rows than the rest of the state, one row for several hypotheses.
 
-        Neighbours then share it as so many queries, which saves copies of it and reads it once.
+        Neighbouring rows then read the shared memory as several queries, which avoids copying it.
         """
         return False
 
     def max_keys(self) -> int | None:
-        """The most source positions that it can attend to, or None."""
+        """The maximum number of source positions that it can attend to, or None."""
         return most_keys(self)
 
     def max_steps(self) -> int | None:
-        """The most steps that it can take, or None."""
+        """The maximum number of steps, or None."""
         return most_positions(self)
 
     def select(self, state: Any, rows: Tensor) -> Any:
-        """The state of the chosen batch rows, which may repeat."""
+        """Selects batch rows of the state; rows may repeat."""
         if not hasattr(state, "memory"):
             return self.reorder(state, rows)
         keep = rows
@@ -118,7 +118,7 @@ class Decoder(nn.Module):
         return self.reorder(state._replace(memory=index_state(state.memory, keep)), rows)
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
-        """Like `select`, for rows that stay within their own sentence: its memory need not move."""
+        """Like `select`, for rows that stay within their sentence, so that the memory need not move."""
         if not hasattr(state, "_fields"):
             return index_state(state, rows)
         return type(state)(
@@ -130,7 +130,7 @@ class Decoder(nn.Module):
 
 
 def index_state(state: Any, rows: Tensor) -> Any:
-    """Chosen batch rows of a state, or of a part of one."""
+    """Selects batch rows of a state or of a part of it."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     if isinstance(state, Memory | State):
@@ -142,7 +142,7 @@ def index_state(state: Any, rows: Tensor) -> Any:
 
 
 def _rows(state: Any) -> int:
-    """The batch rows of the first tensor or memory in it."""
+    """The number of batch rows of the first tensor or memory in the state."""
     if isinstance(state, Tensor):
         return len(state)
     if isinstance(state, Memory):
@@ -152,6 +152,6 @@ def _rows(state: Any) -> int:
 
 
 def by_memory(rows: Tensor, memory: Memory) -> Tensor:
-    """Rows (n, dim) as queries (memories, n / memories, dim)."""
+    """Reshapes rows (n, dim) to queries (memories, n / memories, dim)."""
     memories = len(memory.values)
     return rows.reshape(memories, len(rows) // memories if memories else 1, *rows.shape[1:])

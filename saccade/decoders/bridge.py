@@ -1,4 +1,4 @@
-"""From what an encoder ends with to what a recurrent decoder starts with."""
+"""Bridges from the encoder's summary to the initial states of a recurrent decoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saccade.layers.cell import CellState
 
 
 class CopyStates(nn.Module):
-    """Each layer of the decoder starts with the final state of the same layer of the encoder.
+    """Starts each decoder layer from the final state of the same encoder layer.
 
     Reference:
         Sutskever et al. (2014), arXiv:1409.3215, section 2.
@@ -25,12 +25,12 @@ class CopyStates(nn.Module):
 
 
 class ProjectSummary(nn.Module):
-    r"""Each layer starts with its own map of one vector.
+    r"""Starts each layer from its own projection of one vector.
 
     .. math:: s_0 = \tanh(W s)
 
-    s is the last `summary_dim` features of the summary: of a bidirectional encoder's, half of them are the backward
-    direction's, as in the paper. An LSTM's c starts at zero.
+    s is the last `summary_dim` features of the summary: for a bidirectional encoder, the last half belongs to the
+    backward direction, as in the paper. An LSTM's c starts at zero.
 
     Reference:
         Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2.
@@ -51,7 +51,7 @@ class ProjectSummary(nn.Module):
 
 
 class LearnedStart(nn.Module):
-    """Each layer starts from learned states, whatever the source: for a decoder that begins before it has read."""
+    """Starts each layer from learned states, for decoders that start before reading the source."""
 
     def __init__(self, *, hidden_dim: int, num_layers: int = 1, num_states: int = 1) -> None:
         super().__init__()

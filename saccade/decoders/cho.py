@@ -1,4 +1,4 @@
-"""A decoder that sees one vector of the source at every step."""
+"""A decoder that gets one summary vector of the source at every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from saccade.layers.gru import gru_sequence, gru_step
 
 
 class _Source(NamedTuple):
-    """What every step takes of the source."""
+    """The projections of the source that every step uses."""
 
     context: Tensor
     gates: Tensor
@@ -33,7 +33,7 @@ class ChoState(NamedTuple):
 
 
 class ChoDecoder(Decoder):
-    r"""A gated recurrent unit that is given the summary c of the source at every step, with a maxout readout.
+    r"""A gated recurrent unit that gets the source summary c at every step, with a maxout readout.
 
     .. math:: c = \tanh(V h_S), \quad g_0 = \tanh(V' c), \quad
         n = \tanh(W e_{t-1} + r \odot (U g_{t-1} + C c)), \quad g_t = z \odot g_{t-1} + (1 - z) \odot n
@@ -48,7 +48,7 @@ class ChoDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, embedding_dim).
-        output_rank: makes G a product of two smaller matrices.
+        output_rank: factorises G into two smaller matrices.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A recurrent decoder that looks at the source after each step."""
+"""A recurrent decoder that attends to the source after each step."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from saccade.reading import Reading, State
 
 
 class LuongState(NamedTuple):
-    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `keys` counts
-    those of the source, of which the memory may hold fewer."""
+    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `keys` is the
+    number of source positions, of which the memory may hold fewer."""
 
     memory: Memory
     hidden: tuple[CellState, ...]
@@ -30,13 +30,13 @@ class LuongState(NamedTuple):
 
 
 class LuongDecoder(Decoder):
-    r"""Layers of a recurrent network whose top state looks at the source, and says the next token with what it saw.
+    r"""A recurrent decoder whose top state attends to the source and predicts the next token from both.
 
     .. math:: c_t = \mathrm{attention}(h_t, \bar h), \quad \tilde h_t = \tanh(W_c [c_t; h_t]), \quad
         p = \operatorname{softmax}(W_s \tilde h_t)
 
-    With input feeding the next step is given [e_t; \tilde h_t], so steps must come one by one; without it, all steps
-    are one run of the network and one reading.
+    With input feeding the input of the next step is [e_t; \tilde h_t], so steps are computed one by one; without it,
+    all steps are computed at once.
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, hidden_dim).
@@ -46,8 +46,8 @@ class LuongDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
-        attention: queries are h (hidden_dim of the stack), keys and values the encoder's states (context_dim).
-        bridge: from the encoder's summary to the first states: `CopyStates` or `ProjectSummary`.
+        attention: queries are h (hidden_dim of the stack); keys and values are the encoder's states (context_dim).
+        bridge: maps the encoder's summary to the initial states: `CopyStates` or `ProjectSummary`.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class LuongDecoder(Decoder):
     def begin(self, encoded: EncoderOutput) -> LuongState:
         states, mask = encoded.states, encoded.mask
         most = self.attention.score.max_keys
-        if most is not None:  # the paper ignores positions beyond the last one that "location" knows
+        if most is not None:  # the paper ignores positions beyond the last one that "location" scores
             states, mask = states[:, :most], mask[:, :most]
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
@@ -131,5 +131,5 @@ class LuongDecoder(Decoder):
 
 
 def _widen(weights: Tensor, keys: int) -> Tensor:
-    """Zeros for keys that were cut off."""
+    """Adds zeros for keys that were cut off."""
     return F.pad(weights, (0, keys - weights.shape[-1]))

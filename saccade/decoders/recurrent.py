@@ -1,4 +1,4 @@
-"""A recurrent decoder that sees the source through its first state alone."""
+"""A recurrent decoder that sees the source only through its initial state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.layers.cell import CellState
 
 
 class RecurrentDecoder(Decoder):
-    r"""Layers of a recurrent network that start where the encoder ended.
+    r"""A recurrent decoder that starts from the encoder's final states.
 
     .. math:: h_t = \mathrm{RNN}(e_{t-1}, h_{t-1}), \qquad p = \operatorname{softmax}(W h_t)
 
@@ -25,7 +25,7 @@ class RecurrentDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
-        bridge: from the encoder's summary to the first states: `CopyStates` or `ProjectSummary`.
+        bridge: maps the encoder's summary to the initial states: `CopyStates` or `ProjectSummary`.
     """
 
     def __init__(

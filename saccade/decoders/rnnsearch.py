@@ -1,4 +1,4 @@
-"""A recurrent decoder that looks at the source before each step."""
+"""A recurrent decoder that attends to the source before each step."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class RNNSearchState(NamedTuple):
 
 
 class RNNSearchDecoder(Decoder):
-    r"""A gated recurrent unit whose state asks before each step, with a maxout readout.
+    r"""A gated recurrent unit that attends to the source before each step, with a maxout readout.
 
     .. math:: c_i = \mathrm{attention}(s_{i-1}, h), \quad s_i = \mathrm{GRU}([e_{i-1}; c_i], s_{i-1}), \quad
         p = \operatorname{softmax}(W_o \operatorname{maxout}(U_o s + V_o e_{i-1} + C_o c_i))
 
-    In the readout s is s_{i-1} as the paper's appendix has it (`readout_state="previous"`), or s_i as most code does
-    ("current"). The cell's update gate z is 1 less the paper's.
+    In the readout s is s_{i-1}, as in the paper's appendix (`readout_state="previous"`), or s_i, as in most
+    implementations ("current"). The cell's update gate z is 1 minus the paper's.
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, maxout_dim).
@@ -49,13 +49,13 @@ class RNNSearchDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, embedding_dim).
-        attention: queries are s (hidden_dim), with e after it if `query` says so; keys and values are the encoder's
-            states (context_dim).
-        summary_dim: how many of the summary's last features s_0 comes from.
-        query: what asks: s_{i-1} as in the paper ("state"), or also e_{i-1} ("state_and_token"), which that has not
-            seen.
-        cell: "paper" resets before the recurrent product, "fast" after it, which saves a product a step.
-        bridge: from the encoder's summary to s_0; by default `ProjectSummary`, as in the paper.
+        attention: queries are s (hidden_dim), followed by e with `query="state_and_token"`; keys and values are the
+            encoder's states (context_dim).
+        summary_dim: how many of the last features of the summary s_0 is computed from.
+        query: s_{i-1} as in the paper ("state"), or s_{i-1} and e_{i-1} ("state_and_token"), since s_{i-1} has not seen
+            that token.
+        cell: "paper" resets before the recurrent product, "fast" after it, which saves one product per step.
+        bridge: maps the encoder's summary to s_0; by default `ProjectSummary`, as in the paper.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class RNNSearchDecoder(Decoder):
         return self.attention.independent_queries
 
     def begin(self, encoded: EncoderOutput) -> RNNSearchState:
-        # A context is only ever projected. Where it is a weighted sum of states, a search projects these once instead
-        # of projecting a context at each step of each hypothesis.
+        # Contexts are always projected. If the context is a weighted sum of states, a search projects the states once
+        # # instead of projecting a context at each step of each hypothesis.
         return self._begin(encoded, projected=self.attention.aggregation.weighted_sum)
 
     def step(self, tokens: Tensor, state: RNNSearchState) -> Step:
@@ -150,12 +150,12 @@ class RNNSearchDecoder(Decoder):
         return reading, context, hidden
 
     def _project(self, context: Tensor) -> Tensor:
-        """What the cell and the readout take of a context, side by side."""
+        """The projections of a context for the cell and the readout, concatenated."""
         _, weight = self._readout_weights()
         return torch.cat([self.context_proj(context), F.linear(context, weight)], dim=-1)
 
     def _readout_weights(self) -> tuple[Tensor, Tensor]:
-        """Those of state and token, and those of the context."""
+        """The weights for state and token, and those for the context."""
         weight, size = self.readout.proj.weight, self.context_proj.in_features
         return weight[:, :-size], weight[:, -size:]
 

@@ -1,4 +1,4 @@
-"""What a decoder that aligns keeps of the source."""
+"""The source as seen by an aligning decoder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from saccade.encoders import EncoderOutput
 
 
 class Sources(NamedTuple):
-    """The positions that a word may come from.
+    """The source positions that a word may come from.
 
     Args:
-        keys: (batch, sources, dim), what the readout sees of each position.
-        prepared: what the transitions see of them.
-        mask: bool (batch, sources), at least one of each row.
-        real: bool (batch, length), those that there are.
-        summary: (batch, input_dim), what every step is told of the whole source; None for nothing.
+        keys: (batch, sources, dim), the input of the readout for each position.
+        prepared: the input of the transitions.
+        mask: bool (batch, sources), True for at least one position per row.
+        real: bool (batch, length), True for the actual positions.
+        summary: (batch, input_dim), the summary of the source that every step gets; None for none.
     """
 
     keys: Tensor
@@ -30,7 +30,7 @@ class Sources(NamedTuple):
 
 
 def with_a_source(encoded: EncoderOutput) -> tuple[Tensor, Tensor]:
-    """States and mask in which a source of nothing is one position of zeros: a word comes from somewhere."""
+    """States and mask, with one position of zeros for an empty source, since every word needs a position."""
     states, mask = encoded.states, encoded.mask
     if not mask.shape[1]:
         states, mask = F.pad(states, (0, 0, 0, 1)), F.pad(mask, (0, 1))

@@ -1,4 +1,4 @@
-"""A decoder of attention alone."""
+"""The Transformer decoder."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.layers.limits import fewest, most_keys, most_positions
+from saccade.layers.transformer import empty_cache
 from saccade.memory import Memory
 
 
 class TransformerState(NamedTuple):
-    """The state of a `TransformerDecoder`: for each layer the source, its own past, and what its attentions keep.
+    """The state of a `TransformerDecoder`: for each layer the source, the past, and the states of its attentions.
 
-    `rows` says which row of the past each hypothesis continues, if not its own: it is put in order when it grows.
+    `rows` is the row of the past that each hypothesis continues, if not its own; the past is reordered as it grows.
     """
 
     memory: tuple[Memory, ...]
@@ -28,7 +29,7 @@ class TransformerState(NamedTuple):
 
 
 class TransformerDecoder(Decoder):
-    """Transformer layers over the tokens so far; with `tied` weights the embeddings also say the next token.
+    """Transformer layers over the tokens so far; with `tied`, the embeddings are also the output weights.
 
     The weights it reports are the mean over the heads of the last layer's attention to the source.
 
@@ -40,9 +41,9 @@ class TransformerDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, dim).
-        layers: the first reads the embeddings, each other one what the one before put out.
-        final_norm: normalises the features, as layers that normalise before their sublayers need.
-        tied: the output weights are those of the embedding.
+        layers: the layers, in order; the first reads the embeddings.
+        final_norm: normalises the features, as needed with pre-norm layers.
+        tied: whether the embeddings are also the output weights.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class TransformerDecoder(Decoder):
         return fewest([most_positions(self), *own])
 
     def begin(self, encoded: EncoderOutput) -> TransformerState:
-        caches = tuple(layer.empty_cache(encoded.states) for layer in self._layers())
+        caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())
         return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
     def step(self, tokens: Tensor, state: TransformerState) -> Step:

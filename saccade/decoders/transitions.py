@@ -1,4 +1,4 @@
-"""How an alignment goes on from one target word to the next."""
+"""Transitions of an alignment from one target word to the next."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from saccade.structures.semiring import log_cumulative
 
 
 def single(x: Tensor) -> Tensor:
-    """In float32 or more: less would round positions, and does not reach `FORBIDDEN`."""
+    """In at least float32: lower precision would round positions and cannot represent `FORBIDDEN`."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 class Transitions(nn.Module):
-    """p(a_t = s | a_{t-1} = k, y_<t): where the source of the next word is, given that of the last one.
+    """p(a_t = s | a_{t-1} = k, y_<t): the source position of the next word, given that of the last one.
 
-    A new kind writes `alignment` and `expect`, which must agree, and `choose` if it is `online`; and `scores`, if they
-    are not those of a score.
+    Subclasses implement `alignment` and `expect`, which must agree, `choose` if they are `online`, and `scores` if
+    these do not come from a score.
     """
 
     online: bool = False
-    """Whether `choose` looks at no source after the one that it chooses."""
+    """Whether `choose` never looks past the position that it chooses."""
 
     score: Score | None
 
@@ -35,23 +35,23 @@ class Transitions(nn.Module):
         super().__init__()
         if score is not None and (score.stateful or score.feature_wise):
             raise ValueError(
-                f"{type(score).__name__} cannot score alignments: that needs one score for each pair, whatever was "
-                "read before."
+                f"{type(score).__name__} cannot score alignments: choose a stateless score with one value for each "
+                "pair."
             )
         self.score = score
 
     def prepare(self, keys: Tensor, mask: Tensor) -> object:
-        """What the scores need of the source's states (batch, sources, dim)."""
+        """Prepares the source states (batch, sources, dim) for scoring."""
         assert self.score is not None
         return self.score.prepare(keys, mask=mask)
 
     def scores(self, query: Tensor, sources: Sources) -> Tensor:
-        """Scores (batch, steps, sources, ...) of the decoder's states (batch, steps, dim), in float32 or more."""
+        """Scores (batch, steps, sources, ...) of the decoder's states (batch, steps, dim), in at least float32."""
         assert self.score is not None
         return single(self.score.compare(query, sources.prepared))
 
     def first(self, scores: Tensor) -> Tensor:
-        """The scores (batch, sources, ...) of the first step, which has none before it."""
+        """The scores (batch, sources, ...) of the first step, which has no predecessor."""
         return scores
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
@@ -63,12 +63,12 @@ class Transitions(nn.Module):
         raise NotImplementedError
 
     def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
-        """a_t (batch,), the likeliest way on from a_{t-1} (batch,)."""
+        """a_t (batch,), the most likely position after a_{t-1} (batch,)."""
         raise NotImplementedError
 
 
 class FreeTransitions(Transitions):
-    """Every step chooses by itself, by the softmax of the scores."""
+    """Every step chooses independently, by the softmax of the scores."""
 
     def alignment(self, words: Tensor, scores: Tensor, mask: Tensor, target_mask: Tensor | None) -> AlignmentPosterior:
         return AlignmentPosterior.hard(words, scores, source_mask=mask, target_mask=target_mask)
@@ -78,10 +78,10 @@ class FreeTransitions(Transitions):
 
 
 class MonotonicTransitions(Transitions):
-    """The softmax of the scores over the sources that are not before the last one.
+    """The softmax of the scores over the sources from the last one on.
 
-    Scores fall by a learned slope from each source to the next. Among those that are left, that makes the ones ahead
-    less likely the farther they are; without it an untrained model is at the last source after a few words, and learns
+    Scores decrease by a learned slope from each source to the next, which makes remaining sources less likely the
+    further ahead they are. Without it, an untrained model reaches the last source after a few words and has to learn
     from there.
     """
 
@@ -98,25 +98,25 @@ class MonotonicTransitions(Transitions):
 
     def expect(self, arrived: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         scores = torch.where(mask, scores, FORBIDDEN)
-        following = log_cumulative(scores.flip(-1)).flip(-1)  # all that may follow each source
+        following = log_cumulative(scores.flip(-1)).flip(-1)  # total over the sources that may follow each one
         leaving = torch.where(mask, arrived - following, FORBIDDEN)
         return torch.where(mask, scores + log_cumulative(leaving), FORBIDDEN)
 
 
 class MoveTransitions(Transitions):
-    r"""A step moves on by m = 0..W - 1 sources, which the decoder's state and the last source decide together.
+    r"""Each step moves forward by m = 0..W - 1 sources, depending on the decoder state and the last source.
 
     .. math:: p(a_t = k + m \mid a_{t-1} = k) = \operatorname{softmax}(U h_t + V \bar h_k)_m
 
-    Moves past the last source are left out. The first step moves on from before the first source, so that a copy
-    moves on by one at every step.
+    Moves past the last source are excluded. The first step starts from before the first source, so that copying means
+    moving by one at every step.
     """
 
     online = True
 
     def __init__(self, *, query_dim: int, key_dim: int, width: int) -> None:
         super().__init__()
-        check_count("width", width, least=2)  # to stay, and to move on
+        check_count("width", width, least=2)  # to stay, and to move by one
         self.query_proj = nn.Linear(query_dim, width)
         self.key_proj = nn.Linear(key_dim, width, bias=False)
 
@@ -147,9 +147,9 @@ class MoveTransitions(Transitions):
 
 
 class ShiftTransitions(Transitions):
-    r"""At each source, from the last one on, the step emits with probability \sigma(score), or shifts to the next.
+    r"""At each source, from the last one on, the step emits with probability \sigma(score) or shifts to the next.
 
-    At the last source there is nothing to shift to: it emits.
+    At the last source it always emits.
     """
 
     online = True
@@ -170,5 +170,5 @@ class ShiftTransitions(Transitions):
 
     def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(scores.shape[-1], device=scores.device)
-        stops = (scores >= 0) & mask & (places >= position.unsqueeze(-1))  # the last source is one of them
+        stops = (scores >= 0) & mask & (places >= position.unsqueeze(-1))  # always includes the last source
         return stops.to(torch.uint8).argmax(-1)

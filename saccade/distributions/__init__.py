@@ -1,4 +1,4 @@
-"""Distributions over positions: marginals, mode, samples, log-probability and entropy of what attention selects."""
+"""Distributions over positions, with marginals, mode, samples, log-probability and entropy."""
 
 from saccade.distributions.alignment import AlignmentPosterior
 from saccade.distributions.base import Distribution

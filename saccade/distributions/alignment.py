@@ -1,4 +1,4 @@
-"""Which source position each target word came from."""
+"""Distributions over alignments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saccade.distributions.structured import Structured
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments, ahead
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.semiring import log_cumulative
 
 
@@ -20,11 +20,10 @@ from saccade.structures.semiring import log_cumulative
 class AlignmentPosterior(Structured):
     """The posterior over alignments of a target to its source, with z (*batch, targets, sources).
 
-    The log-partition is the log-likelihood of the target, all alignments summed; the marginals are the posterior
-    alignment. Emissions are the log-probabilities of the words that were written, `words` (*batch, targets, sources):
-    log p(y_t | a_t = s), gathered before they come here, so that no vocabulary axis is kept. Masks are bool and leave
-    out sources and targets at the end. In Wu and Cotterell's terms `hard` is 0-HARD, `hard_monotonic` 0-MONO and
-    `stepwise_monotonic` 1-MONO.
+    The log-partition is the log-likelihood of the target, summed over all alignments; the marginals are the posterior
+    alignment. `words` (*batch, targets, sources) are the emission log-probabilities log p(y_t | a_t = s) of the target
+    words, already gathered, so that no vocabulary axis is kept. Masks are bool and exclude sources and targets at the
+    end. In Wu and Cotterell's terms `hard` is 0-HARD, `hard_monotonic` 0-MONO and `stepwise_monotonic` 1-MONO.
     """
 
     joint: bool = True
@@ -38,7 +37,7 @@ class AlignmentPosterior(Structured):
     def hard(
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> AlignmentPosterior:
-        r"""Every step attends one source by itself: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
+        r"""Every step independently attends to one source: p(y_t) = \sum_s softmax(scores_t)_s p(y_t | s)."""
         dtype = words.dtype
         words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
         return cls(Alignments(targets), (_unary(words, _log_softmax(scores)),), dtype=dtype)
@@ -47,10 +46,10 @@ class AlignmentPosterior(Structured):
     def hard_monotonic(
         cls, words: Tensor, scores: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> AlignmentPosterior:
-        r"""The same without going back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
+        r"""The same without moving back: p(a_t = s | a_{t-1} = k) is softmax(scores_t) over s >= k."""
         dtype = words.dtype
         words, scores, _, targets = _prepare(words, scores, source_mask, target_mask)
-        # The weight of going from k to s at step t is scores_t(s) less the total of all that may follow k at step t.
+        # The weight of moving from k to s at step t is scores_t(s) minus the total over all that may follow k at t.
         following = log_cumulative(scores.flip(-1)).flip(-1)
         leaving = _next_step(-following, targets)
         first = torch.zeros_like(following) if not following.numel() else _first_step(-following[..., :1])
@@ -61,14 +60,14 @@ class AlignmentPosterior(Structured):
     def stepwise_monotonic(
         cls, words: Tensor, moves: Tensor, *, source_mask: Tensor | None = None, target_mask: Tensor | None = None
     ) -> AlignmentPosterior:
-        r"""Step t moves on by m positions: p(a_t = k + m | a_{t-1} = k) = softmax(moves_{tk})_m, m = 0..W - 1.
+        r"""Step t moves forward by m positions: p(a_t = k + m | a_{t-1} = k) = softmax(moves_{tk})_m, m = 0..W - 1.
 
-        `moves` (*batch, targets, sources, W) depend on the position before. Moves past the last source are left out and
-        the others renormalised; the first step moves on from the first source.
+        `moves` (*batch, targets, sources, W) depend on the previous position. Moves past the last source are excluded
+        and the others renormalised; the first step moves from the first source.
         """
         if moves.dim() != words.dim() + 1 or moves.shape[:-1] != words.shape or not moves.shape[-1]:
             raise ValueError(
-                f"moves must be (*batch, targets, sources, W) with W of 1 or more, got {tuple(moves.shape)} for words "
+                f"moves must be (*batch, targets, sources, W) with W >= 1, got {tuple(moves.shape)} for words "
                 f"{tuple(words.shape)}."
             )
         dtype = words.dtype
@@ -95,7 +94,7 @@ class AlignmentPosterior(Structured):
         """
         dtype = words.dtype
         words, scores, sources, targets = _prepare(words, scores, source_mask, target_mask, masked=0.0)
-        # The weight of shifting from k to s is what all shifts before s weigh, less what all before k do.
+        # The weight of shifting from k to s is the weight of all shifts before s minus that of all shifts before k.
         shifts = F.pad(torch.where(sources, F.logsigmoid(-scores), 0.0).cumsum(-1), (1, 0))[..., :-1]
         emit = torch.where(sources, F.logsigmoid(scores), FORBIDDEN)
         unary = _unary(words, emit) + shifts + _next_step(-shifts, targets)
@@ -113,12 +112,12 @@ class AlignmentPosterior(Structured):
 
 
 def log_moves(moves: Tensor, sources: Tensor) -> Tensor:
-    """log p(m | k) of scores moves (*batch, sources, W), without the moves past the sources bool (*batch, sources)."""
+    """log p(m | k) for scores `moves` (*batch, sources, W), excluding moves past `sources`, bool (*batch, sources)."""
     return _log_softmax(torch.where(ahead(sources, moves.shape[-1]), moves, FORBIDDEN))
 
 
 def _log_softmax(scores: Tensor) -> Tensor:
-    """With `FORBIDDEN` where the scores are that, also where all of them are."""
+    """Log-softmax that keeps `FORBIDDEN` scores, even if all of them are."""
     return torch.where(scores <= FORBIDDEN / 10, FORBIDDEN, torch.log_softmax(scores, -1))
 
 
@@ -129,7 +128,7 @@ def _prepare(
     target_mask: Tensor | None,
     masked: float = FORBIDDEN,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Both in float64, and the masks in full: sources (*batch, targets, sources), targets (*batch, targets).
+    """Both in float64, and the masks expanded: sources (*batch, targets, sources), targets (*batch, targets).
 
     -inf becomes `FORBIDDEN`, whose gradients are finite; the scores of masked sources become `masked`.
     """
@@ -151,7 +150,7 @@ def _prepare(
 
 
 def _present(values: Tensor, steps: Tensor | None) -> Tensor:
-    """In float64, with zeros for steps that are not there, and `FORBIDDEN` for -inf."""
+    """In float64, with zeros for missing steps and `FORBIDDEN` for -inf."""
     if steps is not None:
         values = torch.where(steps.reshape(*steps.shape, *(1,) * (values.dim() - steps.dim())), values, 0.0)
     return values.to(torch.float64).clamp(min=FORBIDDEN)
@@ -159,7 +158,7 @@ def _present(values: Tensor, steps: Tensor | None) -> Tensor:
 
 def _check_order(mask: Tensor, what: str) -> None:
     if visible(mask) and bool((mask[..., 1:] & ~mask[..., :-1]).any()):
-        raise ValueError(f"the {what} that are masked must be the last ones: pad at the end.")
+        raise ValueError(f"masked {what} must be the last ones: pad at the end.")
 
 
 def _unary(words: Tensor, prior: Tensor) -> Tensor:
@@ -167,7 +166,7 @@ def _unary(words: Tensor, prior: Tensor) -> Tensor:
 
 
 def _next_step(leaving: Tensor, steps: Tensor | None) -> Tensor:
-    """What it costs to leave each source at the step after; nothing after the last step."""
+    """The weight of leaving each source at the next step; zero after the last step."""
     after = F.pad(leaving, (0, 0, 0, 1))[..., 1:, :]
     if steps is not None:
         after = torch.where(F.pad(steps, (0, 1))[..., 1:, None], after, 0.0)

@@ -1,4 +1,4 @@
-"""What a distribution over positions is."""
+"""The base class of distributions over positions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor
 class Distribution:
     """A distribution over z, written as an indicator over keys: (*batch, queries, keys).
 
-    One position picked is a one-hot row, a subset has several ones, nothing picked is a row of zeros, and a row with
-    no attendable key always gives zeros. So the mean of samples is the marginals, for every member.
+    Picking one position gives a one-hot row, picking a subset gives several ones, picking nothing gives zeros, and a
+    row with no attendable key always gives zeros. So for every distribution, the mean of samples is the marginals.
 
-    Members are frozen dataclasses whose tensors have the queries on their last axis but one.
+    Distributions are frozen dataclasses whose tensors have the queries on their second-to-last axis.
     """
 
     training: bool = False
-    """Whether the selection was in training mode: then `draw` samples, otherwise it takes the mode."""
+    """Whether the selection was in training mode: then `draw` samples, otherwise it is the mode."""
 
     joint: bool = False
     """Whether one z spans all queries: then there is one log-probability and one entropy for all of them."""
@@ -41,11 +41,11 @@ class Distribution:
         return self.marginals > 0
 
     def sample(self, n: int | None = None) -> Tensor:
-        """One z, or `n` of them on a new first axis; no gradient flows through it."""
+        """One z, or `n` of them on a new first axis; gradients do not flow through it."""
         raise NotImplementedError
 
     def log_prob(self, z: Tensor) -> Tensor:
-        """(*batch, queries): log P(z); -inf where z cannot be."""
+        """(*batch, queries): log P(z); -inf where z is impossible."""
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
@@ -54,13 +54,13 @@ class Distribution:
 
     @property
     def coefficients(self) -> Tensor:
-        """What an expectation multiplies the values by: the marginals, unless values are read through a basis."""
+        """The coefficients of the values in an expectation: the marginals, unless values are read through a basis."""
         return self.marginals
 
     @property
     def draw(self) -> Tensor:
-        """The z that this reading took: a sample in training, the mode otherwise; the same at every look."""
-        kept = self.__dict__  # members are frozen; functools.cached_property takes a lock, which cannot be compiled
+        """The z of this reading: a sample in training, the mode otherwise; the same at every access."""
+        kept = self.__dict__  # instances are frozen; functools.cached_property takes a lock, which cannot be compiled
         if "_draw" not in kept:
             kept["_draw"] = self.sample() if self.training else self.mode
         drawn: Tensor = kept["_draw"]
@@ -68,7 +68,7 @@ class Distribution:
 
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
-        """Joins the distributions of consecutive queries."""
+        """Concatenates the distributions of consecutive queries."""
         first = parts[0]
         if len(parts) == 1:
             return first
@@ -83,10 +83,10 @@ class Distribution:
 
 
 def check_indicator(z: Tensor, keys: int) -> None:
-    """Refuses a z that is no indicator over the keys, such as an index."""
+    """Rejects a z that is not an indicator over the keys, such as an index."""
     if z.dim() < 1 or z.shape[-1] != keys:
         raise ValueError(
-            f"z must be an indicator over the {keys} keys, got shape {tuple(z.shape)}: an index j becomes "
+            f"z must be an indicator over the {keys} keys, got shape {tuple(z.shape)}: convert an index j with "
             f"torch.nn.functional.one_hot(j, {keys})."
         )
 

@@ -1,4 +1,4 @@
-"""Each position by itself."""
+"""Independent positions."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ class Bernoulli(Distribution):
 
     Args:
         probs: (*batch, queries, keys), zero on masked keys.
-        logits: finite scores of which `probs` are the sigmoid on keys that are not masked, if they are;
-            log-probabilities are more exact from these.
+        logits: finite scores whose sigmoid is `probs` on keys that are not masked, if known; they give more exact
+            log-probabilities.
         training: whether `draw` samples.
     """
 
@@ -38,7 +38,7 @@ class Bernoulli(Distribution):
 
     @property
     def _log_probs(self) -> tuple[Tensor, Tensor]:
-        """log P(z_j = 1) and log P(z_j = 0), each 0 where it cannot be."""
+        """log P(z_j = 1) and log P(z_j = 0), each 0 where it is impossible."""
         may = self.probs > 0
         if self.logits is not None:
             picked, left = F.logsigmoid(self.logits), F.logsigmoid(-self.logits)

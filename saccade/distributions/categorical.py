@@ -14,11 +14,11 @@ class Categorical(Distribution):
 
     Args:
         probs: (*batch, queries, keys), zero on masked keys.
-        logits: scores of which `probs` are the softmax, if they are; log-probabilities are more exact from these.
-        defective: whether rows may sum to less than one; what is missing is the probability that nothing is picked
-            (monotonic attention that runs off the end, a Gaussian window that is not renormalised).
+        logits: scores whose softmax is `probs`, if known; they give more exact log-probabilities.
+        defective: whether rows may sum to less than one; the rest is the probability that nothing is picked (monotonic
+            attention that passes the last key, a Gaussian window that is not renormalised).
         training: whether `draw` samples.
-        exact: `probs` before they were rounded to half precision, if the next step goes on from them.
+        exact: `probs` before rounding to half precision, if the next step continues from them.
     """
 
     probs: Tensor

@@ -1,4 +1,4 @@
-"""A sequence of states."""
+"""Sequences of states."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch import Tensor
 from saccade.distributions.base import check_indicator
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import Potentials, possible
+from saccade.structures.backend import Potentials, possible
 from saccade.structures.chains import Chains
 
 
 @dataclass(frozen=True, eq=False)
 class Chain(Structured):
-    """A sequence of states, with z (*batch, positions, states): a one at the state of each position.
+    """A sequence of states, with z (*batch, positions, states) one-hot at each position.
 
-    A general linear-chain conditional random field; `Chain.of` makes one. Log-probabilities are (*batch,).
+    A general linear-chain conditional random field, created with `Chain.of`. Log-probabilities are (*batch,).
     """
 
     joint: bool = True
@@ -33,7 +33,7 @@ class Chain(Structured):
             unary: (*batch, positions, states).
             transitions: (states, states) for all positions, or broadcastable to (*batch, positions - 1, states,
                 states); from the earlier state to the later one.
-            mask: bool, broadcastable to (*batch, positions): the positions that there are.
+            mask: bool, broadcastable to (*batch, positions), True = valid.
             training: whether `draw` samples.
         """
         if unary.dim() < 2 or transitions.dim() < 2 or transitions.shape[-2:] != (unary.shape[-1],) * 2:
@@ -50,13 +50,13 @@ class Chain(Structured):
                 raise RuntimeError
         except RuntimeError:
             raise ValueError(
-                f"transitions of shape {tuple(transitions.shape)} are not (states, states), nor do they broadcast to "
-                f"(*batch, positions - 1, states, states) = {(*batch, between, *transitions.shape[-2:])}. One table "
-                "for each example is transitions.unsqueeze(-3)."
+                f"transitions of shape {tuple(transitions.shape)} are not (states, states) and do not broadcast to "
+                f"(*batch, positions - 1, states, states) = {(*batch, between, *transitions.shape[-2:])}. For one "
+                "table per example, pass transitions.unsqueeze(-3)."
             ) from None
         if mask is not None:
             mask = fitted(mask, unary.shape[:-1], "the positions'")
-            unary = torch.where(mask.unsqueeze(-1), unary, 0.0)  # whatever stands there
+            unary = torch.where(mask.unsqueeze(-1), unary, 0.0)  # masked entries may be anything
         return cls(Chains(mask), (unary, transitions), dtype=unary.dtype, training=training)
 
     @property
@@ -82,9 +82,9 @@ class Chain(Structured):
 
 @dataclass(frozen=True, eq=False)
 class Segmentation(Structured):
-    """Any subset of the keys, where neighbours influence each other: a chain of two states for each query.
+    """Any subset of the keys, with coupled neighbours: a two-state chain for each query.
 
-    `Segmentation.of` makes one; z is one at the keys in state 1.
+    Created with `Segmentation.of`; z is one at the keys in state 1.
     """
 
     @classmethod
@@ -99,8 +99,8 @@ class Segmentation(Structured):
     ) -> Segmentation:
         """The segmentation with scores (*batch, queries, keys) of state 1, and transitions (2, 2).
 
-        With `start_and_stop` there are transitions into the first key and out of the last, each the mean of those that
-        lead into or out of its state.
+        With `start_and_stop` there are also transitions into the first key and out of the last, each the mean of those
+        into or out of the same state.
         """
         mask = fitted(mask, scores.shape, "the scores'")
         picked = torch.where(mask, scores, 0.0).to(torch.float64)
@@ -117,7 +117,7 @@ class Segmentation(Structured):
     def edges(self) -> Tensor:
         """(*batch, queries, keys - 1, 2, 2): P(z_i = a, z_{i+1} = b), zero where a key is masked.
 
-        Where a masked key lies between two others, their edge stands at the later one.
+        The edge between two keys with masked keys between them is stored at the later one.
         """
         unary, transitions = self.potentials
         between = max(unary.shape[-2] - 1, 0)

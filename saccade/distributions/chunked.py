@@ -1,4 +1,4 @@
-"""One position of a chunk that ends somewhere."""
+"""One position in a chunk."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from saccade.distributions.categorical import Categorical
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Chunked(Categorical):
-    """A categorical over the positions of a chunk, together with where the chunk may end.
+    """A categorical over the positions of a chunk, with the distribution of where the chunk ends.
 
     Args:
         ends: (*batch, queries, keys): the probability that the chunk ends at a position.

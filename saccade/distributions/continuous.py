@@ -1,4 +1,4 @@
-"""A point between the first position and the last."""
+"""Continuous positions."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from saccade.distributions.densities import Density
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Continuous(Categorical):
-    """A density over [0, 1], the keys side by side in it: z is the key in whose cell the point falls.
+    """A density over [0, 1], divided into one cell per key: z is the key in whose cell the point falls.
 
     The cell of the l-th of S attendable keys is [(l - 1) / S, l / S]; a point outside [0, 1] picks nothing. Values are
-    read as a function of t, through a basis: so the coefficients of an expectation are not the cells' masses.
+    read as a function of t through a basis, so the coefficients of an expectation are not the masses of the cells.
 
     Args:
         mu, sigma2: (*batch, queries, 1), the density's location and squared scale.
-        kind: which density.
-        readout: (*batch, queries, keys), what an expectation multiplies the values by; may be negative.
+        kind: the density.
+        readout: (*batch, queries, keys), the coefficients of the values in an expectation; may be negative.
     """
 
     mu: Tensor

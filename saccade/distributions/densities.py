@@ -1,4 +1,4 @@
-"""Densities over the real line that continuous attention puts over [0, 1]."""
+"""Densities over the real line for continuous attention."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Density(Protocol):
         ...
 
     def expected_bump(self, centre: Tensor, width: Tensor) -> Tensor:
-        """E[N(t; centre, width^2)]: what the density sees of a Gaussian basis function."""
+        """E[N(t; centre, width^2)]: the expectation of a Gaussian basis function."""
         ...
 
 
 class Gaussian(NamedTuple):
-    r"""The density that continuous softmax finds: N(mu, sigma2)."""
+    r"""The density of continuous softmax: N(mu, sigma2)."""
 
     mu: Tensor
     sigma2: Tensor
@@ -53,7 +53,7 @@ class Gaussian(NamedTuple):
 
 
 class TruncatedParabola(NamedTuple):
-    r"""The density that continuous sparsemax finds: zero outside mu ± a.
+    r"""The density of continuous sparsemax: zero outside mu ± a.
 
     .. math:: p(t) = \max\left(0, -\frac{(t - \mu)^2}{2 \sigma^2} - \lambda\right), \qquad
         a = \left(\tfrac{3}{2} \sigma^2\right)^{1/3}, \quad \lambda = -\frac{a^2}{2 \sigma^2}

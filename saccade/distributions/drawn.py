@@ -1,4 +1,4 @@
-"""One position, already drawn."""
+"""One position, already sampled."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from saccade.distributions.categorical import Categorical
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawn(Categorical):
-    """A categorical whose selection said how to draw: a relaxed sample, or the expectation in its place.
+    """A categorical whose draw was made by the selection: a relaxed sample, or the expectation instead.
 
     Args:
-        drawn: (*batch, queries, keys): what `draw` gives.
+        drawn: (*batch, queries, keys), the value of `draw`.
     """
 
     drawn: Tensor

@@ -1,4 +1,4 @@
-"""Some segments of the keys."""
+"""Sets of segments."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from torch import Tensor
 from saccade.distributions.base import check_indicator
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.segments import Segments
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SegmentSet(Structured):
-    """Any number of segments of bounded length, none next to another; z is one at the keys of a segment.
+    """Any number of non-adjacent segments of bounded length; z is one at the keys of a segment.
 
-    `SegmentSet.of` makes one.
+    Created with `SegmentSet.of`.
 
     Args:
-        order: (*batch, queries, keys): keys that are not masked first.
+        order: (*batch, queries, keys), with unmasked keys first.
         mask: bool (*batch, queries, keys).
     """
 
@@ -32,7 +32,7 @@ class SegmentSet(Structured):
 
     @classmethod
     def of(cls, scores: Tensor, durations: Tensor, mask: Tensor, *, training: bool = False) -> SegmentSet:
-        """A segment of l keys weighs the sum of their scores (*batch, queries, keys), and durations[l - 1]."""
+        """A segment of l keys has the weight sum of their scores (*batch, queries, keys) plus durations[l - 1]."""
         mask = fitted(mask, scores.shape, "the scores'")
         order = torch.argsort(~mask, dim=-1, stable=True)
         keys, longest = scores.shape[-1], durations.shape[-1]
@@ -58,9 +58,9 @@ class SegmentSet(Structured):
         keys, longest = segments.shape[-2:]
         covered = [
             torch.nn.functional.pad(segments[..., size - 1 :].sum(-1), (size - 1, 0))[..., :keys]
-            for size in range(1, longest + 1)  # segments that began `size - 1` keys ago and are not over
+            for size in range(1, longest + 1)  # segments that started `size - 1` keys ago and have not ended
         ]
-        packed = torch.stack(covered).sum(0).clamp(max=1.0)  # segments' marginals are rounded, each by itself
+        packed = torch.stack(covered).sum(0).clamp(max=1.0)  # each segment's marginal is rounded separately
         order = self.order.expand(packed.shape)
         return (torch.zeros_like(packed).scatter(-1, order, packed) * self.mask).to(self.dtype)
 
@@ -80,7 +80,7 @@ class SegmentSet(Structured):
     def log_prob(self, z: Tensor) -> Tensor:
         check_indicator(z, self.mask.shape[-1])
         log_prob = super().log_prob(z)
-        # Runs that are too long have no parts: what is left of z then is not z.
+        # Runs that are too long have no parts, so reconstructing z from its parts does not give z.
         whole = self.indicator(self.parts(z)) == z
         return torch.where(whole.all(-1), log_prob, -torch.inf)
 

@@ -1,4 +1,4 @@
-"""A whole structure."""
+"""Distributions over structures."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.distributions.base import Distribution, check_indicator
 from saccade.kernels.modes import visible
-from saccade.structures.base import FORBIDDEN, Potentials, Structure, possible, wide
+from saccade.structures.backend import FORBIDDEN, Potentials, possible, wide
+from saccade.structures.base import Structure
 
 
 @dataclass(frozen=True, eq=False)
 class Structured(Distribution):
-    """A structure drawn with a probability proportional to the exponential of its parts' potentials.
+    """A structure with probability proportional to the exponential of the sum of its parts' potentials.
 
-    Marginals and samples are those of the first potentials' parts. Where one structure spans all queries (a tree),
-    `log_partition`, `log_prob`, `entropy` and `kl` have no axis of queries. Where no structure is possible, z is zero.
+    Marginals and samples are those of the parts of the first potentials. If one structure spans all queries (a tree),
+    `log_partition`, `log_prob`, `entropy` and `kl` have no queries axis. If no structure is possible, z is zero.
 
     Args:
         structure: the set of structures.
-        potentials: float32 or float64, `FORBIDDEN` for parts that may not be used (-inf is taken as that).
-        dtype: of what is given back.
+        potentials: float32 or float64, `FORBIDDEN` (or -inf) for parts that may not be used.
+        dtype: the dtype of the results.
         training: whether `draw` samples.
         joint: whether one structure spans all queries.
     """
@@ -46,12 +47,12 @@ class Structured(Distribution):
 
     @property
     def inference(self) -> tuple[Tensor, Potentials]:
-        """Log-partition and marginals of all parts, computed once; a look without gradients is kept by itself."""
+        """Log-partition and marginals of all parts, computed once; results under no_grad are cached separately."""
         return self._inferred("inference", self.potentials)
 
     @property
     def _exact_inference(self) -> tuple[Tensor, Potentials]:
-        """With marginals in float64, where rounded ones, times potentials, would lose digits."""
+        """With marginals in float64, since products of rounded marginals with potentials would lose precision."""
         exact = self.potentials[0].dtype == torch.float64
         return self.inference if exact else self._inferred("exact_inference", wide(self.potentials))
 
@@ -65,14 +66,18 @@ class Structured(Distribution):
 
     @property
     def log_partition(self) -> Tensor:
-        """log Z: (*batch, queries), or (*batch,) of a joint structure; -inf where no structure is possible."""
+        """log Z: (*batch, queries), or (*batch,) for a joint structure; -inf where no structure is possible."""
         total = self._log_partition
         return torch.where(possible(total), total, -torch.inf).to(self.dtype)
 
     @property
     def _log_partition(self) -> Tensor:
         """Without the marginals, where these would be more work."""
-        return self.inference[0] if self.structure.has_kernel else self.structure.log_partition(wide(self.potentials))
+        return (
+            self.inference[0]
+            if self.structure.backend().native
+            else self.structure.log_partition(wide(self.potentials))
+        )
 
     @property
     def marginals(self) -> Tensor:
@@ -103,8 +108,8 @@ class Structured(Distribution):
             check_indicator(z, self.potentials[0].shape[-1])
         if self.joint and tuple(z.shape[-2:]) != wanted:
             raise ValueError(
-                f"z must be an indicator (..., {wanted[0]}, {wanted[1]}), got shape {tuple(z.shape)}: indices become "
-                f"torch.nn.functional.one_hot(indices, {wanted[1]}), with rows of zeros for what is masked."
+                f"z must be an indicator (..., {wanted[0]}, {wanted[1]}), got shape {tuple(z.shape)}: convert indices "
+                f"with torch.nn.functional.one_hot(indices, {wanted[1]}), and use rows of zeros for masked entries."
             )
         total = self._log_partition
         well_formed = ((z == 0) | (z == 1)).flatten(z.dim() - (2 if self.joint else 1)).all(-1)
@@ -122,7 +127,7 @@ class Structured(Distribution):
         return torch.where(possible(total), total - expected, 0.0).clamp(min=0.0).to(self.dtype)
 
     def kl(self, other: Self) -> Tensor:
-        """KL(self || other), in nats, of a distribution over the same structures; inf where other cannot be."""
+        """KL(self || other) in nats, for distributions over the same structures; inf where other is zero."""
         our_potentials, their_potentials = self._beside(other)
         same = all(a.shape == b.shape for a, b in zip(self.potentials, our_potentials, strict=True))
         ours, marginals = self._exact_inference if same else self.structure.inference(our_potentials)
@@ -137,7 +142,7 @@ class Structured(Distribution):
         return torch.where(possible(ours), divergence, 0.0).to(self.dtype)
 
     def _beside(self, other: Self) -> tuple[Potentials, Potentials]:
-        """The potentials of both in float64 and in common shapes, where these are of the same structures."""
+        """The potentials of both in float64 and in common shapes, checked to be over the same structures."""
         if not isinstance(other, Structured) or type(self.structure) is not type(other.structure):
             kinds = [type(getattr(each, "structure", each)).__name__ for each in (self, other)]
             raise ValueError(f"kl compares distributions over the same structures, got {kinds[0]} and {kinds[1]}.")
@@ -160,7 +165,7 @@ class Structured(Distribution):
         return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 
     def _choices(self) -> dict[str, object]:
-        """What decides which structures there are."""
+        """Everything that determines the set of structures."""
         return vars(self.structure)
 
     @classmethod
@@ -170,8 +175,7 @@ class Structured(Distribution):
             return first
         if first.joint:
             raise ValueError(
-                "a structure that spans all queries cannot be read one query at a time: give it a score that is not "
-                "stateful."
+                "a structure that spans all queries cannot be read one query at a time: use it with a stateless score."
             )
         joined = first.joined(parts)
         if "_draw" in first.__dict__:
@@ -179,13 +183,13 @@ class Structured(Distribution):
         return joined
 
     def joined(self, parts: Sequence[Self]) -> Self:
-        """The distributions of consecutive queries as one."""
+        """Concatenates the distributions of consecutive queries."""
         potentials = tuple(torch.cat(tensors, dim=-2) for tensors in zip(*(p.potentials for p in parts), strict=True))
         return replace(self, potentials=potentials)
 
 
 def _same(ours: object, theirs: object) -> bool:
-    """Whether these are equal, as far as we can tell; no mask is as good as one that is True throughout."""
+    """Whether these are equal, as far as can be checked; None equals a mask that is all True."""
     tensors = [each for each in (ours, theirs) if isinstance(each, Tensor)]
     if not all(visible(tensor) for tensor in tensors):
         return True
@@ -198,16 +202,16 @@ def _same(ours: object, theirs: object) -> bool:
 
 
 def _bounded(potentials: Tensor) -> Tensor:
-    """The potentials with `FORBIDDEN` for less; those that are none are left alone, which costs a look at most."""
+    """Raises potentials below `FORBIDDEN` to it; if there are none, this costs only a check."""
     if visible(potentials) and potentials.numel():
         low, high = (float(bound) for bound in torch.aminmax(potentials.detach()))
         if math.isnan(low) or high == math.inf:
             wrong = potentials.detach().isnan() | (potentials.detach() == math.inf)
             place = tuple(int(i) for i in wrong.nonzero()[0])
             raise ValueError(
-                f"scores of parts must be finite, or -inf for those that may not be used, got "
-                f"{potentials[place].item()} at index {place}; NaN comes from layers before."
+                f"scores of parts must be finite, or -inf for forbidden parts, got "
+                f"{potentials[place].item()} at index {place}; NaN comes from earlier layers."
             )
-        if low >= FORBIDDEN * (1 + 1e-6):  # it is rounded in float32
+        if low >= FORBIDDEN * (1 + 1e-6):  # FORBIDDEN is rounded in float32
             return potentials
     return potentials.clamp(min=FORBIDDEN)

@@ -1,4 +1,4 @@
-"""A given number of positions."""
+"""Subsets of a given size."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN
+from saccade.structures.backend import FORBIDDEN
 from saccade.structures.subsets import Subsets
 
 
 @dataclass(frozen=True, eq=False)
 class Subset(Structured):
-    """Exactly k of the keys, or all of them where there are fewer; `Subset.of` makes one."""
+    """Exactly k of the keys, or all of them if there are fewer; created with `Subset.of`."""
 
     @classmethod
     def of(cls, scores: Tensor, k: int, mask: Tensor, *, training: bool = False) -> Subset:
-        """The subsets of k of the keys that `mask` (*batch, queries, keys) allows, by scores of the same shape."""
+        """Subsets of k of the keys that `mask` (*batch, queries, keys) allows, with scores of the same shape."""
         check_count("k", k, least=0)
         mask = fitted(mask, scores.shape, "the scores'")
         theta = torch.where(mask, scores, FORBIDDEN).to(torch.float64)

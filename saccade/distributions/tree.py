@@ -1,4 +1,4 @@
-"""A dependency tree."""
+"""Dependency trees."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from torch import Tensor
 
 from saccade.distributions.structured import Structured
 from saccade.masks import fitted
-from saccade.structures.base import FORBIDDEN
+from saccade.structures.backend import FORBIDDEN
 from saccade.structures.non_projective_trees import NonProjectiveTrees
 from saccade.structures.projective_trees import ProjectiveTrees
 
 
 @dataclass(frozen=True, eq=False)
 class Tree(Structured):
-    """A dependency tree over n words, with z (*batch, n, n): a one in row d at the head of d, or at d if d is a root.
+    """A dependency tree over n words, with z (*batch, n, n): row d is one at the head of d, or at d if d is a root.
 
-    `Tree.of` makes one. Log-probabilities are (*batch,).
+    Created with `Tree.of`. Log-probabilities are (*batch,).
     """
 
     joint: bool = True
@@ -33,20 +33,20 @@ class Tree(Structured):
         single_root: bool = True,
         training: bool = False,
     ) -> Tree:
-        """The trees over arcs with these scores.
+        """The distribution over trees with these arc scores.
 
         Args:
-            scores: (*batch, n, n), rows = dependents, columns = heads, on the diagonal the scores of roots.
-            mask: bool, broadcastable to the scores: the arcs that there may be. A word that can be nobody's head or
-                has no possible head, not even itself, is missing.
+            scores: (*batch, n, n), rows = dependents, columns = heads, with the scores of roots on the diagonal.
+            mask: bool, broadcastable to the scores: the allowed arcs. A word that cannot be a head, or that has no
+                possible head (not even itself), is absent.
             projective: whether arcs may not cross.
             single_root: whether exactly one word is a root, rather than one or more.
             training: whether `draw` samples.
         """
         if scores.dim() < 2 or scores.shape[-1] != scores.shape[-2]:
             raise ValueError(
-                f"scores of a tree must be (*batch, n, n), each word against each, got {tuple(scores.shape)}: a tree "
-                "needs self-attention, as many queries as keys."
+                f"scores of a tree must be (*batch, n, n), got {tuple(scores.shape)}: a tree needs self-attention, "
+                "with as many queries as keys."
             )
         present, arcs = None, scores
         if mask is not None:

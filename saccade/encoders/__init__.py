@@ -1,4 +1,4 @@
-"""Encoders: anything into a memory."""
+"""Encoders: turn inputs into states to attend to."""
 
 from saccade.encoders.attended import AttendedEncoder
 from saccade.encoders.base import Encoder, EncoderOutput

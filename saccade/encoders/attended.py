@@ -1,4 +1,4 @@
-"""A sentence as its word vectors, each beside what it read of the others."""
+"""Embeddings with self-attention."""
 
 import torch
 from torch import Tensor, nn
@@ -8,17 +8,17 @@ from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 
 
 class AttendedEncoder(Encoder):
-    r"""Embeddings, each beside what a self-attention read of all of them.
+    r"""Embeddings, each concatenated with what self-attention reads from all of them.
 
     .. math:: \hat x_j = [x_j; c_j], \qquad c_j = \sum_i p(z_{ij} = 1)\, x_i, \qquad
         z \sim p(z \mid h), \quad h = \mathrm{network}(x)
 
-    The network decides what is read and is not read itself: states hold embeddings and sums of embeddings alone. With
+    The network decides what is read but is not read itself: states contain only embeddings and sums of embeddings. With
     the selection "projective_tree" c_j is the soft parent of j, with "softmax" any mixture.
 
     Shapes:
         source (batch, length), mask bool (batch, length) -> states (batch, length, output_dim), summary
-        (batch, output_dim), their mean.
+        (batch, output_dim), the mean of the states.
 
     Reference:
         Kim et al. (2017), arXiv:1702.00887, section 4.1.
@@ -26,11 +26,11 @@ class AttendedEncoder(Encoder):
     Args:
         embedding: source -> (batch, length, dim).
         dim: features of the embeddings.
-        network: an encoder of the embeddings (its own embedding is `nn.Identity()`); its states are the queries and
-            the keys of the attention.
-        attention: any; its values are the embeddings.
-        rooted: the first token is the root of all trees: no other token may read itself. Otherwise a tree selection is
-            free to call any token the root, which then reads itself as its parent.
+        network: an encoder of the embeddings (whose own embedding is `nn.Identity()`); its states are the queries and
+            keys of the attention.
+        attention: any attention; its values are the embeddings.
+        rooted: makes the first token the root of all trees: no other token may read itself. Otherwise a tree selection
+            may choose any token as the root, which then reads itself as its parent.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class AttendedEncoder(Encoder):
 
 
 def _below_the_first(length: int, device: torch.device) -> Tensor:
-    """(length, length): each may choose any but itself, the first itself too, which is how trees mark their root."""
+    """(length, length): each token may choose any but itself; the first may choose itself, which marks the root."""
     pairs = ~torch.eye(length, dtype=torch.bool, device=device)
     pairs[:1, :1] = True
     return pairs

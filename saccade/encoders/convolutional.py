@@ -1,4 +1,4 @@
-"""A sentence as the matrix of its n-grams."""
+"""Convolutional encoder."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ from saccade.layers import ConvolutionBlock
 
 
 class ConvolutionalEncoder(Encoder):
-    """Layers of convolutions over the embeddings, without pooling: all positions at once, each sees its neighbours.
+    """Convolutional layers over the embeddings, without pooling: each position sees its neighbours.
 
     Shapes:
-        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), their
-        mean.
+        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), the
+        mean of the states.
 
     Reference:
         Gehring et al. (2017), arXiv:1611.02344.
@@ -23,8 +23,8 @@ class ConvolutionalEncoder(Encoder):
         embedding: source -> (batch, length, dim).
         dim: features of the embeddings and of the states.
         num_layers, kernel_size: a state sees num_layers * (kernel_size - 1) / 2 neighbours on each side.
-        activation: of `ConvolutionBlock`.
-        dropout: before each layer.
+        activation: the activation of each `ConvolutionBlock`.
+        dropout: applied before each layer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A sentence as the matrix of its word vectors."""
+"""Embedding encoder."""
 
 from torch import Tensor, nn
 
@@ -6,11 +6,11 @@ from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 
 
 class EmbeddingEncoder(Encoder):
-    """The embeddings themselves: order is lost unless they hold positions.
+    """The embeddings themselves: word order is lost unless they include positions.
 
     Shapes:
-        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), their
-        mean.
+        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), the
+        mean of the states.
 
     Args:
         embedding: source -> (batch, length, dim).

@@ -1,4 +1,4 @@
-"""A sentence as the states of a recurrent network."""
+"""Recurrent encoder."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -10,22 +10,22 @@ from saccade.layers.recurrent import CellName, reverse
 
 
 class RecurrentEncoder(Encoder):
-    """Layers of a recurrent network, in one direction, reversed, or in both.
+    """Layers of a recurrent network that read forwards, backwards or in both directions.
 
     Shapes:
         source (batch, length), mask bool (batch, length) -> states (batch, length, output_dim) of the last layer, each
-        at the place of its token, also when read in reverse; summary: for each layer its final state, (h,) or (h, c),
+        at the position of its token, even when read in reverse; summary: the final state of each layer, (h,) or (h, c),
         tensors (batch, output_dim), forward then backward.
 
     Args:
         embedding: source -> (batch, length, input_dim).
         input_dim: features of the embeddings.
         hidden_dim: features of one direction.
-        num_layers: each reads the states of the one before.
+        num_layers: the number of layers, each reading the states of the one below.
         cell: "gru", "paper_gru" (resets before the product) or "lstm".
-        bidirectional: reads forwards and backwards; the features double.
+        bidirectional: reads forwards and backwards, which doubles the features.
         reversed: reads from the last token to the first.
-        dropout: between layers.
+        dropout: applied between layers.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RecurrentEncoder(Encoder):
         super().__init__()
         check_count("num_layers", num_layers)
         if bidirectional and reversed:
-            raise ValueError("bidirectional=True reads both ways already: leave out reversed=True.")
+            raise ValueError("bidirectional=True already reads both ways: omit reversed=True.")
         self.embedding = embedding
         self.output_dim = self.summary_dim = hidden_dim * (2 if bidirectional else 1)
         self.layers = nn.ModuleList(

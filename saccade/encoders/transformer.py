@@ -1,4 +1,4 @@
-"""A sentence as states that looked at each other."""
+"""Transformer encoder."""
 
 from collections.abc import Sequence
 
@@ -12,17 +12,17 @@ class TransformerEncoder(Encoder):
     """Transformer layers over embeddings.
 
     Shapes:
-        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), their
-        mean.
+        source (batch, length), mask bool (batch, length) -> states (batch, length, dim), summary (batch, dim), the
+        mean of the states.
 
     Reference:
         Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
 
     Args:
         embedding: source -> (batch, length, dim).
-        layers: the first reads the embeddings, each other one what the one before put out.
-        dim: features of all of these.
-        final_norm: normalises the states, as layers that normalise before their sublayers need.
+        layers: the layers, in order; the first reads the embeddings.
+        dim: features of embeddings and states.
+        final_norm: normalises the states, as needed with pre-norm layers.
     """
 
     def __init__(

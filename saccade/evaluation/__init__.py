@@ -1,4 +1,4 @@
-"""Evaluation: how good predictions are, and for which inputs."""
+"""Evaluation: metrics of predictions, alignments and attention."""
 
 from saccade.evaluation.alignment import (
     AlignmentScores,

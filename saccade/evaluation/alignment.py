@@ -1,4 +1,4 @@
-"""How near alignments come to those that people made, and attention to alignments."""
+"""Metrics of alignments and attention against human alignments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Links = Alignment | Iterable[Link]
 
 
 class AlignmentScores(NamedTuple):
-    """The figures of alignments against gold ones, over all sentence pairs together; shares are from 0 to 1."""
+    """Metrics of alignments against gold alignments, over all sentence pairs; shares range from 0 to 1."""
 
     aer: float
     precision: float
     recall: float
     f: float
     links: int
-    """How many links were judged."""
+    """The number of predicted links."""
 
 
 def score_alignments(predicted: Sequence[Links], gold: Sequence[Links]) -> AlignmentScores:
@@ -29,14 +29,14 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[Links]) -> Align
     .. math:: \mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}, \quad
         \text{precision} = \frac{|A \cap P|}{|A|}, \quad \text{recall} = \frac{|A \cap S|}{|S|}
 
-    F is the harmonic mean of the two. Where there is nothing to divide by, nothing is wrong: the share is 1.
+    F is the harmonic mean of precision and recall. A ratio with a zero denominator is 1, since nothing is wrong.
 
     Reference:
         Och & Ney (2003), Computational Linguistics 29(1), section 5.
 
     Args:
-        predicted: the links of each sentence pair; possible ones count as links.
-        gold: the same for the links that are right; where there are no possible ones, all are sure.
+        predicted: the links of each sentence pair; possible links count as links.
+        gold: the gold links of each sentence pair; if none are marked as possible, all are sure.
     """
     _check(predicted, gold, "predicted alignments")
     found = sure = found_sure = found_possible = 0
@@ -57,12 +57,12 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[Links]) -> Align
 
 
 def soft_aer(weights: Sequence[Tensor], gold: Sequence[Links]) -> float:
-    r"""AER with the weights themselves in place of links, so that nothing is lost by a choice of links.
+    r"""AER computed on the weights instead of links, so that it does not depend on how links are extracted.
 
     .. math:: 1 - \frac{\sum_{S} w + \sum_{P} w}{\sum w + |S|}
 
     Shapes:
-        weights: for each sentence pair (target, source).
+        weights: (target, source) for each sentence pair.
 
     Reference:
         Tu et al. (2016), arXiv:1601.04811, section 5.1.
@@ -80,12 +80,12 @@ def soft_aer(weights: Sequence[Tensor], gold: Sequence[Links]) -> float:
 
 
 class MatchAndMass(NamedTuple):
-    """How often attention is greatest on an aligned word, and how much of it is on aligned words, from 0 to 1."""
+    """How often the largest weight is on an aligned word, and how much weight is on aligned words, from 0 to 1."""
 
     match: float
     mass: float
     words: int
-    """How many target words have links; the others are left out."""
+    """The number of target words with links; the others are ignored."""
 
 
 def match_and_mass(weights: Sequence[Tensor], gold: Sequence[Links]) -> MatchAndMass:
@@ -93,10 +93,10 @@ def match_and_mass(weights: Sequence[Tensor], gold: Sequence[Links]) -> MatchAnd
 
     .. math:: \text{match} = [\arg\max_j w_{tj} \in A_t], \qquad \text{mass} = \sum_{j \in A_t} w_{tj}
 
-    Of several greatest weights each counts its share. A word that looked nowhere matches nothing.
+    Ties for the largest weight share the credit. A word without any weight matches nothing.
 
     Shapes:
-        weights: for each sentence pair (target, source), of words.
+        weights: (target, source) of words for each sentence pair.
 
     Reference:
         Koehn & Knowles (2017), arXiv:1706.03872, section 3.5.
@@ -115,13 +115,13 @@ def match_and_mass(weights: Sequence[Tensor], gold: Sequence[Links]) -> MatchAnd
 
 
 def shift_profile(weights: Sequence[Tensor], gold: Sequence[Links], *, reach: int = 3) -> dict[int, float]:
-    """The probability mass if every link pointed so many source words further right, or left if below 0.
+    """The probability mass if every link is shifted to the right by each offset (to the left if negative).
 
-    The mass at 0 is `match_and_mass`'s. A peak beside 0 says that the attention is shifted: it knows the right word but
-    looks at the neighbour, of which it also gets to know something.
+    The mass at 0 is that of `match_and_mass`. A peak away from 0 means that the attention is shifted: the model finds
+    the right word through its neighbour, which also contains information about it.
 
     Shapes:
-        weights: for each sentence pair (target, source), of words.
+        weights: (target, source) of words for each sentence pair.
 
     Reference:
         Koehn & Knowles (2017), arXiv:1706.03872, section 3.5, on German-English.
@@ -140,26 +140,26 @@ def shift_profile(weights: Sequence[Tensor], gold: Sequence[Links], *, reach: in
 
 
 class ChosenHead(NamedTuple):
-    """Where alignments are best read off, and how good they are."""
+    """The layer and head that align best, and how well they do."""
 
     name: str
-    """Of the attention map: the layer."""
+    """The name of the attention map: the layer."""
     head: int | None
     """None for the mean over all heads."""
     aer: float
     table: dict[tuple[str, int | None], float]
-    """The AER of every choice."""
+    """The AER of every candidate."""
 
 
 def choose_head(maps: Mapping[str, Sequence[Tensor]], gold: Sequence[Links]) -> ChosenHead:
-    """The layer and head whose greatest weights have the lowest AER on a development set, the mean of heads included.
+    """The layer and head (or mean of heads) whose largest weights have the lowest AER on a development set.
 
     Args:
-        maps: for each layer the maps of each sentence pair, (heads, target, source) of words.
-        gold: the links of the same sentence pairs.
+        maps: for each layer, the map of each sentence pair, (heads, target, source) of words.
+        gold: the gold links of the same sentence pairs.
     """
     if not maps:
-        raise ValueError("There is no attention to choose from: maps is empty.")
+        raise ValueError("maps is empty: there is no attention to choose from.")
     table: dict[tuple[str, int | None], float] = {}
     for name, several in maps.items():
         _check(several, gold, f"maps of {name!r}")
@@ -172,9 +172,9 @@ def choose_head(maps: Mapping[str, Sequence[Tensor]], gold: Sequence[Links]) -> 
 
 def _check(given: Sequence[object], gold: Sequence[Links], what: str) -> None:
     if len(given) != len(gold):
-        raise ValueError(f"{len(given)} {what} cannot be judged by {len(gold)} gold alignments.")
+        raise ValueError(f"{len(given)} {what} cannot be compared with {len(gold)} gold alignments.")
     if not gold:
-        raise ValueError(f"There are no {what} to judge.")
+        raise ValueError(f"There are no {what} to evaluate.")
 
 
 def _gold(links: Links) -> Alignment:
@@ -201,8 +201,8 @@ def _inside(links: Iterable[Link], weights: Tensor) -> Iterable[Link]:
     for source, target in links:
         if source >= sources or target >= targets:
             raise ValueError(
-                f"The link {source}-{target} (from 0) is outside of {sources} source and {targets} target words: are "
-                "the gold alignments of these texts, and counted from 0?"
+                f"The link {source}-{target} (from 0) is outside the {sources} source and {targets} target words: do "
+                "the gold alignments belong to these texts, and are they counted from 0?"
             )
         yield source, target
 

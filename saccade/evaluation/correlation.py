@@ -7,13 +7,13 @@ from torch import Tensor
 
 
 def kendall(first: Tensor, second: Tensor) -> Tensor:
-    r"""Kendall's tau-b of two rankings along the last axis, in which ties count for neither side.
+    r"""Kendall's tau-b of two rankings along the last axis; ties count for neither side.
 
     .. math:: \tau = \frac{\sum_{i<j} \operatorname{sgn}(a_i - a_j) \operatorname{sgn}(b_i - b_j)}
         {\sqrt{\#\{a_i \ne a_j\} \, \#\{b_i \ne b_j\}}}
 
     Shapes:
-        (*batch, n), (*batch, n) -> (*batch); nan where one of them is constant.
+        (*batch, n), (*batch, n) -> (*batch); NaN where one of them is constant.
     """
     one, other = ((values.unsqueeze(-1) - values.unsqueeze(-2)).sign() for values in (first, second))
     pairs = (one.abs().sum(dim=(-2, -1)) * other.abs().sum(dim=(-2, -1))).sqrt()
@@ -21,10 +21,10 @@ def kendall(first: Tensor, second: Tensor) -> Tensor:
 
 
 def spearman(first: Tensor, second: Tensor) -> Tensor:
-    """Spearman's rho along the last axis: the correlation of the ranks, of which equal values share the mean.
+    """Spearman's rho along the last axis: the correlation of the ranks, where ties share the mean rank.
 
     Shapes:
-        (*batch, n), (*batch, n) -> (*batch); nan where one of them is constant.
+        (*batch, n), (*batch, n) -> (*batch); NaN where one of them is constant.
     """
     one, other = (ranks - ranks.mean(dim=-1, keepdim=True) for ranks in (_ranks(first), _ranks(second)))
     return (one * other).sum(dim=-1) / (one.square().sum(dim=-1) * other.square().sum(dim=-1)).sqrt()

@@ -4,10 +4,10 @@ from collections.abc import Hashable, Sequence
 
 
 def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """The least number of insertions, deletions and substitutions that turn one sequence into the other.
+    """The minimum number of insertions, deletions and substitutions that turn one sequence into the other.
 
-    A column of the table of distances differs from its neighbour by -1, 0 or 1 in every row, so that the bits of two
-    integers hold it, and one step through `second` is a handful of operations on them.
+    Adjacent columns of the distance table differ by -1, 0 or 1 in every row, so the bits of two integers represent a
+    column, and each step through `second` takes a handful of integer operations.
 
     Reference:
         Myers (1999), in the form of Hyyrö (2001).
@@ -18,7 +18,7 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     places: dict[Hashable, int] = {}
     for place, item in enumerate(first):
         places[item] = places.get(item, 0) | 1 << place
-    rises, falls, distance = everywhere, 0, len(first)  # of the first column, downwards
+    rises, falls, distance = everywhere, 0, len(first)  # of the first column, from top to bottom
     for item in second:
         equal = places.get(item, 0)
         diagonal = (((equal & rises) + rises) ^ rises) | equal

@@ -18,7 +18,7 @@ from saccade.interpretation.interventions import rescaled, source_attentions
 from saccade.interpretation.recording import record
 
 Row = Callable[[Tensor, Tensor, int], Tensor]
-"""Weights (heads, keys) of one step, the mask in that shape, the number of the step -> other weights."""
+"""Maps the weights (heads, keys) of one step, the mask of the same shape and the step number to new weights."""
 
 
 def faithfulness(
@@ -39,8 +39,8 @@ def faithfulness(
     | ..._flips | percentage of steps whose most likely token changes |
     | gradient_kendall, gradient_spearman | rank correlation of weights and gradient times input |
 
-    The weights that remain after an erasure are scaled to the total of before. `saccade.evaluation.MEANINGS` explains
-    the figures.
+    After an erasure the remaining weights are rescaled to the original total. `saccade.evaluation.MEANINGS` explains
+    each metric.
 
     Reference:
         DeYoung et al. (2020), arXiv:1911.03429 (comprehensiveness, sufficiency); Jain & Wallace (2019),
@@ -48,8 +48,8 @@ def faithfulness(
 
     Args:
         model: an encoder-decoder with attention, in evaluation mode.
-        pairs: source ids (length) and target ids (steps), the ends of the sentences included.
-        share: the share of positions that count as top positions; at least one does.
+        pairs: source ids (length) and target ids (steps), including the end tokens.
+        share: the share of positions that count as top positions; at least one position.
         draws: the number of permutations and random erasures to average.
         seed: the seed of these draws.
     """
@@ -74,7 +74,7 @@ def faithfulness(
 def _of_pair(
     model: Any, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """The figures of every step."""
+    """The metrics of each step."""
     steps = len(target)
     begun = shift_right(target, BOS)
     mask = source != PAD
@@ -137,7 +137,7 @@ def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> T
 
 
 def _keep(row: Tensor, kept: Tensor) -> Tensor:
-    """The weights of some positions, scaled to the total of all; zeros if these have none."""
+    """The weights of the kept positions, rescaled to the total of all; zeros if they have none."""
     return rescaled(row * kept[: row.shape[-1]], row)  # decoders may cut off the last keys
 
 
@@ -162,7 +162,7 @@ def _shuffler(generator: torch.Generator) -> Row:
 
 
 def _distance(before: Tensor, after: Tensor) -> Tensor:
-    """Total variation, from 0 to 1."""
+    """Total variation distance, from 0 to 1."""
     return (before - after).abs().sum(dim=-1) / 2
 
 

@@ -1,11 +1,11 @@
-"""Figures: numbers that say how they were computed."""
+"""Metric values, with a description of how they were computed."""
 
 from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A figure, and how exactly it was computed."""
+    """A metric's value, and exactly how it was computed."""
 
     value: float
     signature: str = ""
-    """What makes the figure comparable with others: sacrebleu's signature, or the definition in words."""
+    """Makes the value comparable with others: sacrebleu's signature, or the definition in words."""

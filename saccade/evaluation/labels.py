@@ -1,4 +1,4 @@
-"""How well predicted labels agree with the true ones."""
+"""Metrics of predicted labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 }
 
 BINS = 15
-"""Of the calibration error."""
+"""Number of bins of the calibration error."""
 
 Form = Literal["one", "several", "ordered"]
 
@@ -35,13 +35,13 @@ def score_labels(
     *,
     form: Form,
 ) -> dict[str, Figure]:
-    """Several figures of the same answers.
+    """Computes several metrics of the same answers.
 
     Args:
         predicted: a label for each example, or a list of labels.
-        wanted: the true ones.
-        probabilities: of each class, for each example.
-        names: of the classes.
+        wanted: the true labels.
+        probabilities: the probability of each class, for each example.
+        names: the names of the classes.
         metrics: names from `HIGHER_IS_BETTER`.
         form: whether there is one label, several, or one on a scale.
     """
@@ -89,14 +89,14 @@ def auroc(scores: NDArray[np.float64], true: NDArray[np.bool_]) -> float:
 
 
 def macro_auroc(probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> float:
-    """The mean area under the ROC curve, each class against the rest; classes without both kinds are left out."""
+    """The mean area under the ROC curve, each class against the rest; classes without both kinds are ignored."""
     areas = [auroc(probabilities[:, k], true[:, k]) for k in range(true.shape[1])]
     known = [area for area in areas if not math.isnan(area)]
     return float(np.mean(known)) if known else math.nan
 
 
 def calibration_error(probabilities: NDArray[np.float64], true: NDArray[np.bool_], form: Form) -> float:
-    """How far confidence and accuracy are apart, in the mean over bins of equal width weighted by their examples."""
+    """The difference between confidence and accuracy, averaged over equal-width bins weighted by their examples."""
     if form == "several":
         confidence = np.maximum(probabilities, 1.0 - probabilities).ravel()
         right = ((probabilities >= 0.5) == true).ravel()

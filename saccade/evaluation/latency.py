@@ -1,4 +1,4 @@
-"""How much of the source was read when each word was written."""
+"""Latency: how much of the source has been read when each word is written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from torch import Tensor
 
 
 class Latency(NamedTuple):
-    """How far a model that reads from left to right is behind its source.
+    """How far a model that reads from left to right lags behind its source.
 
     Args:
-        delay: how many source positions were read before a word was written, on average over words.
+        delay: the number of source positions read before a word is written, averaged over words.
         proportion: the same as a share of the source; 1 for a model that reads all of it first.
-        lagging: how many positions it is behind one that writes at an even pace as it reads, over the words that were
-            written before the source ended.
+        lagging: by how many positions it lags behind a model that writes at an even pace while reading, over the words
+            written before the end of the source.
     """
 
     delay: float
@@ -25,9 +25,10 @@ class Latency(NamedTuple):
 
 
 def positions_read(weights: Tensor) -> Tensor:
-    """(steps,): how many sources had been read at each step, given its weights (steps, sources).
+    """(steps,): the number of sources read at each step, given its weights (steps, sources).
 
-    All up to the last one with a weight; a step without any found nothing to stop at, and has read all of them.
+    This includes all sources up to the last with any weight; a step without any weight found no place to stop and has
+    read all of them.
     """
     sources = weights.shape[-1]
     if not weights.numel():
@@ -37,14 +38,14 @@ def positions_read(weights: Tensor) -> Tensor:
 
 
 def latency(weights: Sequence[Tensor]) -> Latency:
-    r"""Delay, average proportion and average lagging of predictions with weights (steps, sources) each.
+    r"""Delay, average proportion and average lagging of predictions, each with weights (steps, sources).
 
     .. math:: \text{AP} = \frac{1}{S\,T} \sum_t g(t), \qquad
         \text{AL} = \frac{1}{\tau} \sum_{t=1}^{\tau} g(t) - (t - 1) \frac{S}{T}, \qquad
         \tau = \min \{t : g(t) = S\}
 
-    g(t) is the number of sources read before word t was written. Proportion and lagging are means over predictions;
-    those without a word or a source are left out.
+    g(t) is the number of sources read before word t is written. Proportion and lagging are means over predictions;
+    those without a word or a source are ignored.
 
     Reference:
         Cho and Esipova (2016), arXiv:1606.02012, average proportion; Ma et al. (2019), arXiv:1810.08398, lagging.
@@ -62,7 +63,7 @@ def latency(weights: Sequence[Tensor]) -> Latency:
         until = next((t for t, g in enumerate(read, start=1) if g == sources), steps)
         lags.append(sum(read[t] - t * sources / steps for t in range(until)) / until)
     if not delays:
-        raise ValueError("there is no prediction with weights: latency is of models with attention.")
+        raise ValueError("no prediction has attention weights: latency needs a model with attention.")
     return Latency(_mean(delays), _mean(proportions), _mean(lags))
 
 

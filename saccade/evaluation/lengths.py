@@ -1,4 +1,4 @@
-"""Figures by the length of the source, as in figure 2 of Bahdanau et al. (2015)."""
+"""Metrics by source length, as in figure 2 of Bahdanau et al. (2015)."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from saccade.evaluation.figures import Figure
 
 
 class LengthBin(NamedTuple):
-    """The figures of the examples whose sources have from `low` to `high` tokens."""
+    """The metrics of the examples whose sources have `low` to `high` tokens."""
 
     low: int
     high: int
@@ -18,12 +18,12 @@ class LengthBin(NamedTuple):
 def by_length(
     lengths: Sequence[int], score: Callable[[list[int]], dict[str, Figure]], *, width: int = 10
 ) -> list[LengthBin]:
-    """Figures for 1 to `width` tokens, the next `width`, and so on; lengths that do not occur are left out.
+    """Metrics for 1 to `width` tokens, the next `width`, and so on, leaving out empty bins.
 
     Args:
-        lengths: how many tokens each source has.
-        score: the figures of the examples with these numbers, counted from 0.
-        width: of a bin, in tokens.
+        lengths: the number of tokens of each source.
+        score: computes the metrics of the examples with these indices.
+        width: the width of a bin, in tokens.
     """
     if width < 1:
         raise ValueError(f"width must be a number of tokens, 1 or more, got {width}.")

@@ -1,4 +1,4 @@
-"""All figures of alignments and attention maps together."""
+"""All metrics of alignments and attention maps together."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def alignment_figures(
     backward: Sequence[Tensor] = (),
     gold: Sequence[Links] | None = None,
 ) -> dict[str, AlignmentFigure]:
-    """The figures that `MEANINGS` explains, as far as what is given allows.
+    """Computes the metrics in `MEANINGS` that the given inputs allow.
 
     Args:
-        links: of each pair of texts.
-        weights: (target, source) of each, of words.
-        backward: (source, target) of each, of a model of the other direction.
-        gold: the links that people made.
+        links: the links of each sentence pair.
+        weights: (target, source) of words for each pair.
+        backward: (source, target) for each pair, from a model of the other direction.
+        gold: the gold links.
     """
     figures: dict[str, AlignmentFigure] = {}
     if gold is not None:

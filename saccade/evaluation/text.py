@@ -1,4 +1,4 @@
-"""How near predicted texts come to the texts that were wanted."""
+"""Metrics of predicted texts against references."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
@@ -12,16 +12,16 @@ from saccade.registry import nearest
 Texts = Sequence[str]
 
 References = Sequence[str | Sequence[str]]
-"""What is wanted: a text for each prediction, or several right ones."""
+"""References: one text for each prediction, or several correct ones."""
 
 
 def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figure:
-    """Corpus BLEU, from 0 to 100; `tokenize="none"` for text that is tokenised already.
+    """Corpus BLEU, from 0 to 100; use `tokenize="none"` for text that is already tokenised.
 
-    Of wanted texts that all have fewer than four tokens, the n-grams that there are count (`eff:yes` in the signature):
-    otherwise it would be 0 whatever is predicted.
+    If all references have fewer than four tokens, only the n-grams that exist count (`eff:yes` in the signature);
+    otherwise BLEU would always be 0.
     """
-    # `force` silences the warning that the text looks tokenised: who asks for "none" has said so.
+    # `force` silences the warning that the text looks tokenised, which is expected with "none".
     options = {"tokenize": tokenize, "force": tokenize == "none"}
     found = _sacrebleu("BLEU", predicted, wanted, **options)
     first = [_several(each)[0] for each in wanted]
@@ -36,30 +36,30 @@ def chrf(predicted: Texts, wanted: References) -> Figure:
 
 
 def ter(predicted: Texts, wanted: References) -> Figure:
-    """Translation edit rate: word edits and shifts for each hundred wanted words; lower is better."""
+    """Translation edit rate: word edits and shifts per hundred reference words; lower is better."""
     return _sacrebleu("TER", predicted, wanted)
 
 
 def exact_match(predicted: Texts, wanted: References) -> Figure:
-    """How many of a hundred texts are right to the last character."""
+    """The percentage of texts that are exactly right."""
     _check(predicted, wanted)
     same = sum(p in _several(w) for p, w in zip(predicted, wanted, strict=True))
-    return Figure(_percent(same, len(wanted)), "% of texts that are equal")
+    return Figure(_percent(same, len(wanted)), "% of texts that match exactly")
 
 
 def token_accuracy(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> Figure:
-    """How many of a hundred tokens are right at their place; missing and superfluous ones count as wrong."""
+    """The percentage of tokens that are right at their position; missing and extra tokens count as wrong."""
     right = total = 0
     for p, w in zip(predicted, wanted, strict=True):
         right += sum(a == b for a, b in zip(p, w, strict=False))
         total += max(len(p), len(w))
-    return Figure(_percent(right, total), "% of tokens that are equal at their place, of the longer of the two")
+    return Figure(_percent(right, total), "% of tokens that match at their position, relative to the longer text")
 
 
 def length_to_failure(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> Figure:
-    """How many of a hundred tokens of a text are right before the first wrong one, in the mean over texts.
+    """The percentage of a text's tokens before the first wrong one, averaged over texts.
 
-    The end of a text is a token too: who goes on after the last token has failed there.
+    The end of a text counts as a token: continuing after the last token is an error there.
 
     Reference:
         Grefenstette et al. (2015), arXiv:1506.02516; Kim et al. (2017), arXiv:1702.00887, section 4.1.
@@ -72,17 +72,17 @@ def length_to_failure(predicted: Iterable[Sequence[Any]], wanted: Iterable[Seque
 
 
 def character_error_rate(predicted: Texts, wanted: References) -> Figure:
-    """Character insertions, deletions and substitutions for each hundred wanted characters; lower is better."""
+    """Character insertions, deletions and substitutions per hundred reference characters; lower is better."""
     return _error_rate(predicted, wanted, list, "characters")
 
 
 def word_error_rate(predicted: Texts, wanted: References) -> Figure:
-    """Word insertions, deletions and substitutions per hundred wanted words; lower is better."""
+    """Word insertions, deletions and substitutions per hundred reference words; lower is better."""
     return _error_rate(predicted, wanted, str.split, "words")
 
 
 def _error_rate(predicted: Texts, wanted: References, split: Callable[[str], list[str]], unit: str) -> Figure:
-    """Edits to the nearest right text, per hundred units of these texts."""
+    """Edits to the nearest reference, per hundred units of these references."""
     _check(predicted, wanted)
     edits = total = 0
     for p, w in zip(predicted, wanted, strict=True):
@@ -115,11 +115,11 @@ HIGHER_IS_BETTER: dict[str, bool] = {
 def score_texts(
     predicted: Texts, wanted: References, metrics: Sequence[str], *, tokenize: str = "13a"
 ) -> dict[str, Figure]:
-    """Several figures of the same texts.
+    """Computes several metrics of the same texts.
 
     Args:
-        predicted: what a model said.
-        wanted: what it should have said, in the same order; a list where several texts are right.
+        predicted: the model's predictions.
+        wanted: the references, in the same order; a list where several texts are right.
         metrics: names from `METRICS`.
         tokenize: sacrebleu's tokenisation for BLEU.
     """
@@ -127,7 +127,7 @@ def score_texts(
     for name in metrics:
         if name not in METRICS:
             raise ValueError(f"Unknown metric {name!r}.{nearest(name, METRICS)}")
-        if name in OF_TOKENS:  # words, unless a caller who knows the tokens says otherwise
+        if name in OF_TOKENS:  # words, unless the caller passes tokens
             figures[name] = METRICS[name]([p.split() for p in predicted], [_several(w)[0].split() for w in wanted])
         else:
             options = {"tokenize": tokenize} if name == "bleu" else {}
@@ -139,7 +139,7 @@ def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) 
     _check(predicted, wanted)
     metric = getattr(required("sacrebleu.metrics"), kind)(**options)
     most = max(len(_several(each)) for each in wanted)
-    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]  # type: ignore[list-item]
+    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
     score = metric.corpus_score(list(predicted), references).score
     return Figure(float(score), str(metric.get_signature()))
 
@@ -150,9 +150,9 @@ def _several(wanted: str | Sequence[str]) -> list[str]:
 
 def _check(predicted: Texts, wanted: References) -> None:
     if isinstance(predicted, str) or isinstance(wanted, str):
-        raise TypeError("Give lists of texts, not one text.")
+        raise TypeError("Pass lists of texts, not a single text.")
     if len(predicted) != len(wanted):
-        raise ValueError(f"{len(predicted)} predicted texts cannot be compared with {len(wanted)} wanted ones.")
+        raise ValueError(f"{len(predicted)} predicted texts cannot be compared with {len(wanted)} references.")
     if not wanted:
         raise ValueError("There are no texts to compare.")
 

@@ -88,7 +88,7 @@ class Label(Field):
             or len(set(names)) != len(names)
         ):
             raise ArtifactError(f"{path} is damaged: names must be a list of different texts.")
-        if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(names):
+        if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(names) or min(counts) < 0:
             raise ArtifactError(f"{path} is damaged: counts must hold a whole number for each name.")
         self.names, self.counts = names, Counter(dict(zip(names, counts, strict=True)))
 

@@ -48,7 +48,10 @@ class Number(Field):
         (folder / FILE).write_text(json.dumps({"mean": self.mean, "deviation": self.deviation}), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        try:
+            found = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            raise ArtifactError(f"{folder / FILE} is damaged: it is not JSON.") from None
         for name in ("mean", "deviation"):
             value = found.get(name) if isinstance(found, dict) else None
             if not isinstance(value, float) or not math.isfinite(value):

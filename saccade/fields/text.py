@@ -13,6 +13,7 @@ from saccade.checks import check_count
 from saccade.data.cell import Cell, text_of
 from saccade.data.special import EOS, NAMES, PAD, UNK
 from saccade.data.tokenisers import Tokeniser, tokenisers
+from saccade.data.tokenisers.subwords import SubwordTokeniser
 from saccade.fields.base import Field, Padded, fields
 from saccade.interpretation.explorer import TextAxis
 
@@ -56,10 +57,10 @@ class Text(Field):
             return texts if len(texts) > 1 else texts[0]
         if self.join is None:
             return " ".join(texts)
-        try:
-            return self.join.format(*texts)
-        except (IndexError, KeyError, ValueError):
-            raise cell.bad(f"join={self.join!r} does not fit {len(texts)} columns", "Write one {} for each.") from None
+        pieces = self.join.split("{}")  # not str.format, which would give a configuration too much power
+        if len(pieces) != len(texts) + 1:
+            raise cell.bad(f"join={self.join!r:.60} does not fit {len(texts)} columns", "Write one {} for each.")
+        return "".join(part for pair in zip(pieces, [*texts, ""], strict=True) for part in pair)
 
     def fit(self, values: Iterable[str | list[str]]) -> None:
         self.tokeniser.fit(text for value in values for text in texts_of(value))
@@ -101,10 +102,10 @@ class Text(Field):
         return f"{self.tokeniser.size:,} pieces ({self.tokeniser.kind})"
 
     def warnings(self, examples: int) -> list[str]:
-        asked = getattr(self.tokeniser, "vocab_size", None)
-        if asked is not None and self.tokeniser.size < 0.9 * asked and asked > examples:
+        asked = self.tokeniser.vocab_size if isinstance(self.tokeniser, SubwordTokeniser) else 0
+        if self.tokeniser.size < 0.95 * asked or asked > 2 * examples:
             return [
-                f"vocab_size={asked:,} is more than {examples:,} examples hold: the vocabulary has "
+                f"{examples:,} examples are too few for vocab_size={asked:,}: the vocabulary has "
                 f"{self.tokeniser.size:,} pieces, many of them whole words that occur once. Try a smaller one."
             ]
         return []

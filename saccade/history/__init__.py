@@ -1,4 +1,4 @@
-"""History: what attention remembers between steps, as features of each key."""
+"""History: features of each key that attention carries from step to step."""
 
 from saccade.history.base import HistoryFeature, features
 from saccade.history.convolved_weights import ConvolvedWeights

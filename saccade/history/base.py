@@ -1,4 +1,4 @@
-"""What a history feature is."""
+"""The base class of history features."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from saccade.registry import Registry
 
 
 class HistoryFeature(nn.Module):
-    """What a key carries of earlier steps, as a vector: (*batch, keys, feature_dim).
+    """A vector per key that depends on earlier steps: (*batch, keys, feature_dim).
 
-    A new feature writes `begin`, `features` and `advance`, and `prepare` if it looks at the keys themselves. States
-    are immutable named tuples of tensors whose first dimensions are the batch, so that beam search can reorder them.
+    A new feature implements `begin`, `features` and `advance`, and `prepare` if it uses the keys themselves. States are
+    immutable named tuples of tensors whose first dimensions are the batch, so that beam search can reorder them.
     """
 
     feature_dim: int
@@ -22,7 +22,7 @@ class HistoryFeature(nn.Module):
     key_dim: int | None = None
 
     def prepare(self, keys: Tensor) -> Tensor:
-        """What is kept of keys (*batch, keys, key_dim), computed once per memory: (*batch, keys, any)."""
+        """Prepares keys (*batch, keys, key_dim), once per memory: (*batch, keys, any)."""
         return keys[..., :0]
 
     def begin(self, query: Tensor, prepared: Tensor, mask: Tensor | None = None) -> Any:
@@ -30,7 +30,7 @@ class HistoryFeature(nn.Module):
         raise NotImplementedError
 
     def features(self, state: Any, query: Tensor, prepared: Tensor) -> Tensor:
-        """(*batch, keys, feature_dim) for the step whose query (*batch, 1, query_dim) this is."""
+        """(*batch, keys, feature_dim) for the step with this query (*batch, 1, query_dim)."""
         raise NotImplementedError
 
     def advance(self, state: Any, weights: Tensor, query: Tensor, prepared: Tensor) -> Any:
@@ -44,12 +44,12 @@ features: Registry[HistoryFeature] = Registry(
 
 
 def attendable(prepared: Tensor, mask: Tensor | None) -> Tensor:
-    """bool (*batch, keys): the mask in full, or all True."""
+    """bool (*batch, keys): the expanded mask, or all True."""
     if mask is None:
         return torch.ones(prepared.shape[:-1], dtype=torch.bool, device=prepared.device)
     return mask.expand(prepared.shape[:-1])
 
 
 def summing_dtype(prepared: Tensor) -> torch.dtype:
-    """Single precision at least: a sum over many steps in half precision comes to a halt."""
+    """At least single precision: in half precision, a sum over many steps stops growing."""
     return torch.promote_types(prepared.dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""The previous weights, seen through convolutions."""
+"""Convolutions of the previous weights."""
 
 from typing import NamedTuple
 
@@ -9,14 +9,14 @@ from saccade.history.base import HistoryFeature, attendable, features
 
 
 class PreviousWeights(NamedTuple):
-    """weights (*batch, 1, keys) of the step before."""
+    """weights (*batch, 1, keys) of the previous step."""
 
     weights: Tensor
 
 
 @features.register("convolved_weights")
 class ConvolvedWeights(HistoryFeature):
-    r"""Filters that run over the weights of the step before, so that attention can move on from where it was.
+    r"""Convolutional filters over the previous step's weights, so that attention can move on from there.
 
     .. math:: f_i = F * p_{i-1}
 
@@ -27,7 +27,7 @@ class ConvolvedWeights(HistoryFeature):
 
     Reference:
         Chorowski et al. (2015), arXiv:1506.07503, equation 8: F has k = `num_filters` filters of size r = `width`;
-        zeros beyond the ends.
+        zero-padded.
     """
 
     def __init__(self, *, num_filters: int = 10, width: int = 201) -> None:

@@ -1,4 +1,4 @@
-"""Coverage: how much each key was attended so far."""
+"""Coverage: how much attention each key has received so far."""
 
 from typing import NamedTuple
 

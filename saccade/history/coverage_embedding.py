@@ -1,4 +1,4 @@
-"""What each key has still to give, as an embedding."""
+"""Coverage embeddings."""
 
 from typing import Literal, NamedTuple
 
@@ -11,10 +11,10 @@ from saccade.history.gated_update import GatedUpdate
 
 
 class CoverageEmbeddingState(NamedTuple):
-    """What was read of the embeddings, and what is still to be taken from them.
+    """The embeddings, and the weights that have not been applied to them yet.
 
-    embedding (*batch, keys, feature_dim); weights (*batch, keys, 1) of the last step, not yet taken into account;
-    step (*batch, 1, 1), whole numbers; attendable bool (*batch, keys).
+    embedding (*batch, keys, feature_dim); weights (*batch, keys, 1) of the last step, not yet applied; step
+    (*batch, 1, 1), whole numbers; attendable bool (*batch, keys).
     """
 
     embedding: Tensor
@@ -25,27 +25,27 @@ class CoverageEmbeddingState(NamedTuple):
     def residual(self) -> Tensor:
         """(*batch,): the sum of |c_j|^2 over the attendable keys, which training pushes to zero.
 
-        The weights of the last step count once another query was read, one that has seen the last output.
+        The weights of the last step are included after the next query, which has seen the last output.
         """
         return (self.embedding.square().sum(-1) * self.attendable).sum(-1)
 
 
 @features.register("coverage_embedding")
 class CoverageEmbedding(HistoryFeature):
-    r"""A vector for each key, full at first, from which every output takes its part.
+    r"""A vector per key from which every output subtracts its part.
 
     .. math:: c_{0j} = W_0 k_j, \qquad c_{ij} = c_{i-1,j} - p_{ij}\, W_y y_i
         \quad\text{or}\quad c_{ij} = \mathrm{GRU}(c_{i-1,j};\, [y_i, p_{ij}])
 
-    y_i is the output of step i, known only after it. The next query has read that output and stands for it: the
-    update of step i happens when step i + 1 begins, with q_{i+1} in place of y_i.
+    y_i is the output of step i, known only after that step. The next query depends on that output and is used instead:
+    the update of step i happens at the start of step i + 1, with q_{i+1} in place of y_i.
 
     Shapes:
         keys (*batch, keys, key_dim), query (*batch, 1, query_dim) and weights (*batch, 1, keys) at each step
         -> features (*batch, keys, feature_dim).
 
     Reference:
-        Mi et al. (2016), arXiv:1605.03148, where c_0 is looked up for each source word; here it is linear in the key.
+        Mi et al. (2016), arXiv:1605.03148, where c_0 is an embedding of the source word; here it is linear in the key.
 
     Args:
         query_dim, key_dim: features of queries and keys.

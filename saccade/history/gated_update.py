@@ -1,17 +1,17 @@
-"""A gated recurrent unit for a vector per key."""
+"""A gated recurrent unit over one vector per key."""
 
 import torch
 from torch import Tensor, nn
 
 
 class GatedUpdate(nn.Module):
-    r"""One step of a gated recurrent unit whose inputs come projected.
+    r"""One step of a gated recurrent unit with projected inputs.
 
     .. math::
         z = \sigma(x_z + U_z c), \qquad r = \sigma(x_r + U_r c), \qquad \tilde c = \tanh(x_c + U_c (r \odot c)),
         \qquad c' = (1 - z) \odot c + z \odot \tilde c
 
-    x = [x_z; x_r; x_c] is the sum of the inputs' projections: what is the same for all keys is projected once.
+    x = [x_z; x_r; x_c] is the sum of the projected inputs: inputs shared by all keys are projected once.
 
     Shapes:
         inputs broadcastable to (*batch, keys, 3 dim), previous (*batch, keys, dim) -> (*batch, keys, dim).

@@ -1,4 +1,4 @@
-"""Coverage measured against the fertility of each key."""
+"""Coverage relative to the fertility of each key."""
 
 from torch import Tensor, nn
 
@@ -6,16 +6,16 @@ from saccade.history.base import features
 from saccade.history.coverage import Coverage, CoverageState
 
 SMALLEST_FERTILITY = 0.05
-"""A key whose fertility tends to zero would divide by zero."""
+"""Lower bound on the fertility, which avoids division by zero."""
 
 
 @features.register("linguistic_coverage")
 class LinguisticCoverage(Coverage):
-    r"""The share of what a key has to give that was read so far.
+    r"""The share of each key's fertility that is used up so far.
 
     .. math:: C_{ij} = C_{i-1,j} + \frac{p_{ij}}{\Phi_j}, \qquad \Phi_j = N\, \sigma(U_f k_j)
 
-    Phi_j is the fertility of the key: how many outputs it is expected to take part in, at most N = `max_fertility`.
+    Phi_j is the fertility of the key: the expected number of outputs it contributes to, at most N = `max_fertility`.
 
     Shapes:
         keys (*batch, keys, key_dim), weights (*batch, 1, keys) at each step -> features (*batch, keys, 1).

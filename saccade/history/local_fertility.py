@@ -1,4 +1,4 @@
-"""How much was attended around each key."""
+"""Total attention around each key."""
 
 from typing import NamedTuple
 

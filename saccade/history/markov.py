@@ -1,4 +1,4 @@
-"""Where attention was one step before."""
+"""Previous attention around each key."""
 
 from torch import Tensor
 
@@ -9,7 +9,7 @@ from saccade.history.neighbours import neighbours
 
 @features.register("markov")
 class Markov(HistoryFeature):
-    r"""The weights of the step before around each key.
+    r"""The previous step's weights around each key.
 
     .. math:: \xi_{ij} = [p_{i-1,j-1}; p_{i-1,j}; p_{i-1,j+1}], \qquad p_0 = 0
 

@@ -1,4 +1,4 @@
-"""Weights of a key and of those beside it."""
+"""Weights of a key and its neighbours."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Coverage as a vector that a network updates."""
+"""Neural coverage: a vector per key, updated by a network."""
 
 from torch import Tensor, nn
 
@@ -10,7 +10,7 @@ from saccade.history.gated_update import GatedUpdate
 
 @features.register("neural_coverage")
 class NeuralCoverage(HistoryFeature):
-    r"""A vector for each key, updated by a gated recurrent unit from the weight, the key and the query.
+    r"""A vector per key, updated by a gated recurrent unit from the weight, the key and the query.
 
     .. math:: C_{ij} = \mathrm{GRU}(C_{i-1,j};\, [p_{ij}, k_j, q_i]), \qquad C_{0j} = 0
 

@@ -1,4 +1,4 @@
-"""How far the reader and each key have come."""
+"""Positions of the step and of each key."""
 
 from typing import NamedTuple
 
@@ -49,5 +49,5 @@ class PositionFeature(HistoryFeature):
 
 
 def _log(count: Tensor, dtype: torch.dtype) -> Tensor:
-    # Half precision rounds whole numbers above 256: the logarithm is rounded, not the count.
+    # Half precision rounds integers above 256: round the logarithm, not the count.
     return count.to(torch.promote_types(dtype, torch.float32)).log1p().to(dtype)

@@ -1,1 +1,1 @@
-"""Fast paths, each beside its plain reference. Functions of tensors: nothing here knows of scores or selections."""
+"""Fast paths, each next to its plain reference: functions of tensors, independent of scores and selections."""

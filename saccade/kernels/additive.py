@@ -11,20 +11,20 @@ from saccade.kernels import native
 from saccade.kernels.modes import plain_only, recording
 
 CHUNK = 512 * 1024
-"""Elements of tanh that the plain path holds at once: they stay in the processor's cache."""
+"""Number of tanh elements that the plain path holds at once, so that they stay in the processor's cache."""
 
 
 def additive_scores_reference(
     query: Float[Tensor, "*b q h"], keys: Float[Tensor, "*b k h"], vector: Float[Tensor, " h"]
 ) -> Float[Tensor, "*b q k"]:
-    """The equation as it stands: v . tanh(query_i + key_j), through a (*batch, queries, keys, hidden) tensor."""
+    """The plain equation: v . tanh(query_i + key_j), with a (*batch, queries, keys, hidden) tensor."""
     return (query.unsqueeze(-2) + keys.unsqueeze(-3)).tanh() @ vector
 
 
 def additive_scores(
     query: Float[Tensor, "*b q h"], keys: Float[Tensor, "*b k h"], vector: Float[Tensor, " h"]
 ) -> Float[Tensor, "*b q k"]:
-    """`additive_scores_reference`, by the fastest means there is; memory grows with queries * keys alone.
+    """`additive_scores_reference` by the fastest available path; memory grows only with queries * keys.
 
     Batch dimensions of query and keys broadcast. In bfloat16 and float16 the sum is taken in float32.
     """
@@ -43,7 +43,7 @@ def additive_scores(
 
 
 def _flatten(tensor: Tensor, batch: torch.Size) -> Tensor:
-    if len(batch) == 1 and tensor.shape[:-2] == batch:  # as most tensors are; each view would cost microseconds
+    if len(batch) == 1 and tensor.shape[:-2] == batch:  # the usual case; each view would cost microseconds
         return tensor
     return tensor.expand(*batch, *tensor.shape[-2:]).reshape(batch.numel(), *tensor.shape[-2:])
 
@@ -84,10 +84,10 @@ def forward(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
 
 
 def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, keys and vector; tanh is computed again rather than kept."""
+    """The gradients of query, keys and vector; tanh is recomputed rather than stored."""
     batch, queries, hidden = query.shape
     if native.usable(grad, query, keys, vector):
-        # The kernel counts on rows in order of memory, whatever the layout of the inputs.
+        # The kernel expects contiguous rows, whatever the layout of the inputs.
         grad_query, grad_keys = query.new_empty(query.shape), keys.new_empty(keys.shape)
         grad_vector = vector.new_empty(batch, hidden)
         native.run(
@@ -117,7 +117,7 @@ def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple
 
 
 def differentiable_backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`backward` in operations that can be differentiated again."""
+    """`backward` in differentiable operations."""
     tanh = (query.unsqueeze(-2) + keys.unsqueeze(-3)).tanh()
     slope = (1.0 - tanh * tanh) * grad.unsqueeze(-1) * vector
     return slope.sum(2), slope.sum(1), (grad.unsqueeze(-1) * tanh).sum((0, 1, 2))
@@ -135,7 +135,7 @@ def _tanh(query: Tensor, keys: Tensor) -> Tensor:
     return (query.unsqueeze(-2) + keys.unsqueeze(-3)).tanh_()
 
 
-# Compiled code cannot look into ctypes: it calls these, which are the same.
+# Compiled code cannot trace ctypes: it calls these equivalent operators.
 
 
 @torch.library.custom_op("saccade::additive_scores", mutates_args=())

@@ -1,24 +1,23 @@
-"""Freed memory is kept for the next step rather than given back to the system."""
+"""Keeps freed memory for the next step instead of returning it to the system."""
 
 import ctypes
 import os
 import sys
 
 LARGEST = 256 << 20
-"""Bytes of the largest block that is taken from the heap: larger ones go back to the system when they are freed."""
+"""Largest block in bytes to allocate from the heap: larger ones are returned to the system when freed."""
 RESERVE = 1 << 30
-"""Bytes that the end of the heap may hold unused."""
+"""Unused bytes allowed at the end of the heap."""
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # glibc's malloc.h
 
 
 def keep_freed_memory() -> bool:
-    """Tells the C library not to return freed blocks at once; whether it was told.
+    """Tells the C library not to return freed blocks immediately; returns whether it did.
 
-    By default it maps every block of more than some megabytes anew, and the system fills it with zeros, page by page:
-    a quarter of the time of a training step on a CPU. It holds for the whole process, so that only commands and
-    trainings ask for it. Who sets `MALLOC_...` in the environment has decided already; libraries other than glibc have
-    their own ways.
+    By default every block of more than some megabytes is newly mapped, and the system zeroes it page by page, which
+    takes a quarter of a training step on a CPU. The setting applies to the whole process, so only commands and training
+    use it. It is skipped if `MALLOC_...` is set in the environment, and for C libraries other than glibc.
     """
     decided = any(name.startswith("MALLOC_") for name in os.environ) or "glibc.malloc" in os.environ.get(
         "GLIBC_TUNABLES", ""

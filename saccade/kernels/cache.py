@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept: a folder that nobody else can write to, and libraries that are whole.
+"""The cache of compiled kernels: a folder that no other user can write to, with intact libraries only.
 
 Loading a library runs its code, so one is loaded only if no other user can have put it there, and only if its content
 has the SHA-256 in its name: the system's loader does not survive every truncated file.
@@ -16,7 +16,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_cache() -> Path | None:
-    """The user's cache folder, created if need be; None if there is none, or if other users could write to it."""
+    """The user's cache folder, created if needed; None if there is none, or if other users could write to it."""
     given = os.environ.get("XDG_CACHE_HOME")
     try:
         parent = Path(given) if given else Path.home() / ".cache"
@@ -33,7 +33,7 @@ def private_cache() -> Path | None:
         return None
     if problem:
         warnings.warn(
-            f"{folder} is not used as a cache, since {problem}; C kernels are compiled anew for each process. "
+            f"{folder} is not used as a cache, since {problem}; C kernels are recompiled for each process. "
             f"Delete it, or make it private (chmod 700).",
             RuntimeWarning,
             stacklevel=2,
@@ -43,7 +43,7 @@ def private_cache() -> Path | None:
 
 
 def find(folder: Path, fingerprint: str) -> Path | None:
-    """The whole library in a private folder that was compiled for this fingerprint, if there is one."""
+    """The intact library in a private folder that was compiled for this fingerprint, if there is one."""
     for path in sorted(folder.glob(f"kernels-{fingerprint}-*.so")):
         about = path.lstat()
         ours = stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & OTHERS_WRITE
@@ -56,7 +56,7 @@ def keep(folder: Path, fingerprint: str, made: Path) -> Path:
     """Moves a library from a folder on the same disk into the cache in one step."""
     kept = folder / _name(fingerprint, made.read_bytes())
     made.chmod(0o700)
-    os.replace(made, kept)  # in one step, so that another process never sees half a file
+    os.replace(made, kept)  # atomic, so that another process never sees a partial file
     return kept
 
 
@@ -65,7 +65,7 @@ def _name(fingerprint: str, content: bytes) -> str:
 
 
 def _problem(folder: Path) -> str:
-    """Why somebody else could write to a folder, or replace it; empty if nobody could."""
+    """Why another user could write to a folder, or replace it; empty if none could."""
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode):
         return "it is not a folder but a link or a file"

@@ -14,11 +14,11 @@ from torch.nn import functional as F
 from saccade.kernels import native
 
 CHUNK = 4 * 1024 * 1024
-"""Logits that are held at once: they stay in the processor's cache until they have become gradients."""
+"""Number of logits held at once, so that they stay in the processor's cache until they become gradients."""
 
 
 class CrossEntropy(NamedTuple):
-    """The sum over the rows, and how many of them have the target as their likeliest class."""
+    """The sum over the rows, and how many of them have the target as their most likely class."""
 
     total: Tensor
     right: Tensor
@@ -34,10 +34,10 @@ def cross_entropy(
     .. math:: (1 - s) (-\log p_t) + s \, \operatorname{mean}_{j \ge f} (-\log p_j)
 
     Args:
-        logits: of all classes.
-        targets: t of each row.
-        smoothing: s, how much of the probability is wanted for all classes from `first` on alike.
-        first: f, the first class that can be wanted.
+        logits: the logits of all classes.
+        targets: the target class t of each row.
+        smoothing: s, the probability spread evenly over all classes from `first` on.
+        first: f, the first class that can be a target.
     """
     log_probs = logits.float().log_softmax(dim=-1)
     total = plain = F.nll_loss(log_probs, targets, reduction="sum")
@@ -56,7 +56,7 @@ def linear_cross_entropy(
     smoothing: float = 0.0,
     first: int = 0,
 ) -> CrossEntropy:
-    """`cross_entropy` of features @ weight^T + bias: a chunk of logits at a time becomes its gradient at once."""
+    """`cross_entropy` of features @ weight^T + bias, turning one chunk of logits at a time into its gradient."""
     given = (features, weight) if bias is None else (features, weight, bias)
     fused = (
         native.usable(*given)
@@ -86,7 +86,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         count, vocab = len(features), len(weight)
         if int(targets.min()) < 0 or int(targets.max()) >= vocab:
-            raise IndexError(f"targets are classes from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
+            raise IndexError(f"targets must be from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
         rows = min(count, max(1, CHUNK // vocab))
         logits = features.new_empty(rows, vocab)
         losses, plain = features.new_empty(count), features.new_empty(count)

@@ -1,4 +1,4 @@
-"""Alpha-entmax of the last axis for any alpha from 1 on, with the gradient of alpha."""
+"""Alpha-entmax of the last axis for any alpha >= 1, with the gradient of alpha."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from torch import Tensor
 from saccade.kernels.modes import plain_only, recording, visible
 
 STEPS = 64
-"""Enough for float64 and any alpha; on the CPU the search ends when it is there, usually after 6."""
+"""Enough for float64 and any alpha; on the CPU the search stops at convergence, usually after 6."""
 
 
 def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor:
@@ -17,7 +17,7 @@ def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor
 
     .. math:: p_j = [1 + \beta (s_j - \lambda)]_+^{1 / \beta}, \qquad \beta = \alpha - 1, \quad \sum_j p_j = 1
 
-    In this form nothing is singular at alpha = 1, where it is the softmax and lambda the log-sum-exp.
+    This form is not singular at alpha = 1, where it is softmax and lambda is the log-sum-exp.
     """
     if scores.shape[-1] == 0:
         return scores.clone()
@@ -26,7 +26,7 @@ def entmax_weights(scores: Tensor, alpha: Tensor, mask: Tensor | None) -> Tensor
 
 
 class _Entmax(torch.autograd.Function):
-    """In the form that torch.func can take: the search itself is not to be differentiated."""
+    """In the form that torch.func needs; the search itself is not differentiated."""
 
     generate_vmap_rule = True
 
@@ -55,7 +55,7 @@ class _Entmax(torch.autograd.Function):
 
 
 def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-    """Written in operations that can be differentiated again, through the weights."""
+    """In differentiable operations of the weights."""
     weights, alpha = ctx.saved_tensors
     grad_scores = scores_gradient(grad, weights, alpha - 1.0) if ctx.needs_input_grad[0] else None
     grad_alpha = alpha_gradient(grad, weights, alpha - 1.0) if ctx.needs_input_grad[1] else None
@@ -65,9 +65,9 @@ def _derive(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]
 def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
     """Finds lambda by Newton's method within a bracket.
 
-    Newton's method on the norm ((sum p)^beta - 1) / beta: that is convex in lambda up to alpha = 2, so that from the
-    left it never passes the root, and nearly linear, so that it is soon there. Beyond alpha = 2 every second step
-    halves the bracket.
+    Newton's method on the norm ((sum p)^beta - 1) / beta: up to alpha = 2 this is convex in lambda, so from the left it
+    never passes the root, and nearly linear, so it converges fast. Beyond alpha = 2 every second step halves the
+    bracket.
     """
     lowest = torch.finfo(scores.dtype).min / 4
     kept = scores if mask is None else torch.where(mask, scores, lowest)
@@ -112,7 +112,7 @@ def alpha_gradient(grad: Tensor, weights: Tensor, beta: Tensor) -> Tensor:
 
 
 def alpha_derivative(weights: Tensor, beta: Tensor) -> Tensor:
-    r"""What the weights change by with alpha, without the cancelling 1 / beta^2 of the usual form.
+    r"""The derivative of the weights by alpha, without the cancellation in 1 / beta^2 of the usual form.
 
     .. math:: \frac{\partial p_j}{\partial \alpha} = \frac{p_j}{1 + \beta \langle \phi \rangle}
         (\langle \psi \rangle - \psi_j + \phi_j \langle l \rangle - l_j \langle \phi \rangle)
@@ -157,9 +157,9 @@ def _log(count: int, like: Tensor) -> Tensor:
 
 
 def _found(total: Tensor, step: Tensor, bracket: Tensor, beta: Tensor) -> bool:
-    """Whether every row is done; looked at on the CPU alone, where looking costs nothing.
+    """Whether every row has converged; checked only on the CPU, where the check costs nothing.
 
-    A short step says so up to alpha = 2 alone: beyond, the slope is infinite where a key enters the support.
+    A short step implies convergence only up to alpha = 2: beyond, the slope is infinite where a key enters the support.
     """
     if not visible(total):
         return False
@@ -168,7 +168,7 @@ def _found(total: Tensor, step: Tensor, bracket: Tensor, beta: Tensor) -> bool:
     return bool((((total - 1.0).abs() <= 2 * eps) | short | (bracket <= eps) | (total == 0)).all())
 
 
-# Compiled code would hold every step of the search: it calls this instead.
+# Compiled code would contain every step of the search: it calls this instead.
 
 
 @torch.library.custom_op("saccade::entmax", mutates_args=())

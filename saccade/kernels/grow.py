@@ -1,4 +1,4 @@
-"""A cache that is put in order and grows in one copy."""
+"""Reorders and extends a cache in one copy."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,14 +10,14 @@ from saccade.kernels import native
 def grow_reference(
     old: Float[Tensor, "some *h t d"], new: Float[Tensor, "n *h a d"], rows: Int[Tensor, " n"] | None
 ) -> Float[Tensor, "n *h t+a d"]:
-    """The chosen rows of `old`, or all if None are given, each with its row of `new` behind it."""
+    """The selected rows of `old`, or all if None, each followed by its row of `new`."""
     return torch.cat([old if rows is None else old.index_select(0, rows), new], dim=-2)
 
 
 def grow(
     old: Float[Tensor, "some *h t d"], new: Float[Tensor, "n *h a d"], rows: Int[Tensor, " n"] | None
 ) -> Float[Tensor, "n *h t+a d"]:
-    """`grow_reference`, each number copied once, where no gradient is asked for."""
+    """`grow_reference`, copying each number only once if no gradient is needed."""
     tracked = torch.is_grad_enabled() and (old.requires_grad or new.requires_grad)
     plain = rows is None or old.dim() != 4 or tracked or old.dtype != new.dtype or new.stride(-1) != 1
     if plain or not native.usable(old, new):

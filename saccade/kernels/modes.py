@@ -1,4 +1,4 @@
-"""In what way PyTorch runs us."""
+"""The PyTorch mode in which the code is running."""
 
 import torch
 from torch import Tensor
@@ -7,40 +7,40 @@ from saccade.kernels.private_torch import dispatch_mode_active, is_zero_tensor, 
 
 
 def exporting() -> bool:
-    """Whether torch.export is at work: the graph must then hold PyTorch's own operators alone."""
+    """Whether torch.export is running: then the graph may only contain PyTorch's own operators."""
     is_exporting = getattr(torch.compiler, "is_exporting", None)
     return is_exporting() if is_exporting is not None else False
 
 
 def transforming() -> bool:
-    """Whether torch.func or forward-mode differentiation is at work, of which our backward passes know nothing."""
+    """Whether torch.func or forward-mode differentiation is running, which our backward passes do not support."""
     if torch.compiler.is_compiling():
         return False
     return transforms_active()
 
 
 def plain_only() -> bool:
-    """Whether nothing but PyTorch's own operators will do: torch.export, torch.func, torch.jit.trace."""
+    """Whether only PyTorch's own operators work: under torch.export, torch.func or torch.jit.trace."""
     if torch.compiler.is_compiling():
         return exporting()
     return transforming() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
 def recording() -> bool:
-    """Whether operators are looked at on their way: by torch.compile, or a mode such as that of fake tensors.
+    """Whether operators are intercepted, by torch.compile or by a mode such as fake tensors.
 
-    Then all that we do must be operators, ours or PyTorch's.
+    Then everything must be an operator, ours or PyTorch's.
     """
     return torch.compiler.is_compiling() or dispatch_mode_active()
 
 
 def visible(tensor: Tensor) -> bool:
-    """Whether Python may look at the numbers: it would stop a device, and has nothing to see in a graph."""
+    """Whether Python may read the values, which would synchronise a device and is impossible in a graph."""
     return not recording() and not plain_only() and tensor.device.type == "cpu" and ordinary(tensor)
 
 
 def ordinary(tensor: Tensor) -> bool:
-    """Whether there is memory behind the tensor that holds its numbers."""
+    """Whether the tensor is backed by memory that holds its values."""
     return (
         type(tensor) in (Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided

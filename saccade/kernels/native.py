@@ -28,7 +28,7 @@ from saccade.kernels import cache
 from saccade.kernels.modes import ordinary, plain_only, recording
 
 SOURCE = Path(__file__).parent / "source"
-FLAGS = (("-O3", "-march=native"), ("-O3",))  # some compilers do not know the processor they run on
+FLAGS = (("-O3", "-march=native"), ("-O3",))  # some compilers do not support the native processor
 SUFFIX = {torch.float32: "_float", torch.float64: "_double"}
 SYMBOLS = (
     *(
@@ -152,7 +152,7 @@ def _load() -> ctypes.CDLL | None:
 
 
 def _compile(command: list[str]) -> ctypes.CDLL:
-    """The library that `command` makes of the sources, from the cache if it is there."""
+    """The library that `command` builds from the sources, or the cached one."""
     fingerprint = _fingerprint(command)
     folder = cache.private_cache()
     try:
@@ -163,7 +163,7 @@ def _compile(command: list[str]) -> ctypes.CDLL:
         pass
     try:
         scratch = tempfile.TemporaryDirectory(dir=folder)
-    except OSError:  # a full or read-only home: compiled for this process alone
+    except OSError:  # full or read-only home: compile for this process only
         folder, scratch = None, tempfile.TemporaryDirectory()
     with scratch:
         made = Path(scratch.name) / "kernels.so"
@@ -181,7 +181,7 @@ def _compile(command: list[str]) -> ctypes.CDLL:
 
 
 def _opened(path: Path) -> ctypes.CDLL:
-    """A library that has every kernel; `OSError` if it has not, or is no library."""
+    """Loads a library with every kernel; `OSError` if one is missing, or it is not a library."""
     kernels = ctypes.CDLL(str(path))
     missing = [name for name in SYMBOLS if not hasattr(kernels, name)]
     if missing:

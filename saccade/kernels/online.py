@@ -15,7 +15,7 @@ Block = Callable[[slice], Tensor | None]
 def online_softmax_reference(
     compare: Compare, mask: Block, query: Tensor, values: Tensor, keys: Sequence[Tensor]
 ) -> Tensor:
-    """The same through all scores at once."""
+    """The same with all scores at once."""
     scores = compare(query, keys)
     allowed = mask(slice(0, values.shape[-2]))
     if allowed is not None:
@@ -34,18 +34,18 @@ def online_softmax(
     parameters: Sequence[Tensor],
     block_size: int,
 ) -> Tensor:
-    """softmax(compare(query, keys)) @ values, never holding scores of more than `block_size` keys.
+    """softmax(compare(query, keys)) @ values, without holding scores of more than `block_size` keys.
 
     Args:
         compare: scores (*batch, queries, block) of the query against blocks of all `keys`.
         mask: bool, broadcastable to (*batch, queries, block), for a slice of the keys; None allows all.
         query: (*batch, queries, query_dim).
         values: (*batch, keys, value_dim).
-        keys: tensors with the keys on their last axis but one, cut into blocks together.
-        parameters: what else `compare` differentiates through.
+        keys: tensors with the keys on their second-to-last axis, split into blocks together.
+        parameters: other tensors that `compare` needs gradients for.
         block_size: keys per block.
 
-    The backward pass computes each block's scores again from the saved log-sum-exp (Dao et al. 2022).
+    The backward pass recomputes each block's scores from the saved log-sum-exp (Dao et al. 2022).
     """
     arguments = (compare, mask, block_size, len(keys), query, values, *keys, *parameters)
     context: Tensor = _OnlineSoftmax.apply(*arguments)  # type: ignore[no-untyped-call]
@@ -56,14 +56,14 @@ class _OnlineSoftmax(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, compare: Compare, mask: Block, block_size: int, num_keys: int, *tensors: Tensor) -> Tensor:
         query, values, keys, _ = _sort(tensors, num_keys)
-        exact = torch.promote_types(query.dtype, torch.float32)  # sums over many blocks lose digits in half precision
+        exact = torch.promote_types(query.dtype, torch.float32)  # half precision loses digits over many blocks
         maximum = query.new_full((*query.shape[:-1], 1), -torch.inf, dtype=exact)
         total = torch.zeros_like(maximum)
         context = query.new_zeros(*query.shape[:-1], values.shape[-1], dtype=exact)
         for part in _blocks(values.shape[-2], block_size):
             scores = _scores(compare, mask, query, keys, part).to(exact)
             highest = torch.maximum(maximum, scores.amax(-1, keepdim=True))
-            safe = highest.masked_fill(highest == -torch.inf, 0.0)  # -inf - -inf in a row that is empty so far
+            safe = highest.masked_fill(highest == -torch.inf, 0.0)  # avoids -inf - -inf in a row that is still empty
             weights = torch.exp(scores - safe)
             decay = torch.exp(maximum - safe)
             total = total * decay + weights.sum(-1, keepdim=True)
@@ -75,7 +75,7 @@ class _OnlineSoftmax(torch.autograd.Function):
         context = context.to(values.dtype)
         ctx.save_for_backward(context, log_total, *tensors)
         ctx.compare, ctx.mask, ctx.block_size, ctx.num_keys = compare, mask, block_size, num_keys
-        # The backward pass runs outside the user's autocast, but must compute the same scores again.
+        # The backward pass runs outside the user's autocast, but must recompute the same scores.
         device = query.device.type
         ctx.autocast = (device, torch.get_autocast_dtype(device), torch.is_autocast_enabled(device))
         return context
@@ -106,7 +106,7 @@ class _OnlineSoftmax(torch.autograd.Function):
                 scores, [inputs[i] for i in wanted], towards.to(scores.dtype), allow_unused=True
             )
             for i, gradient in zip(wanted, found, strict=True):
-                slot = 0 if i == 0 else i + 1  # the values stand between the query and the keys
+                slot = 0 if i == 0 else i + 1  # the values come between the query and the keys
                 target = gradients[slot]
                 if target is None or gradient is None:
                     continue

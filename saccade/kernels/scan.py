@@ -11,7 +11,7 @@ from saccade.kernels.modes import transforming
 
 
 def linear_recurrence_reference(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
-    """The recurrence as it stands: x_j = decay_j x_{j-1} + inputs_j, from x_{-1} = 0, one entry after another."""
+    """The plain recurrence: x_j = decay_j x_{j-1} + inputs_j, from x_{-1} = 0, one entry after another."""
     decay, inputs = _broadcast(decay, inputs)
     x = torch.zeros_like(inputs[..., 0]) if inputs.shape[-1] else inputs
     steps = []
@@ -24,7 +24,7 @@ def linear_recurrence_reference(decay: Float[Tensor, "*b n"], inputs: Float[Tens
 def linear_recurrence(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
     """`linear_recurrence_reference` in O(log n) steps.
 
-    Sums and products only, neither divisions nor logarithms: decays of exactly 0 or 1 and any length are safe.
+    It uses only sums and products, no divisions or logarithms, so decays of exactly 0 or 1 and any length are safe.
     """
     decay, inputs = _broadcast(decay, inputs)
     if transforming():
@@ -50,7 +50,7 @@ def _doubling(decay: Tensor, inputs: Tensor) -> Tensor:
 
 
 class _LinearRecurrence(torch.autograd.Function):
-    """Keeps only the decays and the result: the gradient is the same recurrence from the other end."""
+    """Saves only the decays and the result: the gradient is the same recurrence in reverse."""
 
     @staticmethod
     def forward(ctx: Any, decay: Tensor, inputs: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from saccade.kernels.modes import plain_only, recording
 
 
 def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Sorts, and finds the largest support that the scores in it can share (Martins and Astudillo 2016)."""
+    """Sorts the scores and finds the largest valid support (Martins and Astudillo 2016)."""
     if scores.shape[-1] == 0:
         return scores.clone()
     x, keep = _shifted(scores, mask)
@@ -23,12 +23,12 @@ def sparsemax_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
 
 
 def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
-    """Sorts, and solves the quadratic equation of each possible support (Peters et al. 2019)."""
+    """Sorts the scores and solves the quadratic equation of each possible support (Peters et al. 2019)."""
     if scores.shape[-1] == 0:
         return scores.clone()
     x, keep = _shifted(scores, mask)
     x = x / 2.0
-    # Scores 2 below the largest have no weight; without them the sums below keep their digits.
+    # Scores 2 below the largest have no weight; without them the sums below keep their precision.
     ordered = x.clamp(min=-1.0).sort(dim=-1, descending=True).values
     rank = _rank(ordered)
     mean, mean_square = ordered.cumsum(-1) / rank, ordered.square().cumsum(-1) / rank
@@ -36,20 +36,20 @@ def entmax15_reference(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     squared_radius = (1.0 - spread) / rank
     fits = mean - squared_radius.detach().clamp(min=0.0).sqrt() <= ordered
     last = fits.sum(-1, keepdim=True).clamp(min=1) - 1
-    # The root of this support's radius alone: a larger one's may be that of zero, whose gradient is infinite.
+    # Only take the square root for this support: for a larger one it may be that of zero, with an infinite gradient.
     tau = mean.gather(-1, last) - squared_radius.gather(-1, last).sqrt()
     return _restrict((x - tau).clamp(min=0.0).square(), keep)
 
 
 def sparsemax_gradient(weights: Tensor, grad: Tensor) -> Tensor:
-    """On the support, the gradient less its mean there."""
+    """On the support, the gradient minus its mean there."""
     support = (weights > 0).to(grad.dtype)
     mean = (support * grad).sum(-1, keepdim=True) / support.sum(-1, keepdim=True).clamp(min=1.0)
     return support * (grad - mean)
 
 
 def entmax15_gradient(weights: Tensor, grad: Tensor) -> Tensor:
-    """As for sparsemax, but positions count by the square root of their weight."""
+    """Like sparsemax, but with positions weighted by the square root of their weight."""
     support = weights > 0
     root = torch.where(support, torch.where(support, weights, 1.0).sqrt(), 0.0)
     total = root.sum(-1, keepdim=True)
@@ -73,13 +73,13 @@ MAPPINGS = {
 
 
 def normalise(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
-    """The mapping of the last axis; mask (broadcastable to scores, True = may have weight).
+    """Applies the mapping to the last axis; mask (broadcastable to scores, True = may have weight).
 
-    Raises NotFiniteError if a score that may have weight is seen not to be finite.
+    Raises NotFiniteError if a score that may have weight is found not to be finite.
     """
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if plain_only():
-        # Plain operators alone; the gradient of the sort is that of the mapping.
+        # Plain operators only; differentiating through the sort gives the gradient of the mapping.
         return MAPPINGS[mapping].reference(exact, mask).to(scores.dtype)
     apply: Callable[..., Tensor] = compiled_normalise if recording() else _Normalise.apply
     return apply(exact, mask, mapping).to(scores.dtype)
@@ -96,13 +96,13 @@ class _Normalise(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (weights,) = ctx.saved_tensors
-        if torch.is_grad_enabled():  # to be differentiated again, through the weights
+        if torch.is_grad_enabled():  # may be differentiated again, through the weights
             return MAPPINGS[ctx.mapping].gradient(weights, grads[0]), None, None
         return backward(weights, grads[0], ctx.mapping), None, None
 
 
 def forward(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
-    """The weights, by the native kernel where there is one."""
+    """The weights, by the native kernel if available."""
     if not native.usable(scores):
         return MAPPINGS[mapping].reference(scores, mask)
     scores = scores.contiguous()
@@ -118,7 +118,7 @@ def forward(scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
         operations=3 * scores.numel(),
     )
     if min(results) < 0:
-        raise MemoryError(f"no memory for {mapping} of rows of {size}.")
+        raise MemoryError(f"out of memory for {mapping} of rows of size {size}.")
     if any(results):
         raise NotFiniteError("scores must be finite where the mask allows attention.")
     return weights
@@ -143,18 +143,18 @@ def backward(weights: Tensor, grad: Tensor, mapping: str) -> Tensor:
 
 
 def _all_true(mask: Tensor) -> bool:
-    """Whether the mask is one True, expanded: what no mask looks like to a selection."""
+    """Whether the mask is a single True, expanded, which is how a selection sees a missing mask."""
     return mask.numel() > 0 and not any(mask.stride()) and bool(mask[(0,) * mask.dim()])
 
 
 def _shifted(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """Scores less the largest, and far below it where they are masked; the mask in full."""
+    """Scores minus the largest, and far below it where they are masked; the mask expanded."""
     if mask is None:
         return scores - scores.detach().amax(-1, keepdim=True), None
     keep = mask.expand(scores.shape)
     kept = torch.where(keep, scores, torch.finfo(scores.dtype).min / 4)
     top = torch.where(keep.any(-1, keepdim=True), kept.detach().amax(-1, keepdim=True), 0.0)
-    # Two below the largest have no weight in either mapping; so near, the running sums keep their digits.
+    # Scores two below the largest have no weight in either mapping; being so close, the running sums stay precise.
     return torch.where(keep, scores - top, -4.0), keep
 
 
@@ -166,7 +166,7 @@ def _rank(ordered: Tensor) -> Tensor:
     return torch.arange(1, ordered.shape[-1] + 1, dtype=ordered.dtype, device=ordered.device)
 
 
-# Compiled code cannot look into ctypes: it calls these, which are the same.
+# Compiled code cannot trace ctypes: it calls these equivalent operators.
 
 
 @torch.library.custom_op("saccade::normalise", mutates_args=())

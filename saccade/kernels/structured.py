@@ -1,8 +1,8 @@
 """Marginals of structures and their derivatives, by C kernels.
 
-Each function gives None where the kernels cannot do it: no compiler, another device, or potentials so far apart that
-they need logarithms throughout. They compute in float64, and results have the type of the potentials, float32 or
-float64, but for log-partitions: these are float64. Leading axes are batch axes.
+Each function returns None if the kernels cannot be used: no compiler, another device, or potentials so far apart that
+all computation must be in log space. They compute in float64. Results have the dtype of the potentials, float32 or
+float64, except log-partitions, which are float64. Leading axes are batch axes.
 """
 
 import math
@@ -30,7 +30,7 @@ def chain_marginals(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> 
 def chain_derivative(
     unary: Tensor, transitions: Tensor, mask: Tensor | None, direction: Tensor | None, turn: Tensor | None
 ) -> Marginals | None:
-    """What the marginals change by when unary and transitions change by `direction` and `turn`, None for nothing."""
+    """The derivative of the marginals when unary and transitions change by `direction` and `turn`; None for zero."""
     if not _can_chain(unary, transitions):
         return None
     call = _chain(unary, transitions, mask)
@@ -47,7 +47,7 @@ def _can_chain(unary: Tensor, transitions: Tensor) -> bool:
 
 
 def _chain(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> Any:
-    """The call of a chain kernel. Transitions have all batch axes, but those that are shared are not copied."""
+    """Calls a chain kernel. Transitions have all batch axes, but shared ones are not copied."""
     length, states = unary.shape[-2:]
     shared = transitions.shape[-3] == 1
     one_row = transitions[(0,) * (transitions.dim() - 3)] if 0 not in transitions.shape else transitions
@@ -81,7 +81,7 @@ def tree_marginals(arcs: Tensor, present: Tensor | None, projective: bool, singl
 def tree_derivative(
     arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool, marginals: Tensor, direction: Tensor
 ) -> Tensor | None:
-    """What the marginals change by when the arcs change by `direction`."""
+    """The derivative of the marginals when the arcs change by `direction`."""
     if not native.usable(arcs):
         return None
     change = _like(arcs)
@@ -99,12 +99,12 @@ def _tree(
         [arcs.contiguous(), _bytes(present, arcs.shape[:-1]), *tensors],
         [_is_float(arcs), size, int(single_root)],
         rows,
-        rows * size**3 / (1 if projective else 20),  # products alone, instead of exponentials
+        rows * size**3 / (1 if projective else 20),  # products only, no exponentials
     )
 
 
 def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None) -> Marginals | None:
-    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never go back."""
+    """Log-partition (*batch,) and marginals (*batch, T, S) of alignments that never move back."""
     if not native.usable(unary):
         return None
     rows = math.prod(unary.shape[:-2])
@@ -116,7 +116,7 @@ def monotonic_marginals(unary: Tensor, steps: Tensor | None, last: Tensor | None
 
 
 def _like(tensor: Tensor) -> Tensor:
-    """An empty tensor of that shape, whatever the strides."""
+    """An empty contiguous tensor of the same shape."""
     return _empty(tensor.shape, tensor.dtype)
 
 
@@ -138,5 +138,5 @@ def _run(name: str, tensors: Sequence[Tensor | None], numbers: Sequence[int], ro
     kernel = native.function(name, torch.float64)
     failures = native.run(kernel, *tensors, *numbers, items=rows, operations=operations)
     if min(failures) < 0:
-        raise MemoryError(f"no memory for {name}.")
+        raise MemoryError(f"out of memory for {name}.")
     return bool(max(failures) == 0)

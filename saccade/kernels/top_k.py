@@ -1,4 +1,4 @@
-"""The largest entries of the last axis, the earlier of equal ones first."""
+"""The largest entries of the last axis; ties go to the earlier entry."""
 
 import torch
 from torch import Tensor
@@ -9,14 +9,14 @@ def among_largest(x: Tensor, k: int) -> Tensor:
     x = x.detach()
     if k >= x.shape[-1]:
         return torch.ones_like(x, dtype=torch.bool)
-    # `topk` picks any of equal entries, so it says only where the line is; a stable sort takes many times as long.
+    # `topk` breaks ties arbitrarily, so it only gives the threshold; a stable sort takes many times as long.
     line = x.topk(k, dim=-1).values[..., -1:]
     above, level = x > line, x == line
     return above | (level & (level.cumsum(-1) <= k - above.sum(-1, keepdim=True)))
 
 
 def largest(x: Tensor, k: int) -> Tensor:
-    """(..., min(k, keys)): where these entries are, in falling order; no gradient."""
+    """(..., min(k, keys)): the indices of these entries, in descending order; no gradient."""
     size = x.shape[-1]
     earlier_is_more = torch.arange(size, 0, -1, device=x.device)
     places = torch.where(among_largest(x, k), earlier_is_more, 0).topk(min(k, size), dim=-1).indices

@@ -1,4 +1,4 @@
-"""The likeliest classes without the log-probabilities of all."""
+"""The most likely classes, without computing all log-probabilities."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,9 +10,9 @@ from saccade.kernels import native
 def top_log_probs_reference(
     logits: Float[Tensor, "n v"], count: int, without: Int[Tensor, " w"]
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """The `count` largest log-probabilities of each row and their classes, of all classes but those left out.
+    """The `count` largest log-probabilities of each row and their classes, except excluded classes.
 
-    What is left out has its share of the probability all the same.
+    Excluded classes still count in the normalisation.
     """
     found = logits.log_softmax(dim=-1).index_fill(1, without, -torch.inf).topk(count)
     return found.values, found.indices
@@ -21,7 +21,7 @@ def top_log_probs_reference(
 def top_log_probs(
     logits: Float[Tensor, "n v"], count: int, without: Int[Tensor, " w"]
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """`top_log_probs_reference` in one walk over each row; of equal ones the first come first. No gradient."""
+    """`top_log_probs_reference` in one pass over each row; ties go to the earlier class. No gradient."""
     rows, vocab = logits.shape
     if not native.usable(logits) or not count or logits.requires_grad:
         return top_log_probs_reference(logits, count, without)

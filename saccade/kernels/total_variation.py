@@ -1,4 +1,4 @@
-"""The proximal operator of total variation, by which neighbours fuse."""
+"""The proximal operator of total variation, which fuses neighbours."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from saccade.kernels.modes import transforming
 
 
 def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
-    r"""The nearest sequence to each row, with jumps between neighbours at a price.
+    r"""The sequence nearest to each row, with a penalty on jumps between neighbours.
 
     .. math:: \arg\min_x \tfrac12 \lVert x - s \rVert^2 + \lambda \sum_j |x_{j+1} - x_j|
 
-    Masked elements are taken out of the row: neighbours are those that remain. What stands in their place in the
-    result has no meaning and gets no gradient. Scores float32 or float64.
+    Masked elements are removed from the row, so that the remaining elements are neighbours. Their entries in the result
+    are meaningless and get no gradient. Scores are float32 or float64.
     """
     if transforming():
-        # Constant but for the mean of the scores over each run, in operations that can be differentiated in any way.
+        # The mean of the scores over each run, with the runs held constant, in fully differentiable operations.
         runs: Tensor = total_variation_prox(scores.detach(), mask, strength)
         return runs + average_runs(scores - scores.detach(), runs, mask)
     fused: Tensor = total_variation_prox(scores, mask, strength)
@@ -27,7 +27,7 @@ def fuse(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
 
 @torch.library.custom_op("saccade::total_variation_prox", mutates_args=())
 def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
-    """`fuse` as an operator: its loops depend on the data, which compiled code cannot look into."""
+    """`fuse` as an operator: its loops depend on the data, which compiled code cannot trace."""
     keep = None if mask is None else mask.expand(scores.shape).contiguous()
     if not native.usable(scores):
         return total_variation_prox_reference(scores, keep, strength)
@@ -43,12 +43,12 @@ def total_variation_prox(scores: Tensor, mask: Tensor | None, strength: float) -
         operations=30 * scores.numel(),
     )
     if min(results) < 0:
-        raise MemoryError(f"no memory for rows of {scores.shape[-1]}.")
+        raise MemoryError(f"out of memory for rows of size {scores.shape[-1]}.")
     return out
 
 
 def total_variation_prox_reference(scores: Tensor, mask: Tensor | None, strength: float) -> Tensor:
-    """The same by the taut string, row by row."""
+    """The same by the taut-string algorithm, row by row."""
     rows = scores.detach().cpu().double().reshape(scores.shape[:-1].numel(), scores.shape[-1])
     keep = torch.ones_like(rows, dtype=torch.bool) if mask is None else mask.cpu().reshape(rows.shape)
     out = torch.zeros_like(rows)
@@ -60,15 +60,15 @@ def total_variation_prox_reference(scores: Tensor, mask: Tensor | None, strength
 
 
 def taut_string(row: list[float], strength: float) -> list[float]:
-    """The slopes of the shortest string through a tube of radius `strength` about the running sums of the row.
+    """The slopes of the shortest string through a tube of radius `strength` around the running sums of the row.
 
-    From each bend the string runs straight for as long as some slope keeps it within the tube; where none does, it
-    bends at the tightest point so far.
+    From each bend the string runs straight as long as some slope keeps it within the tube; when none does, it bends at
+    the tightest point so far.
     """
     sums = [0.0]
     for value in row:
         sums.append(sums[-1] + value)
-    radius = [strength] * len(row) + [0.0]  # the string is tied down at the end, and starts at zero
+    radius = [strength] * len(row) + [0.0]  # the string is fixed at the end, and starts at zero
     slopes: list[float] = []
     start, height = 0, 0.0
     while start < len(row):
@@ -124,7 +124,7 @@ total_variation_prox.register_autograd(_derive, setup_context=_save)
 def _(
     info: Any, in_dims: tuple[int | None, ...], scores: Tensor, mask: Tensor | None, strength: float
 ) -> tuple[Tensor, int]:
-    """Rows are independent: one more batch axis, in front."""
+    """Rows are independent, so this adds a batch axis in front."""
     scores = scores.expand(info.batch_size, *scores.shape) if in_dims[0] is None else scores.movedim(in_dims[0], 0)
     if mask is not None and in_dims[1] is not None:
         mask = mask.movedim(in_dims[1], 0)

@@ -5,9 +5,9 @@ from torch import Tensor, arange
 
 
 def gather_keys(tensor: Shaped[Tensor, "*b k d"], index: Int[Tensor, "*b q w"]) -> Shaped[Tensor, "*b q w d"]:
-    """The rows `index` of a (*batch, keys, dim) tensor, for each query its own; costs nothing per key left out."""
+    """Gathers the rows `index` of a (*batch, keys, dim) tensor for each query, at no cost for other keys."""
     batch = index.shape[:-2]
-    if tensor.is_contiguous():  # whole rows of one matrix: the fastest way to copy them
+    if tensor.is_contiguous():  # whole rows of one matrix are the fastest to copy
         keys, dim = tensor.shape[-2:]
         first = (arange(batch.numel(), device=index.device) * keys).view(*batch, 1, 1)
         return tensor.view(-1, dim).index_select(0, (index + first).flatten()).view(*index.shape, dim)

@@ -1,4 +1,4 @@
-"""Layers that encoders and decoders are made of."""
+"""Layers: the building blocks of encoders and decoders."""
 
 from saccade.layers.cell import Cell
 from saccade.layers.convolution import ConvolutionBlock

@@ -1,4 +1,4 @@
-"""What a recurrent cell is."""
+"""The base class of recurrent cells."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from torch import Tensor, nn
 from saccade.checks import check_count
 
 CellState = tuple[Tensor, ...]
-"""A recurrent state: what is put out comes first, (h,) of a GRU and (h, c) of an LSTM."""
+"""A recurrent state, the output first: (h,) for a GRU and (h, c) for an LSTM."""
 
 
 class Cell(nn.Module):
-    """The recurrent half of a cell: it is given its inputs projected, as many gates side by side as it has.
+    """The recurrent half of a cell; its inputs are already projected, with all gates concatenated.
 
-    A new cell writes `tensors`, `step` and `sequence`.
+    A new cell implements `tensors`, `step` and `sequence`.
     """
 
     gates: int
-    """How many times `hidden_dim` the projected inputs have."""
+    """The number of gates: the projected inputs have `gates * hidden_dim` features."""
 
     num_states: int = 1
     weight: nn.Parameter
@@ -31,12 +31,12 @@ class Cell(nn.Module):
         self.hidden_dim = hidden_dim
 
     def reset_parameters(self) -> None:
-        """Each gate's recurrent weight orthogonal, as in the papers, so that states neither grow nor fade."""
+        """Makes each gate's recurrent weight orthogonal, as in the papers, so that states neither grow nor fade."""
         for gate in self.weight.data.split(self.hidden_dim):
             nn.init.orthogonal_(gate)
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """The parameters as `sequence` takes them; cells side by side stack theirs."""
+        """The parameters in the form that `sequence` takes; parallel cells stack theirs."""
         raise NotImplementedError
 
     def step(self, projected: Tensor, state: CellState) -> CellState:
@@ -48,7 +48,7 @@ class Cell(nn.Module):
         raise NotImplementedError
 
     def zeros(self, *batch: int, like: Tensor) -> CellState:
-        """The state before anything was read."""
+        """The initial state, all zeros."""
         return (like.new_zeros(*batch, self.hidden_dim),) * self.num_states
 
     def forward(self, projected: Tensor, state: CellState | None = None) -> tuple[Tensor, ...]:
@@ -69,7 +69,7 @@ def sum_of_products(left: Tensor, right: Tensor) -> Tensor:
 
 
 def glorot_by_gate(linear: nn.Linear, out_features: int) -> None:
-    """Glorot's bound for the matrix of one gate, not for all of them side by side; biases zero."""
+    """Glorot initialisation for each gate's matrix rather than for the concatenation; biases zero."""
     bound = math.sqrt(6.0 / (linear.in_features + out_features))
     with torch.no_grad():
         linear.weight.uniform_(-bound, bound)

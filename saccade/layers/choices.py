@@ -1,9 +1,10 @@
-"""Scores and selections by name, completed with the sizes of the place where they stand."""
+"""Scores and selections by name, built for the sizes where they are used."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,13 +14,13 @@ from saccade.selections import Selection, selections
 
 
 def make_score(score: str | Score | functools.partial[Score], **sizes: Any) -> Score:
-    """The score of that name or `partial`, with those `sizes` that it takes and lacks; a copy of an instance."""
+    """Builds a score from a name or `partial`, adding those `sizes` that it accepts and lacks; copies an instance."""
     made: Score = _make(score, scores, Score, sizes)
     return made
 
 
 def make_selection(selection: str | Selection | functools.partial[Selection] | None, **sizes: Any) -> Selection | None:
-    """The same for a selection; None stays None, which means the score's own."""
+    """The same for a selection; None stays None, which means the score's default."""
     made: Selection | None = None if selection is None else _make(selection, selections, Selection, sizes)
     return made
 
@@ -31,23 +32,29 @@ def _make(given: Any, registry: Registry[Any], kind: type, sizes: Mapping[str, A
         member: type = registry.get(given)
         given = functools.partial(member)
     if not isinstance(given, functools.partial):
-        raise TypeError(f"{registry.kind} must be the name of one or a {kind.__name__}, got {given!r}.")
+        raise TypeError(f"{registry.kind} must be a registered name or a {kind.__name__}, got {given!r}.")
     made = _complete(given, sizes)
     if not isinstance(made, kind):
-        raise TypeError(f"{registry.kind} must be the name of one or a {kind.__name__}, got {made!r}.")
+        raise TypeError(f"{registry.kind} must be a registered name or a {kind.__name__}, got {made!r}.")
     return made
 
 
 def _complete(given: Any, sizes: Mapping[str, Any]) -> Any:
-    """A `partial` called with the sizes that it lacks, and so are those among its arguments; anything else as it is."""
+    """Calls a `partial`, and those among its arguments, with the sizes they lack; anything else is returned as is."""
     if isinstance(given, list | tuple):
         return type(given)(_complete(each, sizes) for each in given)
     if not isinstance(given, functools.partial):
         return given
     parameters = constructor_parameters(given.func)  # type: ignore[arg-type]
-    arguments = {name: _complete(value, sizes) for name, value in given.keywords.items()}
-    arguments = {name: value for name, value in sizes.items() if name in parameters} | arguments
-    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in arguments]
+    own = {name: _complete(value, sizes) for name, value in given.keywords.items()}
+    lacking = {name: value for name, value in sizes.items() if name in parameters and name not in own}
+    required = {name: value for name, value in lacking.items() if parameters[name].default is inspect.Parameter.empty}
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in {**own, **required}]
     if missing:
-        raise TypeError(f"{given.func.__name__} needs {', '.join(missing)}: give it as an argument beside its class.")
-    return given.func(**arguments)
+        raise TypeError(f"{given.func.__name__} needs {', '.join(missing)}: add it as an argument next to its class.")
+    if own and len(lacking) > len(required):
+        try:
+            return given.func(**own, **lacking)
+        except ValueError:  # an optional size may contradict what was given, such as num_heads without learn_alpha
+            return given.func(**own, **required)
+    return given.func(**own, **lacking)

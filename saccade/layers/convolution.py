@@ -12,7 +12,7 @@ from saccade.registry import nearest
 
 
 class ConvolutionBlock(nn.Module):
-    r"""A convolution of the same length with a residual connection; padding counts as zeros.
+    r"""A length-preserving convolution with a residual connection; padding counts as zeros.
 
     .. math:: y = x + f(W * x + b)
 
@@ -28,7 +28,7 @@ class ConvolutionBlock(nn.Module):
     def __init__(self, *, dim: int, kernel_size: int = 3, activation: Literal["tanh", "relu", "glu"] = "tanh") -> None:
         super().__init__()
         if kernel_size < 1 or kernel_size % 2 == 0:
-            raise ValueError(f"kernel_size must be odd, so that a window has a middle, got {kernel_size}.")
+            raise ValueError(f"kernel_size must be odd, so that the window is centred, got {kernel_size}.")
         if activation not in ("tanh", "relu", "glu"):
             raise ValueError(f"Unknown activation {activation!r}.{nearest(activation, ('tanh', 'relu', 'glu'))}")
         self.activation = activation
@@ -38,7 +38,7 @@ class ConvolutionBlock(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         real = mask.unsqueeze(-1)
         inputs = inputs * real
-        if not inputs.shape[1]:  # PyTorch's convolution refuses an empty sequence
+        if not inputs.shape[1]:  # PyTorch's convolution rejects an empty sequence
             return inputs
         convolved = self.convolution(inputs.transpose(1, 2)).transpose(1, 2)
         if self.activation == "glu":

@@ -16,11 +16,11 @@ PositionTable = Literal["sinusoidal", "learned"]
 
 
 class TokenEmbedding(nn.Module):
-    r"""A vector for each token, with positions if asked for.
+    r"""Token embeddings, optionally with positions.
 
     .. math:: x_t = \sqrt{d}\, E_{y_t} + p_t
 
-    The factor is there with `scale`: vectors that also serve as output weights start small.
+    The factor is used with `scale`, since embeddings that also serve as output weights start small.
 
     Shapes:
         token ids (*batch, length) -> (*batch, length, dim).
@@ -63,7 +63,7 @@ class TokenEmbedding(nn.Module):
 
 
 class MaskedEmbedding(nn.Module):
-    """An embedding that sees the mask, and may return fewer positions than it was given.
+    """An embedding that gets the mask, and may return fewer positions than it was given.
 
     Shapes:
         source (batch, length, ...), mask bool (batch, length), padding last -> embeddings (batch, positions, dim) and
@@ -78,12 +78,12 @@ class MaskedEmbedding(nn.Module):
 
 
 class FeatureEmbedding(MaskedEmbedding):
-    r"""Projects feature vectors, such as log-mel frames or sensor readings, with positions if asked for.
+    r"""Projects feature vectors, such as log-mel frames or sensor readings, optionally with positions.
 
     .. math:: x_t = W [f_{st}; \dots; f_{st + s - 1}] + b + p_t
 
-    s is `stride`: so many consecutive vectors become one position. Padding, whatever it contains, counts as zeros; a
-    position is real if any of its vectors is.
+    s is `stride`, the number of consecutive vectors that become one position. Padding, whatever it contains, counts as
+    zeros; a position is real if any of its vectors is.
 
     Shapes:
         features (batch, length, input_dim), mask bool (batch, length), padding last

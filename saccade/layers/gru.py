@@ -1,4 +1,4 @@
-"""Gated recurrent units, in the papers' form and in the one that needs a single product a step."""
+"""Gated recurrent units, in the papers' form and in the form with a single product per step."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class GRUCell(Cell):
     .. math:: n = \tanh(x_n + U_n (r \odot h)) \;\text{ or }\; n = \tanh(x_n + r \odot (U_n h + b))
 
     The first candidate, `reset="before"` the product, is that of Cho et al. and Bahdanau et al.; the second,
-    `reset="after"` it, that of cuDNN and `torch.nn.GRU`: one product a step instead of two. They are different
-    functions: trained weights of one do not fit the other. Bahdanau's update gate is 1 - z.
+    `reset="after"` it, is that of cuDNN and `torch.nn.GRU`, with one product per step instead of two. They are
+    different functions, so trained weights are not interchangeable. Bahdanau's update gate is 1 - z.
 
     Shapes:
-        projected (*batch, 3 * hidden_dim): x_r, x_z, x_n side by side, with their biases; state (h,), h (*batch,
+        projected (*batch, 3 * hidden_dim): x_r, x_z, x_n concatenated, with their biases; state (h,), h (*batch,
         hidden_dim).
 
     Reference:
@@ -58,7 +58,7 @@ class GRUCell(Cell):
 
 
 def gru_step(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | None = None) -> Tensor:
-    """One step; `inner` (…, hidden) is added to U_n h inside the reset gate, None resets before the product."""
+    """One step; `inner` (…, hidden) is added to U_n h inside the reset gate; None resets before the product."""
     size = hidden.shape[-1]
     if inner is None:
         reset, update = (projected[..., : 2 * size] + hidden @ weight[..., : 2 * size, :].mT).sigmoid().chunk(2, -1)
@@ -71,7 +71,7 @@ def gru_step(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | 
 
 
 def gru_sequence_reference(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | None = None) -> Tensor:
-    """The states after each step of projected (steps, *batch, 3 * hidden), one `gru_step` after the other."""
+    """The states after each step of projected (steps, *batch, 3 * hidden), one `gru_step` at a time."""
     states = []
     for row in projected.unbind(0):
         hidden = gru_step(row, hidden, weight, inner)
@@ -80,10 +80,10 @@ def gru_sequence_reference(projected: Tensor, hidden: Tensor, weight: Tensor, in
 
 
 def gru_sequence(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | None = None) -> Tensor:
-    """`gru_sequence_reference`, with the gradients of the weights in one product after the last step.
+    """`gru_sequence_reference`, with the weight gradients computed in one product after the last step.
 
     A leading dimension of hidden (directions, batch, hidden) and weight (directions, 3 * hidden, hidden) runs several
-    units side by side.
+    units in parallel.
     """
     if torch.compiler.is_compiling() or not len(projected):
         return gru_sequence_reference(projected, hidden, weight, inner)
@@ -120,7 +120,7 @@ class _ResetAfter(torch.autograd.Function):
         states, gates, inside, weight = ctx.saved_tensors
         reset, update, candidate = gates.chunk(3, -1)
         before = states[:-1]
-        # Every gate's gradient is that of the state times a factor that all steps compute at once.
+        # Each gate's gradient is the state's gradient times a factor that is computed for all steps at once.
         to_candidate = (1 - update) * (1 - candidate * candidate)
         to_reset = to_candidate * inside * reset * (1 - reset)
         to_update = (before - candidate) * update * (1 - update)

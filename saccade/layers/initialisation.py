@@ -1,7 +1,7 @@
-"""How the papers start their weights, where that differs from this library's own start.
+"""The papers' weight initialisations, where they differ from the library's default.
 
-The library's own: recurrent weights orthogonal, other matrices Glorot, biases zero but for an LSTM's forget gate,
-which starts at one. That learns in fewer steps with Adam than what the papers used with their optimisers.
+By default recurrent weights are orthogonal, other matrices Glorot, and biases zero except an LSTM's forget gate, which
+starts at one. With Adam this learns in fewer steps than the papers' initialisations with their optimisers.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from saccade.layers.cell import Cell
 
 @torch.no_grad()
 def uniform(module: nn.Module, bound: float) -> None:
-    """Every parameter from U(-bound, bound), as Sutskever et al. (2014) and Luong et al. (2015) do."""
+    """Every parameter from U(-bound, bound), as in Sutskever et al. (2014) and Luong et al. (2015)."""
     for parameter in module.parameters():
         parameter.uniform_(-bound, bound)
 
 
 @torch.no_grad()
 def normal_and_orthogonal(module: nn.Module, std: float = 0.01) -> None:
-    """Recurrent weights orthogonal, other weights from N(0, std²), biases zero, as Cho et al. (2014) do."""
+    """Recurrent weights orthogonal, other weights from N(0, std²), biases zero, as in Cho et al. (2014)."""
     for parameter in module.parameters():
         if parameter.dim() > 1:
             parameter.normal_(0.0, std)

@@ -1,4 +1,4 @@
-"""How long the inputs of a module may be."""
+"""Limits on the input length of a module."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from saccade.scores import Score
 
 
 def most_positions(module: nn.Module) -> int | None:
-    """The most positions that all learned positions in a module have, or None."""
+    """The maximum number of positions that all learned positions in a module support, or None."""
     return fewest(part.max_length for part in module.modules() if isinstance(part, LearnedPositions))
 
 
 def most_keys(module: nn.Module) -> int | None:
-    """The most keys that all scores in a module can compare, or None."""
+    """The maximum number of keys that all scores in a module support, or None."""
     return fewest(part.max_keys for part in module.modules() if isinstance(part, Score))
 
 

@@ -18,10 +18,10 @@ class LSTMCell(Cell):
     .. math:: i, f, o = \sigma(x_{i,f,o} + U_{i,f,o} h), \quad g = \tanh(x_g + U_g h), \quad
         c' = f \odot c + i \odot g, \quad h' = o \odot \tanh(c')
 
-    A constant `forget_bias` inside f, 1 by default, lets a new cell remember.
+    A constant `forget_bias` inside f, 1 by default, lets an untrained cell remember.
 
     Shapes:
-        projected (*batch, 4 * hidden_dim): x_i, x_f, x_g, x_o side by side, with their biases; state (h, c), each
+        projected (*batch, 4 * hidden_dim): x_i, x_f, x_g, x_o concatenated, with their biases; state (h, c), each
         (*batch, hidden_dim).
 
     Reference:
@@ -52,7 +52,7 @@ class LSTMCell(Cell):
     def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         weight, bias = tensors
         size = self.hidden_dim
-        bias = nn.functional.pad(bias, (size, 2 * size))  # of the forget gate, the second of four
+        bias = nn.functional.pad(bias, (size, 2 * size))  # the forget gate is the second of four
         return lstm_sequence(projected + bias, state[0], state[1], weight)
 
 
@@ -68,7 +68,7 @@ def lstm_step(
 
 
 def lstm_sequence_reference(projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """h and c after each step of projected (steps, *batch, 4 * hidden), one `lstm_step` after the other."""
+    """h and c after each step of projected (steps, *batch, 4 * hidden), one `lstm_step` at a time."""
     states = []
     for row in projected.unbind(0):
         hidden, cell = lstm_step(row, hidden, cell, weight)
@@ -79,10 +79,10 @@ def lstm_sequence_reference(projected: Tensor, hidden: Tensor, cell: Tensor, wei
 
 
 def lstm_sequence(projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """`lstm_sequence_reference`, with the gradient of the weight in one product after the last step.
+    """`lstm_sequence_reference`, with the weight gradient computed in one product after the last step.
 
     A leading dimension of the states (directions, batch, hidden) and the weight (directions, 4 * hidden, hidden) runs
-    several cells side by side.
+    several cells in parallel.
     """
     if torch.compiler.is_compiling() or not len(projected):
         return lstm_sequence_reference(projected, hidden, cell, weight)
@@ -119,7 +119,7 @@ class _LSTM(torch.autograd.Function):
     def backward(ctx: Any, grad_states: Tensor, grad_cells: Tensor) -> tuple[Tensor, ...]:
         states, cells, gates, squashed, weight = ctx.saved_tensors
         enter, forget, candidate, leave = gates.chunk(4, -1)
-        # Every gate's gradient is that of c (of h for the last gate) times a factor that all steps compute at once.
+        # Each gate's gradient is that of c (of h for the last gate) times a factor computed for all steps at once.
         factors = torch.stack(
             [
                 candidate * enter * (1 - enter),

@@ -35,6 +35,6 @@ class Maxout(nn.Module):
         return self.largest(self.proj(inputs))
 
     def largest(self, units: Tensor) -> Tensor:
-        """Of each `pieces` units (*, pieces * output_dim) the largest."""
+        """The largest of each group of `pieces` units (*, pieces * output_dim)."""
         largest: Tensor = functools.reduce(torch.maximum, units.unflatten(-1, (-1, self.pieces)).unbind(-1))
         return largest

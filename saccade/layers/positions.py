@@ -1,4 +1,4 @@
-"""Positions as vectors that are added to embeddings."""
+"""Position vectors that are added to embeddings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class SinusoidalPositions(nn.Module):
-    r"""Fixed waves of geometrically growing length; any position has a vector, and nothing is learned.
+    r"""Fixed sinusoids of geometrically increasing wavelength, for any position; nothing is learned.
 
     .. math:: p_{t, 2i} = \sin(t / 10000^{2i/d}), \qquad p_{t, 2i+1} = \cos(t / 10000^{2i/d})
 
@@ -52,6 +52,6 @@ class LearnedPositions(nn.Module):
         if start + length > self.max_length:
             raise ValueError(
                 f"Position {start + length} is beyond max_length={self.max_length} of the learned positions: build the "
-                "model with a larger max_length, pass shorter sequences, or choose sinusoidal positions."
+                "model with a larger max_length, pass shorter sequences, or use sinusoidal positions."
             )
         return self.table[start : start + length]

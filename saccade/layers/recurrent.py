@@ -19,7 +19,7 @@ CellName = Literal["gru", "paper_gru", "lstm"]
 
 
 def make_cell(cell: CellName, hidden_dim: int) -> Cell:
-    """`gru` resets after the product as PyTorch does, `paper_gru` before it."""
+    """Builds a cell by name; `gru` resets after the product, as in PyTorch, `paper_gru` before it."""
     if cell == "gru":
         return GRUCell(hidden_dim=hidden_dim, reset="after")
     if cell == "paper_gru":
@@ -32,8 +32,8 @@ def make_cell(cell: CellName, hidden_dim: int) -> Cell:
 class RecurrentLayer(nn.Module):
     """One layer of a recurrent network, in one direction or both, over batches padded at the end.
 
-    Padding never touches what is real: the backward direction starts at each row's true end, and final states are
-    those after the last real step (the first, backwards). A row without any real step has zero final states.
+    Padding never affects real steps: the backward direction starts at each row's true end, and final states are those
+    after the last real step (the first, backwards). A row with no real steps has zero final states.
 
     Shapes:
         inputs (batch, length, input_dim), mask bool (batch, length), real steps first
@@ -50,13 +50,13 @@ class RecurrentLayer(nn.Module):
 
     @property
     def cell(self) -> Cell:
-        """The one of the forward direction."""
+        """The cell of the forward direction."""
         cell = self.cells[0]
         assert isinstance(cell, Cell)
         return cell
 
     def step(self, inputs: Tensor, state: CellState) -> CellState:
-        """One more step of inputs (batch, input_dim), forwards."""
+        """One more forward step with inputs (batch, input_dim)."""
         return self.cell.step(self.input_proj(inputs), state)
 
     def run(self, inputs: Tensor, state: CellState | None = None) -> tuple[Tensor, ...]:
@@ -72,7 +72,7 @@ class RecurrentLayer(nn.Module):
         forward, backward = projected.chunk(2, -1)
         both = torch.stack([forward.transpose(0, 1), reverse(backward, mask).transpose(0, 1)], dim=1)
         start = self.cell.zeros(2, len(inputs), like=inputs)
-        # Side by side: half the small operations, and a thread for each direction.
+        # In parallel: half the number of small operations, and a thread for each direction.
         tensors = [torch.stack(pair) for pair in zip(*(cell.tensors() for cell in self._cells()), strict=True)]
         if len(tensors) > 1:
             tensors[1] = tensors[1].unsqueeze(1)  # one bias for all rows of a direction
@@ -88,10 +88,10 @@ class RecurrentLayer(nn.Module):
 
 
 class RecurrentStack(nn.Module):
-    """Layers of a recurrent network that run forwards, as a decoder needs them: all steps at once or one by one.
+    """Stacked forward recurrent layers for decoders: all steps at once or one by one.
 
     Shapes:
-        inputs (batch, steps, input_dim), states one for each layer -> (batch, steps, hidden_dim).
+        inputs (batch, steps, input_dim), one state per layer -> (batch, steps, hidden_dim).
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class RecurrentStack(nn.Module):
 
     @property
     def num_states(self) -> int:
-        """Tensors in one layer's state."""
+        """The number of tensors in one layer's state."""
         return self.first.cell.num_states
 
     def forward(self, inputs: Tensor, states: Sequence[CellState]) -> Tensor:
@@ -127,7 +127,7 @@ class RecurrentStack(nn.Module):
         return outputs
 
     def step(self, projected: Tensor, states: Sequence[CellState]) -> tuple[Tensor, tuple[CellState, ...]]:
-        """The top state and all states after one step, whose input the first layer has projected already."""
+        """The top state and all states after one step, given the input already projected by the first layer."""
         first, *others = self._layers()
         after = [first.cell.step(projected, states[0])]
         for layer, state in zip(others, states[1:], strict=True):
@@ -136,7 +136,7 @@ class RecurrentStack(nn.Module):
 
 
 def reverse(tensor: Tensor, mask: Tensor) -> Tensor:
-    """Reverses the real steps of (batch, length, ...) and leaves the padding behind them where it is."""
+    """Reverses the real steps of (batch, length, ...) and leaves the padding in place."""
     length = mask.shape[1]
     places = torch.arange(length, device=mask.device)
     ends = mask.sum(1, keepdim=True)
@@ -145,7 +145,7 @@ def reverse(tensor: Tensor, mask: Tensor) -> Tensor:
 
 
 def last_real(states: tuple[Tensor, ...], mask: Tensor) -> CellState:
-    """The states (batch, length, dim) after each row's last real step, zero where there is none."""
+    """The states (batch, length, dim) after each row's last real step, zero for rows without any."""
     if not mask.shape[1]:
         return tuple(tensor.new_zeros(len(tensor), tensor.shape[-1]) for tensor in states)
     rows = torch.arange(len(mask), device=mask.device)

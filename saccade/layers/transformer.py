@@ -20,7 +20,7 @@ NormPlace = Literal["pre", "post"]
 
 
 class FeedForward(nn.Module):
-    r"""Two linear maps with a nonlinearity between, the same at every position.
+    r"""Two linear layers with a nonlinearity between them, applied at every position.
 
     .. math:: W_2\, f(W_1 x + b_1) + b_2
 
@@ -48,7 +48,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    r"""Adds what a sublayer computes to its input, normalised before the sublayer or after the sum.
+    r"""A residual connection around a sublayer, with normalisation before the sublayer or after the sum.
 
     .. math:: x + \mathrm{drop}(f(\mathrm{norm}(x))) \quad\text{or}\quad \mathrm{norm}(x + \mathrm{drop}(f(x)))
 
@@ -71,7 +71,7 @@ class Residual(nn.Module):
 
 
 class TransformerEncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward map, each with a residual connection.
+    """Self-attention and a feed-forward network, each with a residual connection.
 
     Shapes:
         inputs (batch, length, dim), mask broadcastable to (batch, length, length) -> (batch, length, dim).
@@ -95,12 +95,43 @@ class TransformerEncoderLayer(nn.Module):
         outputs: Tensor = self.around_feed_forward(attended, self.feed_forward)
         return outputs
 
+    def step(
+        self, inputs: Tensor, cache: Memory, state: State | None, *, rows: Tensor | None = None
+    ) -> tuple[Tensor, Memory, State]:
+        """One step of inputs (batch, 1, dim) that attends to the past only; also returns the next cache and state.
+
+        See `check_growing` for the attentions that can do this, `empty_cache` for the first cache, and
+        `TransformerDecoderLayer.step` for `rows`.
+        """
+        past = Past(self.self_attention, cache, state, rows)
+        outputs = self.around_feed_forward(self.around_attention(inputs, past), self.feed_forward)
+        return outputs, past.cache, past.reading.state
+
+
+class Past:
+    """Self-attention of one step to the steps before it, as a sublayer; calling it moves `cache` on by one step."""
+
+    reading: Reading
+
+    def __init__(self, attention: MultiHead, cache: Memory, state: State | None, rows: Tensor | None) -> None:
+        self.attention, self.cache, self.state, self.rows = attention, cache, state, rows
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        self.cache = self.cache.append(inputs, rows=self.rows)
+        self.reading = self.attention.read(inputs, self.cache, state=self.state)
+        return self.reading.context
+
+
+def empty_cache(attention: MultiHead, like: Tensor) -> Memory:
+    """The memory of the past before the first step; `like` has the batch and device of the inputs."""
+    return attention.prepare(like.new_zeros(len(like), 0, attention.query_dim))
+
 
 class TransformerDecoderLayer(nn.Module):
-    """Self-attention to the past, attention to the memory, then the feed-forward map.
+    """Self-attention to the past, attention to the memory, and a feed-forward network.
 
     Shapes:
-        inputs (batch, steps, dim), a memory that `cross_attention` prepared -> (batch, steps, dim).
+        inputs (batch, steps, dim), a memory prepared by `cross_attention` -> (batch, steps, dim).
 
     Reference:
         Vaswani et al. (2017), arXiv:1706.03762, section 3.1.
@@ -116,9 +147,8 @@ class TransformerDecoderLayer(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        for attention in (self_attention, cross_attention):
-            check_one_by_one(attention.attention)
-        _check_growing(self_attention)
+        check_one_by_one(cross_attention.attention)
+        check_growing(self_attention)
         dim = self_attention.query_dim
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -128,13 +158,9 @@ class TransformerDecoderLayer(nn.Module):
         self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout)
 
     def forward(self, inputs: Tensor, memory: Memory) -> tuple[Tensor, Reading]:
-        """All steps at once; also what was read from the memory."""
+        """All steps at once; also returns the reading of the memory."""
         outputs = self.around_self(inputs, lambda x: self.self_attention(x, mask=masks.causal()).context)
         return self._after_self(outputs, memory, None)
-
-    def empty_cache(self, like: Tensor) -> Memory:
-        """The memory of the past before the first step; `like` has the batch and features of the inputs."""
-        return self.self_attention.prepare(like.new_zeros(len(like), 0, self.self_attention.query_dim))
 
     def step(
         self,
@@ -145,26 +171,19 @@ class TransformerDecoderLayer(nn.Module):
         *,
         rows: Tensor | None = None,
     ) -> tuple[Tensor, Reading, Memory, tuple[State, State]]:
-        """One step of inputs (batch, 1, dim); also what was read, and the cache and states for the next step.
+        """One step of inputs (batch, 1, dim); also returns the reading, and the cache and states for the next step.
 
-        `rows` (batch,) says which row of the cache each input continues, if not its own.
+        `rows` (batch,) is the row of the cache that each input continues, if not its own.
         """
-        past: list[Memory] = []
-        looks: list[Reading] = []
-
-        def look_back(x: Tensor) -> Tensor:
-            past.append(cache.append(x, rows=rows))
-            looks.append(self.self_attention.read(x, past[0], state=states[0]))
-            return looks[0].context
-
-        outputs, reading = self._after_self(self.around_self(inputs, look_back), memory, states[1])
-        return outputs, reading, past[0], (looks[0].state, reading.state)
+        past = Past(self.self_attention, cache, states[0], rows)
+        outputs, reading = self._after_self(self.around_self(inputs, past), memory, states[1])
+        return outputs, reading, past.cache, (past.reading.state, reading.state)
 
     def _after_self(self, inputs: Tensor, memory: Memory, state: State | None) -> tuple[Tensor, Reading]:
         readings: list[Reading] = []
 
         def look_across(x: Tensor) -> Tensor:
-            # Where there are fewer memories than rows, neighbouring rows are hypotheses of one sentence: its queries.
+            # With fewer memories than rows, neighbouring rows are hypotheses of one sentence: queries of one memory.
             queries = x if len(x) == len(memory.values) else x.reshape(len(memory.values), -1, x.shape[-1])
             readings.append(self.cross_attention.read(queries, memory, state=state))
             return readings[0].context.reshape(x.shape)
@@ -173,16 +192,17 @@ class TransformerDecoderLayer(nn.Module):
         return self.around_feed_forward(outputs, self.feed_forward), readings[0]
 
 
-def _check_growing(attention: MultiHead) -> None:
-    """Refuses parts that cannot read a past that grows by one key a step."""
+def check_growing(attention: MultiHead) -> None:
+    """Rejects attention that cannot read a past which grows by one key per step."""
+    check_one_by_one(attention.attention)
     score, selection = attention.attention.score, attention.attention.selection
     if score.stateful or not score.appendable:
         raise ValueError(
-            f"{type(score).__name__} cannot look back at a growing past: it mixes neighbouring keys or remembers "
-            "weights over a fixed number of them. Give it to the cross-attention alone."
+            f"{type(score).__name__} cannot attend to a growing past: it mixes neighbouring keys or keeps weights "
+            "over a fixed number of keys. Use it for cross-attention only."
         )
     if selection.stateful and not selection.grows:
         raise ValueError(
-            f"{type(selection).__name__} cannot look back at a growing past: it needs all keys from the start. Give "
-            "it to the cross-attention alone."
+            f"{type(selection).__name__} cannot attend to a growing past: it needs all keys from the start. Use it "
+            "for cross-attention only."
         )

@@ -1,4 +1,4 @@
-"""Losses on attention itself: added to the loss of the task, each with a factor of your choice."""
+"""Losses on the attention itself, to be added to the task loss with a weight of your choice."""
 
 from saccade.losses.agreement import agreement_bonus
 from saccade.losses.alignment import hard_alignment_loss, segment_to_segment_loss, stepwise_alignment_loss

@@ -1,4 +1,4 @@
-"""Two directions that agree."""
+"""Agreement of two directions."""
 
 import torch
 from torch import Tensor
@@ -16,17 +16,17 @@ def agreement_bonus(
     normalize: bool = True,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""The agreement of two translation directions' attention, negative, as a loss to add.
+    r"""The negative agreement of the attention of two translation directions.
 
     .. math:: \ell = -\frac{\operatorname{tr}(A^{s \leftarrow t} A^{s \rightarrow t})}{\min(T, S)}
         = -\frac{\sum_{ij} A^{s \leftarrow t}_{ij} A^{s \rightarrow t}_{ji}}{\min(T, S)}
 
-    The trace of two attentions of mass one is at most the smaller length, so the normalised loss is between -1 (both
+    If all rows sum to one, the trace is at most the smaller length, so the normalised loss is between -1 (both
     directions link the same words, one to one) and 0. Without `normalize` it is the paper's trace.
 
     Shapes:
-        target_to_source (*batch, targets, sources): the attention of the model that writes the target;
-        source_to_target (*batch, sources, targets): that of the model that writes the source; target_mask
+        target_to_source (*batch, targets, sources): the attention of the model that generates the target;
+        source_to_target (*batch, sources, targets): that of the model that generates the source; target_mask
         (*batch, targets), source_mask (*batch, sources), True = valid -> the mean or sum over the sentences of the
         batch, or (*batch,).
 

@@ -1,4 +1,4 @@
-"""The likelihood of a target, summed over all its alignments to the source."""
+"""The likelihood of a target, summed over all alignments to the source."""
 
 from torch import Tensor
 
@@ -23,7 +23,7 @@ def segment_to_segment_loss(
     `AlignmentPosterior.segment_to_segment` gives the posterior alignment with it.
 
     Shapes:
-        words (*batch, targets, sources): log p(y_t | a_t), of the words that were written alone; scores of the same
+        words (*batch, targets, sources): log p(y_t | a_t) of the target words only; scores of the same
         shape; source_mask (*batch, sources), target_mask (*batch, targets), True = valid -> the mean or sum over the
         batch, or (*batch,).
 
@@ -45,7 +45,7 @@ def hard_alignment_loss(
     target_mask: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""The negative log-likelihood of the target, each word of which attends one source position.
+    r"""The negative log-likelihood of the target, where each word attends to one source position.
 
     .. math:: \ell = -\log \sum_{a} \prod_t p(y_t \mid a_t)\, p(a_t \mid a_{t-1}), \qquad
         p(a_t = j \mid a_{t-1} = k) = \frac{[j \ge k] \exp s_{tj}}{\sum_{j' \ge k} \exp s_{tj'}}
@@ -54,7 +54,7 @@ def hard_alignment_loss(
     `AlignmentPosterior.hard_monotonic` and `AlignmentPosterior.hard` give the posterior alignment with it.
 
     Shapes:
-        words (*batch, targets, sources): log p(y_t | a_t), of the words that were written alone; scores of the same
+        words (*batch, targets, sources): log p(y_t | a_t) of the target words only; scores of the same
         shape; source_mask (*batch, sources), target_mask (*batch, targets), True = valid -> the mean or sum over the
         batch, or (*batch,).
 
@@ -75,7 +75,7 @@ def stepwise_alignment_loss(
     target_mask: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""The same with moves that depend on the position before: monotonic alignment of first order.
+    r"""The same with moves that depend on the previous position: first-order monotonic alignment.
 
     .. math:: p(a_t = k + m \mid a_{t-1} = k) = \operatorname{softmax}(\mu_{tk})_m, \qquad m = 0, \dots, W - 1
 

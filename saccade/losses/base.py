@@ -1,4 +1,4 @@
-"""What the losses of attention share: valid steps, valid keys, and how a batch becomes one number."""
+"""Common parts of the attention losses: valid steps, valid keys, and reduction over the batch."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ from torch import Tensor
 from saccade.masks import Mask, check_mask
 
 Reduction = Literal["mean", "sum", "none"]
-"""How a loss for each item becomes one: the mean over the valid items of the batch, their sum, or not at all."""
+"""How per-item losses are reduced: the mean over the valid items of the batch, their sum, or not at all."""
 
 
 def reduce(losses: Tensor, reduction: Reduction, valid: Tensor | None = None) -> Tensor:
-    """The losses of the valid items reduced; without a valid item the mean is zero."""
+    """Reduces the losses of the valid items; the mean is zero if there are none."""
     if valid is not None:
         losses = torch.where(valid, losses, 0.0)
     if reduction == "none":
@@ -28,7 +28,7 @@ def reduce(losses: Tensor, reduction: Reduction, valid: Tensor | None = None) ->
 def valid_weights(
     weights: Tensor, step_mask: Tensor | Mask | None, key_mask: Tensor | Mask | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The weights in at least float32, zero at invalid steps and keys, and both masks in full.
+    """The weights in at least float32, zero at invalid steps and keys, and both masks expanded.
 
     Args:
         weights: (*batch, steps, keys).
@@ -46,7 +46,7 @@ def valid_weights(
 def full(
     mask: Tensor | Mask | None, shape: torch.Size | tuple[int, ...], name: str, axes: str, device: torch.device
 ) -> Tensor:
-    """The bool mask expanded to `shape`; no mask makes everything valid."""
+    """The bool mask expanded to `shape`; None makes everything valid."""
     if isinstance(mask, Mask):
         mask = mask.over_keys(shape[-1], device)
     if mask is None:

@@ -1,4 +1,4 @@
-"""Reading the same place again."""
+"""Coverage loss."""
 
 import torch
 from torch import Tensor
@@ -15,13 +15,13 @@ def coverage_loss(
     key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""The weight that falls where earlier steps have already looked.
+    r"""Penalises attention to positions that earlier steps have already attended to.
 
     .. math:: \ell_t = \sum_i \min(a_{ti}, \mathrm{cov}_{ti}), \qquad \mathrm{cov}_{ti} = \sum_{t' < t} a_{t'i}
 
     Shapes:
         weights (*batch, steps, keys), step_mask (*batch, steps), key_mask (*batch, keys), True = valid -> the mean or
-        sum over the valid steps of the batch, or (*batch, steps), zero at invalid steps. Those add no coverage.
+        sum over the valid steps of the batch, or (*batch, steps), zero at invalid steps, which add no coverage.
 
     Reference:
         See et al. (2017), arXiv:1704.04368, equation 12.

@@ -1,4 +1,4 @@
-"""Looking everywhere equally often."""
+"""Doubly stochastic loss."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ def doubly_stochastic_loss(
     key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""How far the attention that each key receives over all steps is from tau.
+    r"""The squared distance from tau of the attention that each key receives over all steps.
 
     .. math:: \ell = \sum_i \Big(\tau - \sum_t a_{ti}\Big)^2
 
@@ -28,8 +28,8 @@ def doubly_stochastic_loss(
         Xu et al. (2015), arXiv:1502.03044, section 4.2.1, with tau = 1.
 
     Args:
-        tau: what every key should receive; "ratio" is the valid steps over the valid keys of each sentence, which
-            can be reached when there are not as many steps as keys.
+        tau: how much every key should receive; "ratio" is the number of valid steps divided by the number of valid keys
+            of each sentence, which is attainable even if these differ.
     """
     weights, steps, keys = valid_weights(weights, step_mask, key_mask)
     received = weights.sum(-2)

@@ -1,4 +1,4 @@
-"""Attention that keeps its options open."""
+"""Entropy bonus."""
 
 from torch import Tensor
 
@@ -10,14 +10,14 @@ from saccade.masks import Mask
 def entropy_bonus(
     selection: Distribution, *, step_mask: Tensor | Mask | None = None, reduction: Reduction = "mean"
 ) -> Tensor:
-    r"""The entropy of the selection, negative, as a loss to add: less certain attention explores more.
+    r"""The negative entropy of the selection, which encourages exploration.
 
     .. math:: \ell_t = -H(\alpha_t) = \sum_i \alpha_{ti} \log \alpha_{ti}
 
     Shapes:
         a selection over (*batch, steps, keys), step_mask (*batch, steps), True = valid -> the mean or sum over the
-        valid steps of the batch, or (*batch, steps), zero at invalid steps. Of a structure that spans all steps there
-        is one entropy, (*batch,), which counts if any step is valid.
+        valid steps of the batch, or (*batch, steps), zero at invalid steps. A structure that spans all steps has one
+        entropy, (*batch,), which counts if any step is valid.
 
     Reference:
         Xu et al. (2015), arXiv:1502.03044, section 4.1.

@@ -1,4 +1,4 @@
-"""How often a source word is translated."""
+"""Fertility loss."""
 
 import math
 
@@ -15,7 +15,7 @@ class GlobalFertility(nn.Module):
     .. math:: \ell = -\sum_i \log \mathcal{N}(f_i;\, \mu_i, \sigma_i^2), \qquad f_i = \sum_j \alpha_{ji}, \qquad
         (\mu_i, \log \sigma_i^2) = V \tanh(W h_i) + b
 
-    h_i are the keys. The log-variance is held in [-7, 3]; the loss is that of a density, so it may be negative.
+    h_i are the keys. The log-variance is clamped to [-7, 3]; the loss is a negative log-density, so it may be negative.
 
     Shapes:
         weights (*batch, steps, keys), keys (*batch, keys, key_dim), step_mask (*batch, steps), key_mask

@@ -1,4 +1,4 @@
-"""Generating a word, or copying one."""
+"""Mixtures of generating and copying words."""
 
 import torch
 from torch import Tensor
@@ -6,13 +6,13 @@ from torch.nn import functional as F
 
 
 def pointer_generator_log_probs(vocab_log_probs: Tensor, copy_probs: Tensor, gate_logits: Tensor) -> Tensor:
-    r"""The logarithm of the mixture of a generator and the `Copy` aggregation, over the extended vocabulary.
+    r"""Log-probabilities of the mixture of a generator and the `Copy` aggregation over the extended vocabulary.
 
     .. math:: \log P(w) = \log\big(p_{gen} P_{vocab}(w) + (1 - p_{gen}) P_{copy}(w)\big), \qquad
         p_{gen} = \sigma(\text{gate})
 
-    It is computed in log space. Words of probability zero have -inf and no gradient. Training needs the gold words
-    alone: `pointer_generator_log_likelihood` gives those without building this.
+    Computed in log space. Words with probability zero have -inf and no gradient. Training needs only the gold words,
+    which `pointer_generator_log_likelihood` computes without this tensor.
 
     Shapes:
         vocab_log_probs (*batch, queries, vocab_size), copy_probs (*batch, queries, vocab_size + extra_ids),
@@ -38,12 +38,12 @@ def pointer_generator_log_probs(vocab_log_probs: Tensor, copy_probs: Tensor, gat
 def pointer_generator_log_likelihood(
     vocab_log_probs: Tensor, weights: Tensor, source_ids: Tensor, gate_logits: Tensor, targets: Tensor
 ) -> Tensor:
-    r"""The same mixture at the gold words alone, without a tensor over the extended vocabulary.
+    r"""The same mixture at the gold words only, without a tensor over the extended vocabulary.
 
     .. math:: \log P(y_t) = \log\Big(p_{gen} P_{vocab}(y_t) + (1 - p_{gen}) \sum_{j : x_j = y_t} a_{tj}\Big)
 
-    A target that is neither in the vocabulary nor in the source has -inf: give it the id of the unknown word. Targets
-    at padding may have any id of the vocabulary; leave them out of the sum.
+    A target that is neither in the vocabulary nor in the source gets -inf: use the id of the unknown word for it. At
+    padding, targets may have any id in the vocabulary; leave them out of the sum.
 
     Shapes:
         vocab_log_probs (*batch, queries, vocab_size), weights (*batch, queries, keys), source_ids (*batch, keys) and
@@ -61,7 +61,7 @@ def pointer_generator_log_likelihood(
         )
     if not torch.compiler.is_compiling() and targets.device.type == "cpu" and bool((targets < 0).any()):
         raise ValueError(
-            f"targets must be 0 or more, got {int(targets.min())}: give padding any id, and leave it out of the sum."
+            f"targets must be 0 or more, got {int(targets.min())}: give padding any id, and exclude it from the sum."
         )
     in_vocab = targets < size
     gold = torch.where(in_vocab, targets, 0).unsqueeze(-1)

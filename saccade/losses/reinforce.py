@@ -1,4 +1,4 @@
-"""Learning where to look from what came of it."""
+"""The score-function (REINFORCE) loss of hard attention."""
 
 import torch
 from torch import Tensor
@@ -25,45 +25,45 @@ def reinforce_loss(
         + \lambda_e \frac{\partial H(s)}{\partial \theta}, \qquad
         b \leftarrow 0.9\, b + 0.1 \log p(y \mid s)
 
-    s is `selection.draw`, which the `Sample` aggregation has read. With \lambda_r = 1 and \lambda_e = 0 the mean of
-    the estimate is the gradient of the bound \sum_s p(s) \log p(y \mid s) <= \log p(y); the paper's code has 0.1 and
-    0.002. A step that read the expectation in place of a pick has fractions in s: its gradient comes with
+    s is `selection.draw`, which the `Sample` aggregation reads. With \lambda_r = 1 and \lambda_e = 0 the estimate is
+    unbiased for the gradient of the bound \sum_s p(s) \log p(y \mid s) <= \log p(y); the paper's code uses 0.1 and
+    0.002. A step that reads the expectation instead of a sample has fractions in s: its gradient comes through
     log p(y | s), and it adds no score-function term.
 
     Shapes:
-        a selection over (*batch, steps, keys), or of one structure for all steps; log_likelihood (*batch,) of each
-        sentence given its draws, baseline a number, step_mask (*batch, steps), True = valid -> the loss, a mean over
-        the batch of the sums over valid steps, and the next baseline, a number without gradient.
+        a selection over (*batch, steps, keys), or one structure for all steps; log_likelihood (*batch,) of each
+        sentence given its samples, baseline a number, step_mask (*batch, steps), True = valid -> the loss, the mean
+        over the batch of the sums over valid steps, and the next baseline, a number without gradient.
 
     Reference:
         Xu et al. (2015), arXiv:1502.03044, section 4.1.
 
     Args:
-        selection: what was read by; in training its draws are samples.
+        selection: the selection of the reading; in training its draws are samples.
         log_likelihood: log p(y | s), with its graph.
-        baseline: the one returned by the call before; None for the first batch, whose own mean is taken.
+        baseline: the one returned by the previous call; None for the first batch, which uses its own mean.
         reward_weight: lambda_r.
         entropy_weight: lambda_e.
-        decay: how much of the old baseline stays.
+        decay: how much of the old baseline to keep.
     """
     draw = selection.draw
     if log_likelihood.shape != draw.shape[:-2]:
         raise ValueError(
-            f"log_likelihood must have one number for each sentence, {tuple(draw.shape[:-2])} as the selection's "
-            f"batch, got {tuple(log_likelihood.shape)}."
+            f"log_likelihood must have one number per sentence, with the batch shape {tuple(draw.shape[:-2])} of the "
+            f"selection, got {tuple(log_likelihood.shape)}."
         )
     steps = full(step_mask, draw.shape[:-1], "step_mask", "(*batch, steps)", draw.device)
     reward = log_likelihood.detach()
     mean_reward = reward.mean()
     old = mean_reward if baseline is None else torch.as_tensor(baseline).detach().to(reward)
     is_pick = ((draw == 0) | (draw == 1)).all(-1)
-    if selection.joint:  # one structure: picked as a whole, if there is any step
+    if selection.joint:  # one structure, picked as a whole if any step is valid
         is_pick, steps = is_pick.all(-1, keepdim=True), steps.any(-1, keepdim=True)
 
     def of_each(figure: Tensor) -> Tensor:
         return figure.unsqueeze(-1) if selection.joint else figure
 
-    # The log-probability of a row that is no pick is -inf; it is left out, with its gradient.
+    # The log-probability of a row that is not a sample is -inf: exclude it and its gradient.
     log_prob = torch.where(is_pick & steps, of_each(selection.log_prob(draw.detach())), 0.0).sum(-1)
     gain = log_likelihood + reward_weight * (reward - old) * log_prob
     if entropy_weight:

@@ -1,4 +1,4 @@
-"""Attention that is told where to look."""
+"""Supervised attention."""
 
 from typing import Literal, get_args
 
@@ -23,15 +23,15 @@ def supervised_attention_loss(
     key_mask: Tensor | Mask | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""The distance of the attention from a given alignment.
+    r"""The distance between the attention and a given alignment.
 
     .. math:: \text{cross\_entropy: } -\sum_j g_{ij} \log \alpha_{ij}, \quad
         \text{squared: } \sum_j (g_{ij} - \alpha_{ij})^2, \quad
         \text{log\_product: } -\log \sum_j g_{ij} \alpha_{ij}
 
-    g is the gold alignment with rows that sum to one. A logarithm of zero, where a sparse selection gives a gold
-    position no weight at all, counts as that of the smallest normal number and has no gradient there: with sparse
-    selections "squared" teaches more.
+    g is the gold alignment with rows that sum to one. Where a sparse selection gives a gold position no weight, the
+    logarithm of zero is replaced by that of the smallest normal number, without a gradient: with sparse selections,
+    prefer "squared".
 
     Shapes:
         weights (*batch, steps, keys), gold (*batch, steps, keys) bool or of any non-negative numbers, step_mask
@@ -43,8 +43,8 @@ def supervised_attention_loss(
 
     Args:
         distance: one of the three above.
-        unaligned: what happens to valid steps without a gold position: left out, or given the gold row of the nearest
-            aligned step (of two equally near ones, the earlier).
+        unaligned: what to do with valid steps without a gold position: ignore them, or use the gold row of the nearest
+            aligned step (the earlier one if two are equally near).
         smoothing: the standard deviation, in keys, of a Gaussian that spreads each gold position over its neighbours;
             0 for none.
     """
@@ -76,14 +76,14 @@ def _distance(weights: Tensor, gold: Tensor, distance: Distance) -> Tensor:
 
 
 def inherit_rows(gold: Tensor, steps: Tensor) -> Tensor:
-    """Gives valid rows without mass the row of the nearest row with mass; gold (*batch, steps, keys)."""
+    """Replaces valid rows without mass by the nearest row with mass; gold (*batch, steps, keys)."""
     count = gold.shape[-2]
     if count == 0:
         return gold
     aligned = gold.sum(-1) > 0
     position = torch.arange(count, device=gold.device)
     away = position - position.unsqueeze(-1)
-    # Twice the distance, and one more for the later of two equally near rows.
+    # Twice the distance, plus one for later rows, so that ties go to the earlier row.
     cost = (2 * away.abs() + (away > 0)).expand(*aligned.shape, count)
     nearest = cost.masked_fill(~aligned.unsqueeze(-2), 4 * count).argmin(-1)
     source = torch.where(steps, nearest, position).unsqueeze(-1)

@@ -1,9 +1,11 @@
-"""Models: one paper a file."""
+"""Models: one file per paper."""
 
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.cho import Cho
+from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
+from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
@@ -15,6 +17,7 @@ create = models.create
 names = models.names
 
 __all__ = [
+    "GAT",
     "AttentionPooling",
     "Cho",
     "EncoderDecoder",
@@ -25,6 +28,7 @@ __all__ = [
     "SegmentToSegment",
     "Sutskever",
     "Transformer",
+    "TransformerLanguageModel",
     "create",
     "models",
     "names",

@@ -1,4 +1,4 @@
-"""What models share whose words come from one source position each."""
+"""Common base of models in which each target word comes from one source position."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from saccade.models.base import EncoderDecoder
 
 
 class AlignedModel(EncoderDecoder):
-    """A recurrent encoder, and an `AlignedDecoder` that sums over all alignments to its states.
+    """A recurrent encoder and an `AlignedDecoder` that sums over all alignments to its states.
 
     Args:
         transitions: for keys of `context_dim(hidden_dim, online)`.
-        online: the encoder reads forwards alone, the decoder is told nothing of the whole source, and evaluation goes
-            to one position at a time.
+        online: the encoder reads forwards only, the decoder gets no summary of the source, and evaluation moves to one
+            position at a time.
     """
 
     decoder: AlignedDecoder
@@ -66,15 +66,15 @@ class AlignedModel(EncoderDecoder):
 
     @property
     def online(self) -> bool:
-        """Whether evaluation reads from left to right, and no farther than it must."""
+        """Whether evaluation reads from left to right, no further than necessary."""
         return self.decoder.online
 
     def alignment(
         self, source: Tensor, source_mask: Tensor, target_in: Tensor, target: Tensor, target_mask: Tensor
     ) -> AlignmentPosterior:
-        """The distribution over alignments of targets (batch, steps): a task trains its `log_likelihood` (batch,).
+        """The distribution over alignments of targets (batch, steps); tasks maximise its `log_likelihood` (batch,).
 
-        target_in is the target without its last token, the start token first; masks are bool, True = real.
+        target_in is the start token followed by the target without its last token; masks are bool, True = real.
         """
         return self.decoder.alignment(self.encode(source, source_mask), target_in, target, target_mask)
 

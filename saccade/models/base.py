@@ -1,4 +1,4 @@
-"""What an encoder-decoder is."""
+"""The base class of encoder-decoders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.registry import Registry
 
 
 class EncoderDecoder(nn.Module):
-    """Reads a source into a memory and writes a target with it.
+    """Encodes a source into a memory and generates a target from it.
 
     Shapes:
         source (batch, length), or (batch, length, features), source_mask bool (batch, length), True = real, target_in
@@ -27,7 +27,7 @@ class EncoderDecoder(nn.Module):
         self.decoder = decoder
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Decoded:
-        """Teacher forcing."""
+        """Runs the model with teacher forcing."""
         decoded: Decoded = self.decoder(self.encode(source, source_mask), target_in)
         return decoded
 
@@ -41,16 +41,16 @@ class EncoderDecoder(nn.Module):
         return self.decoder.head
 
     def positions(self, source_mask: Tensor) -> Tensor:
-        """(batch,): how many positions the encoder makes of each source."""
+        """(batch,): the number of encoder positions for each source."""
         return self.encoder.positions(source_mask)
 
     def longest_source(self) -> int | None:
-        """The most tokens besides the end, or feature vectors, that a source may have; None without a limit."""
+        """The maximum number of source tokens (without the end token) or feature vectors; None without a limit."""
         positions = fewest([self.encoder.max_positions(), self.decoder.max_keys()])
         return None if positions is None else self.encoder.source_length(positions)
 
     def longest_target(self) -> int | None:
-        """The most tokens besides the end that a target may have; None without a limit."""
+        """The maximum number of target tokens, without the end token; None without a limit."""
         steps = self.decoder.max_steps()
         return None if steps is None else steps - 1
 
@@ -59,15 +59,15 @@ class EncoderDecoder(nn.Module):
         return self.decoder.begin(encoded)
 
     def step(self, tokens: Tensor, state: Any) -> Step:
-        """One step after tokens (batch,)."""
+        """Advances one step after tokens (batch,)."""
         return self.decoder.step(tokens, state)
 
     def select(self, state: Any, rows: Tensor) -> Any:
-        """The state of the chosen batch rows."""
+        """Selects batch rows of the state."""
         return self.decoder.select(state, rows)
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
-        """The state of rows that stay within their own sentence."""
+        """Selects rows of the state that stay within their sentence."""
         return self.decoder.reorder(state, rows)
 
 

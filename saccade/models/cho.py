@@ -10,7 +10,7 @@ from saccade.models.base import EncoderDecoder, models
 
 @models.register("cho")
 class Cho(EncoderDecoder):
-    """A gated recurrent unit reads the source into one vector; another writes the target, given it at every step.
+    """A gated recurrent unit encodes the source into one vector, which another gets at every step of the target.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
@@ -20,8 +20,8 @@ class Cho(EncoderDecoder):
         Cho et al. (2014), arXiv:1406.1078.
 
     Args:
-        output_rank: makes the output weights a product of two smaller matrices, as the paper does.
-        paper_start: starts the weights as the paper does, for Adadelta; see `layers.initialisation`.
+        output_rank: factorises the output weights into two smaller matrices, as in the paper.
+        paper_start: initialises the weights as in the paper, for Adadelta; see `layers.initialisation`.
     """
 
     def __init__(

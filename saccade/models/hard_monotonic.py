@@ -1,4 +1,4 @@
-"""Exact hard attention, monotonic or free."""
+"""Exact hard attention, monotonic or unconstrained."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from saccade.scores import Score
 
 @models.register("hard_monotonic")
 class HardMonotonic(AlignedModel):
-    """Every word comes from one source position, never before the last one; all alignments are summed exactly.
+    """Every word comes from one source position, never before the previous one; all alignments are summed exactly.
 
-    Order 0 (0-MONO) chooses the position by its score among those that are left; order 1 (1-MONO) moves on by a number
-    of positions that depends on the last one; without an order (0-HARD) every word may come from anywhere.
+    Order 0 (0-MONO) chooses among the remaining positions by score; order 1 (1-MONO) moves forward by a number of
+    positions that depends on the last one; without an order (0-HARD) every word may come from any position.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps) -> features (batch, steps,
@@ -29,11 +29,11 @@ class HardMonotonic(AlignedModel):
 
     Args:
         order: 1, 0, or None.
-        width: of order 1: a step moves on by less than this.
-        score: of order 0 and None: of the decoder's state and a source position, by short name or as an instance.
-        online: of order 1: reads and writes from left to right. The encoder reads forwards alone, the decoder is told
-            no summary, and evaluation goes to one position at a time.
-        dropout: of embeddings, between layers, and of the decoder's states.
+        width: for order 1: each step moves forward by fewer positions than this.
+        score: for order 0 and None: compares the decoder state with a source position; a short name or an instance.
+        online: for order 1: reads and writes from left to right. The encoder reads forwards only, the decoder gets no
+            summary, and evaluation moves to one position at a time.
+        dropout: applied to embeddings, between layers, and to the decoder states.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class HardMonotonic(AlignedModel):
         if order not in (0, 1, None):
             raise ValueError(f"order must be 0, 1 or None, got {order!r}.")
         if online and order != 1:
-            raise ValueError(f"online=True needs order=1: order={order} compares all positions that are left.")
+            raise ValueError(f"online=True needs order=1: order={order} compares all remaining positions.")
         sizes = {"query_dim": hidden_dim, "key_dim": context_dim(hidden_dim, online)}
         transitions: Transitions
         if order == 1:

@@ -1,4 +1,4 @@
-"""Structured attention networks: what a token reads of the others decides how it is seen."""
+"""Structured attention networks."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from saccade.selections import NonProjectiveTree, ProjectiveTree, Selection
 
 @models.register("kim")
 class Kim(EncoderDecoder):
-    r"""An LSTM writes the target and looks at embeddings, each beside what it read of the others.
+    r"""An LSTM decoder over source embeddings, each concatenated with what it reads from the others.
 
     .. math:: \hat x_j = [x_j; c_j], \quad c_j = \sum_i p(z_{ij} = 1)\, x_i, \quad
         \theta_{ij} = \tanh(s^\top \tanh(W_1 h_i + W_2 h_j + b))
 
-    h is a bidirectional LSTM over x that gives the potentials \theta and nothing else. With a tree selection z is a
-    tree whose root is the first token, and c_j the soft parent of j; with "softmax" each token picks by itself.
+    h is a bidirectional LSTM over x that is only used for the potentials \theta. With a tree selection, z is a tree
+    rooted at the first token, and c_j the soft parent of j; with "softmax" each token picks independently.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
         -> features (batch, steps, hidden_dim).
 
     Reference:
-        Kim et al. (2017), arXiv:1702.00887, section 4.1; their decoder attends to the \hat x_j as any other does.
+        Kim et al. (2017), arXiv:1702.00887, section 4.1; the decoder attends to the \hat x_j in the usual way.
 
     Args:
-        selection: of what a token reads of the others, by short name or as an instance; None reads nothing.
-        parser_dim: units of each direction of the LSTM that gives the potentials, and of their hidden layer; by default
-            hidden_dim.
-        score: of the decoder's attention, by short name or as an instance; "general" is "bilinear".
-        input_feeding: gives each step of the decoder what the one before saw; without it all steps are one run.
-        dropout: of embeddings and of the features.
+        selection: selects what a token reads from the others; a short name or an instance; None reads nothing.
+        parser_dim: units per direction of the LSTM that computes the potentials, and of their hidden layer (default:
+            hidden_dim).
+        score: the score of the decoder's attention; a short name or an instance; "general" is "bilinear".
+        input_feeding: feeds the attentional vector to the next decoder step; without it all steps are computed at once.
+        dropout: applied to embeddings and features.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Kim(EncoderDecoder):
 def _attended(
     embedding: nn.Module, dim: int, hidden_dim: int, selection: str | Selection | partial[Selection]
 ) -> AttendedEncoder:
-    """Reads with potentials from a bidirectional LSTM."""
+    """An encoder that attends with potentials from a bidirectional LSTM."""
     network = RecurrentEncoder(
         embedding=nn.Identity(), input_dim=dim, hidden_dim=hidden_dim, cell="lstm", bidirectional=True
     )

@@ -19,10 +19,10 @@ from saccade.selections import Selection
 
 @models.register("luong")
 class Luong(EncoderDecoder):
-    """A deep LSTM reads the source, another writes the target, and its top state looks at the source after each step.
+    """A deep LSTM encoder and decoder whose top state attends to the source after each step.
 
-    The paper's variants are score "dot", "general", "concat" or "location" with selection "softmax" (global), "local_m"
-    or "local_p".
+    The paper's variants combine the score "dot", "general", "concat" or "location" with the selection "softmax"
+    (global), "local_m" or "local_p".
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
@@ -32,15 +32,15 @@ class Luong(EncoderDecoder):
         Luong et al. (2015), arXiv:1508.04025.
 
     Args:
-        score, selection: of the attention, by short name or as an instance; "general" is the paper's name of
-            "bilinear".
-        half_width: D, how far a local attention sees on each side.
-        max_source_length: how many positions "location" knows; it ignores those beyond.
-        input_feeding: gives each step what the one before saw; without it all steps are computed at once.
-        bidirectional: reads the source both ways, each with half the units; reversed: from its end.
+        score, selection: the score and selection of the attention, each a short name or an instance; "general" is the
+            paper's name for "bilinear".
+        half_width: D, how far local attention sees on each side.
+        max_source_length: the number of positions that "location" scores; it ignores those beyond.
+        input_feeding: feeds the attentional vector to the next step; without it all steps are computed at once.
+        bidirectional: reads the source in both directions, each with half the units; reversed: reads it backwards.
         encoder: any other `Encoder`; the decoder then starts from its summary.
-        dropout: of embeddings, between layers and of the features.
-        paper_start: starts all weights from U(-0.1, 0.1), for plain gradient descent.
+        dropout: applied to embeddings, between layers, and to features.
+        paper_start: initialises all weights from U(-0.1, 0.1), for plain gradient descent.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A label from what attention pools out of a text."""
+"""Classification by attention pooling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENCODERS = ("birnn", "rnn", "convolutional", "embedding")
 
 @models.register("pooling")
 class AttentionPooling(nn.Module):
-    r"""An encoder, and learned queries that ask which of its states matter.
+    r"""An encoder whose states are pooled by attention with learned queries.
 
     .. math:: c_m = \mathrm{attention}(u_m, h), \qquad z = W [c_1; ...; c_M] + b
 
@@ -39,9 +39,9 @@ class AttentionPooling(nn.Module):
 
     Args:
         encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
-        score, selection: of the attention, by short name or with arguments of their own.
+        score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things are looked for.
-        dropout: of embeddings, and of what is pooled.
+        dropout: applied to embeddings and to the pooled vectors.
     """
 
     def __init__(

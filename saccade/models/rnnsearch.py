@@ -1,4 +1,4 @@
-"""RNNsearch: learning to align and translate."""
+"""RNNsearch: jointly learning to align and translate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EncoderName = Literal["birnn", "rnn", "convolutional", "embedding"]
 
 @models.register("rnnsearch")
 class RNNSearch(EncoderDecoder):
-    """A bidirectional recurrent encoder, and a decoder that looks at its states before each step.
+    """A bidirectional recurrent encoder and a decoder that attends to its states before each step.
 
     Shapes:
         source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,
@@ -35,20 +35,21 @@ class RNNSearch(EncoderDecoder):
         Bahdanau et al. (2015), arXiv:1409.0473.
 
     Args:
-        source_vocab, source_dim: exactly one: the number of source tokens, or the size of the feature vectors that the
-            source consists of.
+        source_vocab, source_dim: give exactly one: the number of source tokens, or the size of the source's feature
+            vectors.
         source_stride: how many feature vectors become one source position.
-        encoder: "birnn" is the paper's; "rnn" reads forwards alone; "convolutional" and "embedding" (with positions)
-            see no farther than their windows, or not at all; or any `Encoder`.
-        score, selection: of the attention, by short name or as an instance; the paper's are additive and softmax.
-        query: the attention is asked by the state before the step ("state", the paper's), which has not seen the token
-            before it, or by both ("state_and_token"), which knows better where to look next.
+        encoder: "birnn" (the paper's), "rnn" (forwards only), "convolutional" (sees a window of neighbours),
+            "embedding" (with positions, no context), or any `Encoder`.
+        score, selection: the score and selection of the attention, each a short name or an instance; additive and
+            softmax in the paper.
+        query: the query is the state before the step ("state", as in the paper), which has not seen the previous token,
+            or that state and the previous token ("state_and_token"), which helps to choose where to attend next.
         cell: the gated unit resets before the recurrent product ("paper") or after it ("fast"): see `GRUCell`.
-        readout_state: the readout sees the state before the step ("previous", the paper's) or after it ("current").
-        online: reads and writes from left to right: the encoder reads forwards alone, the decoder starts from nothing,
-            and with the selection "monotonic" or "mocha" evaluation reads no source after the one where it stops.
-        dropout: of embeddings, and of the features before the output.
-        paper_start: starts the weights as the paper does, for Adadelta.
+        readout_state: the readout sees the state before the step ("previous", as in the paper) or after it ("current").
+        online: reads and writes from left to right: the encoder reads forwards only, the decoder gets no summary, and
+            with the selection "monotonic" or "mocha" evaluation never reads past the position where it stops.
+        dropout: applied to embeddings, and to features before the output.
+        paper_start: initialises the weights as in the paper, for Adadelta.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class RNNSearch(EncoderDecoder):
     ) -> None:
         if isinstance(encoder, str):
             if online and encoder not in ("birnn", "rnn"):
-                raise ValueError(f"online=True has an encoder of its own, got encoder={encoder!r}.")
+                raise ValueError(f"online=True uses its own encoder: omit encoder={encoder!r}.")
             name = "rnn" if online else encoder
             recurrent = name in ("birnn", "rnn")
             embedding = embed_source(
@@ -99,7 +100,7 @@ class RNNSearch(EncoderDecoder):
         attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
         if online and not attention.selection.online:
             raise ValueError(
-                f"online=True needs a selection that stops, 'monotonic' or 'mocha' (hard_at_eval), got {selection!r}."
+                f"online=True needs the selection 'monotonic' or 'mocha' with hard_at_eval, got {selection!r}."
             )
         both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
         decoder = RNNSearchDecoder(
@@ -109,7 +110,7 @@ class RNNSearch(EncoderDecoder):
             embedding_dim=embedding_dim,
             hidden_dim=hidden_dim,
             context_dim=context_dim,
-            summary_dim=hidden_dim if both_ways else encoder.summary_dim,  # the backward direction alone, as they do
+            summary_dim=hidden_dim if both_ways else encoder.summary_dim,  # backward direction only, as in the paper
             maxout_dim=maxout_dim or embedding_dim,
             query=query,
             cell=cell,
@@ -152,7 +153,7 @@ def _make_encoder(
 
 @torch.no_grad()
 def _start_as_paper(model: nn.Module, score: Score) -> None:
-    """All from N(0, 0.01²) but for orthogonal recurrent weights, the alignment's N(0, 0.001²), and its v at zero."""
+    """Weights from N(0, 0.01²), but recurrent ones orthogonal, the alignment's from N(0, 0.001²), and its v zero."""
     initialisation.normal_and_orthogonal(model)
     if isinstance(score, AdditiveScore):
         score.query_proj.weight.normal_(0.0, 0.001)

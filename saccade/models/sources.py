@@ -19,10 +19,10 @@ def embed_source(
     max_length: int,
     dropout: float,
 ) -> nn.Module:
-    """An embedding of tokens of this vocabulary, or of vectors with so many features: exactly one is given."""
+    """An embedding of tokens, given `vocab`, or of feature vectors, given `features`; exactly one must be given."""
     if (vocab is None) == (features is None):
         raise ValueError(
-            f"Give either source_vocab, for token ids, or source_dim, for feature vectors; got source_vocab={vocab} "
+            f"Pass either source_vocab, for token ids, or source_dim, for feature vectors; got source_vocab={vocab} "
             f"and source_dim={features}."
         )
     if features is not None:

@@ -14,7 +14,7 @@ from saccade.scores import Score
 
 @models.register("ssnt")
 class SegmentToSegment(AlignedModel):
-    """Reads from left to right; at each position it writes a word, or reads on. All alignments are summed exactly.
+    """Reads from left to right and at each position emits a word or reads on, summing exactly over all alignments.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps) -> features (batch, steps,
@@ -24,11 +24,11 @@ class SegmentToSegment(AlignedModel):
         Yu et al. (2016), arXiv:1609.08194; its RNN is an LSTM.
 
     Args:
-        score: of the decoder's state and a source position, above 0 where a word is rather written than not.
-        online: reads and writes at once. The encoder reads forwards alone, the decoder is told no summary, and
-            evaluation writes at the first position that the score is above 0 at; otherwise the encoder reads both ways
-            and a search sums over all positions.
-        dropout: of embeddings, between layers, and of the decoder's states.
+        score: compares the decoder state with a source position; above 0 where emitting is more likely than reading on.
+        online: reads and writes at the same time. The encoder reads forwards only, the decoder gets no summary, and
+            evaluation emits at the first position with a score above 0; otherwise the encoder reads in both directions
+            and the search sums over all positions.
+        dropout: applied to embeddings, between layers, and to the decoder states.
     """
 
     def __init__(

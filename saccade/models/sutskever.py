@@ -10,7 +10,7 @@ from saccade.models.base import EncoderDecoder, models
 
 @models.register("sutskever")
 class Sutskever(EncoderDecoder):
-    """A deep LSTM reads the source in reverse; another starts with its final states and writes the target.
+    """A deep LSTM reads the source in reverse; another starts from its final states and generates the target.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps)
@@ -21,7 +21,7 @@ class Sutskever(EncoderDecoder):
 
     Args:
         reversed: reads the source from its last token to its first.
-        paper_start: starts all weights from U(-0.08, 0.08), for plain gradient descent.
+        paper_start: initialises all weights from U(-0.08, 0.08), for plain gradient descent.
     """
 
     def __init__(

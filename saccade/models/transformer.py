@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from torch import nn
 
@@ -25,7 +25,7 @@ PositionKind = Literal["sinusoidal", "learned", "rotary", "relative", "alibi"]
 
 @models.register("transformer")
 class Transformer(EncoderDecoder):
-    """An encoder and a decoder of attention alone, with any score and any selection inside the heads.
+    """An encoder and a decoder built from attention alone, with any score and selection in the heads.
 
     Shapes:
         source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,
@@ -36,25 +36,25 @@ class Transformer(EncoderDecoder):
         Vaswani et al. (2017), arXiv:1706.03762.
 
     Args:
-        source_vocab, source_dim: exactly one: the number of source tokens, or the size of the feature vectors that the
-            source consists of.
+        source_vocab, source_dim: give exactly one: the number of source tokens, or the size of the source's feature
+            vectors.
         source_stride: how many feature vectors become one source position.
         dim: features of every state.
-        encoder_layers, decoder_layers: how many (the decoder's default: as many as the encoder's).
-        feed_forward_dim: default: four times dim.
+        encoder_layers, decoder_layers: the number of layers (decoder default: the same as the encoder).
+        feed_forward_dim: defaults to four times dim.
         norm: "pre" trains without warm-up; "post" is the paper's.
-        positions: "sinusoidal" (the paper's) and "learned" are added to the embeddings; "rotary" turns queries and keys
-            of an inner product; "relative" adds a learned bias for buckets of distances to the scores, in each layer,
-            "alibi" a fixed slope. The last three are for self-attention and leave embeddings without positions.
-        score, selection: in the heads, by short name, or an instance for the head's size (dim / num_heads), of which
-            every layer gets a copy.
-        encoder_selection: that of the encoder's self-attention (default: the same), where a head may be a tree.
-        cross_score, cross_selection: those of the attention to the source (default: the same).
-        tied: "target" uses the target embeddings as output weights too, "all" also as source embeddings, which needs
-            one vocabulary; "none" keeps three matrices.
-        dropout: of embeddings and of what every sublayer adds.
-        attention_dropout: of the weights; costs more time than it gives on a CPU.
-        max_length: of learned positions.
+        positions: "sinusoidal" (the paper's) and "learned" are added to embeddings; "rotary" rotates queries and keys
+            of an inner product; "relative" adds a learned bias per bucket of distances to the scores of each layer, and
+            "alibi" a fixed slope. The last three apply to self-attention and add no positions to the embeddings.
+        score, selection: used in the heads; a short name, or an instance for the head size (dim / num_heads), which is
+            copied for every layer.
+        encoder_selection: the selection of the encoder's self-attention (default: `selection`); may be a tree.
+        cross_score, cross_selection: used for the attention to the source (default: `score` and `selection`).
+        tied: "target" also uses the target embeddings as output weights, "all" as source embeddings too, which needs a
+            joint vocabulary; "none" keeps three separate matrices.
+        dropout: applied to embeddings and to the output of every sublayer.
+        attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
+        max_length: the number of learned positions.
     """
 
     def __init__(
@@ -82,9 +82,7 @@ class Transformer(EncoderDecoder):
         attention_dropout: float = 0.0,
         max_length: int = 512,
     ) -> None:
-        choices = ("sinusoidal", "learned", "rotary", "relative", "alibi")
-        if positions not in choices:
-            raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
+        check_shape(positions, dim, num_heads)
         if tied not in ("none", "target", "all"):
             raise ValueError(f"Unknown tied {tied!r}.{nearest(tied, ('none', 'target', 'all'))}")
         if tied == "all" and source_dim is not None:
@@ -94,24 +92,22 @@ class Transformer(EncoderDecoder):
                 f"tied='all' needs one vocabulary, got source_vocab={source_vocab} and target_vocab={target_vocab}: "
                 "use a joint tokeniser, or tied='target'."
             )
-        if dim % num_heads:
-            raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
 
         def heads(score: Score, selection: str | Selection | partial[Selection]) -> MultiHead:
             attention = Attention(
                 score=score,
-                selection=make_selection(selection, **_sizes(dim, num_heads, max_length)),
+                selection=make_selection(selection, **head_sizes(dim, num_heads, max_length)),
                 dropout=attention_dropout,
             )
             return MultiHead(attention=attention, num_heads=num_heads, query_dim=dim)
 
         def self_heads(causal: bool) -> MultiHead:
-            chosen = make_score(score, **_sizes(dim, num_heads, max_length))
+            chosen = make_score(score, **head_sizes(dim, num_heads, max_length))
             own = selection if causal or encoder_selection is None else encoder_selection
-            return heads(_with_positions(chosen, positions, num_heads, causal), own)
+            return heads(with_positions(chosen, positions, num_heads, causal), own)
 
         def cross_heads() -> MultiHead:
-            chosen = make_score(score if cross_score is None else cross_score, **_sizes(dim, num_heads, max_length))
+            chosen = make_score(score if cross_score is None else cross_score, **head_sizes(dim, num_heads, max_length))
             return heads(chosen, selection if cross_selection is None else cross_selection)
 
         def feed_forward() -> FeedForward:
@@ -159,13 +155,23 @@ class Transformer(EncoderDecoder):
         super().__init__(encoder=encoder, decoder=decoder)
 
 
-def _sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
-    """What a score or a selection in the heads may want to know."""
+def check_shape(positions: str, dim: int, num_heads: int) -> None:
+    """Rejects unknown positions, and heads that do not divide the features."""
+    choices = get_args(PositionKind)
+    if positions not in choices:
+        raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
+    if dim % num_heads:
+        raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
+
+
+def head_sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:
+    """Sizes that a score or selection in the heads may need."""
     head = dim // num_heads
     return {"query_dim": head, "key_dim": head, "hidden_dim": head, "num_heads": num_heads, "max_keys": max_length}
 
 
-def _with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
+def with_positions(score: Score, positions: PositionKind, num_heads: int, causal: bool) -> Score:
+    """The score of a self-attention, with the positions that belong to scores."""
     if positions == "rotary":
         return RotaryScore(score=score)  # type: ignore[arg-type]  # it says itself what it cannot turn
     if positions == "relative":

@@ -19,17 +19,17 @@ from saccade.configuration.build import Checker
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.parts import Part, known
-from saccade.configuration.sections import SECTIONS, say_which
+from saccade.configuration.sections import SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
-from saccade.tasks import Task
+from saccade.tasks import Task, tasks
 from saccade.training import Trainer
 
-BASES: dict[str, type] = {"task": Task, "model": models.base, "data": Corpus, "trainer": Trainer}
+BASES: dict[str, type] = {"task": tasks.base, "model": models.base, "data": Corpus, "trainer": Trainer}
 
-MOST_MODULES = 20_000
+MOST_MODULES = 6_000
 MOST_PARAMETERS = 2**33
 
 READS = {"vocab": "tokens", "dim": "features", "classes": "classes"}
@@ -57,6 +57,8 @@ class Plan:
         if self.trainer.metric not in ("loss", *self.task.metrics):
             choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
             raise ConfigError(f"trainer.metric: the task has no metric {shown(self.trainer.metric)}.{choices}")
+        with torch.device("meta"), _bounded(self.model):
+            self.model.rehearse()
         try:
             self.task.check(self.outline())
         except ValueError as error:
@@ -92,9 +94,8 @@ class Plan:
                 checker.problems.append(str(error))
             else:
                 parameters = constructor_parameters(kind)
-                # What a model requires follows from the data, and is not for the user to set.
-                hidden = [n for n, p in parameters.items() if name == "model" and p.default is p.empty]
-                found[name] = checker.part(kind, given, name, hidden=hidden)
+                hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
+                found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
         refuse(checker.problems)

@@ -1,4 +1,4 @@
-"""How a model was made: its data, and every command that took part."""
+"""The origin of a model: the data it was trained on, and every command that trained it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import json
 import platform
 import shlex
 import sys
+import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import saccade
-from saccade.artifacts import write_file
+from saccade.artifacts import ArtifactError, Document, keep_damaged, read_json, write_file
 
 FILE = "provenance.json"
 LIBRARIES = ("torch", "tokenizers", "accelerate", "datasets", "sacrebleu", "Babel")
@@ -25,20 +26,20 @@ class Start(NamedTuple):
 
 
 class Provenance(NamedTuple):
-    """What a model learnt from, and how its training was started and resumed."""
+    """The data of a training, and how it was started and resumed."""
 
     sources: dict[str, str]
-    """Where the training and the validation examples came from."""
+    """The origin of the training and validation examples."""
     train: int
-    """How many examples it was trained on."""
+    """The number of training examples."""
     valid: int
-    """How many it was validated with."""
+    """The number of validation examples."""
     left_out: dict[str, int]
-    """Why examples were left out, and how many."""
+    """The number of examples left out, by the reason."""
     skipped: int
-    """How many rows were bad."""
+    """The number of bad rows."""
     starts: list[Start]
-    """The first one first."""
+    """In order, the first start first."""
 
     def save(self, folder: Path) -> None:
         """Writes it beside the configuration."""
@@ -47,15 +48,45 @@ class Provenance(NamedTuple):
 
     @staticmethod
     def read(folder: Path) -> Provenance | None:
-        """What an earlier start noted, if there was one."""
-        if not (folder / FILE).is_file():
+        """The record of earlier starts, if there is one.
+
+        It is for information only, so a damaged one does not stop a training: it is kept as `provenance.json.damaged`,
+        with a warning that names what is wrong, and a new record begins.
+        """
+        try:
+            return _checked(Document(read_json(folder / FILE), str(folder / FILE)))
+        except FileNotFoundError:
             return None
-        noted = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        return Provenance(**{**noted, "starts": [Start(**start) for start in noted["starts"]]})
+        except ArtifactError as error:
+            kept = keep_damaged(folder / FILE)
+            warnings.warn(f"{error} A new record begins; {kept} is a copy of the old one.", stacklevel=2)
+            return None
+
+
+def _checked(noted: Document) -> Provenance:
+    noted.only(Provenance._fields)
+    _texts(noted.inner("sources"))
+    for name in ("train", "valid", "skipped"):
+        noted.take(name, int, least=0)
+    left_out = noted.inner("left_out")
+    for reason in left_out.values:
+        left_out.take(reason, int, least=0)
+    starts = []
+    for place, values in enumerate(noted.take_list("starts", dict)):
+        start = Document(values, noted.where, f"starts[{place}]")
+        start.only(Start._fields)
+        starts.append(Start(start.take("command", str), _texts(start.inner("versions"))))
+    return Provenance(**{**noted.values, "starts": starts})
+
+
+def _texts(document: Document) -> dict[str, str]:
+    for key in document.values:
+        document.take(key, str)
+    return document.values
 
 
 def this_start() -> Start:
-    """How this process was started, as far as that is a command of Saccade's, and with which versions."""
+    """The command of this process, if it is one of Saccade's, and the versions of the libraries."""
     program = Path(sys.argv[0]).name
     ours = program in ("saccade", "__main__.py")
     command = shlex.join(["saccade", *sys.argv[1:]]) if ours else "saccade.train(...) in Python"

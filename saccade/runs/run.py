@@ -34,7 +34,6 @@ from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, Task
-from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.training import Result
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
@@ -107,18 +106,16 @@ class Run:
                 return several.predict(examples, batch_size=batch_size, **options)
         return self.task.predict(self.model, examples, batch_size=batch_size, **options)
 
-    def align(
-        self, pairs: Sequence[tuple[str, str]], *, reverse: Run | None = None, **options: Any
-    ) -> list[AlignedPair]:
-        """The word alignment of each pair of texts, by forced decoding.
+    def align(self, pairs: Sequence[tuple[Any, Any]], *, reverse: Run | None = None, **options: Any) -> list[Any]:
+        """Which words of each input and a given answer belong together.
 
         Args:
-            pairs: source and target texts.
+            pairs: inputs and answers.
             reverse: a run of the other direction, to symmetrise with.
-            options: see `saccade.tasks.generation.forced_alignment.align_pairs`.
+            options: those of the task's `align`.
         """
         other = None if reverse is None else (reverse.task, reverse.model)
-        return align_pairs(self.task, self.model, pairs, reverse=other, **options)
+        return self.task.align(self.model, pairs, reverse=other, **options)
 
     def explain(self, inputs: Sequence[Any], targets: Sequence[Any] | None = None, **options: Any) -> list[Item]:
         """What the model looks at, for `saccade.interpretation.explorer`: an item for each input.

@@ -103,7 +103,7 @@ class Prepared(NamedTuple):
 
     rows: Sequence[Row]
     sizes: Any
-    valid: list[Example]
+    valid: Sequence[Example]
     provenance: Provenance
 
 
@@ -152,21 +152,22 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
     A resumed run whose data is the same opens what was stored.
     """
     task, main = plan.task, is_main()
+    fitted = resume and (folder / "task").is_dir()
+    if fitted:
+        task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
     read = {name: plan.data.read(s, task.fields) for name, s in sources.items() if s is not None}
     share = 0.0 if "valid" in read else _share(plan, held)
-    if share:
-        sources["valid"] = f"{share:.0%} of the training examples, held out"
+    held_out_note = {"valid": f"{share:.0%} of the training examples, held out"} if share else {}
     in_memory = "train" in held
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
     stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
-    fitted = resume and (folder / "task").is_dir()
     if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
-        task.load(folder / "task")
-        rows, valid = Stored(stored[0]), Stored(stored[1])
         noted = Provenance.read(folder)
         if noted is not None:
-            return Prepared(rows, rows.sizes(), list(valid) if share else list(read.get("valid", ())), noted)
+            known = Stored(stored[0])
+            validating: Sequence[Example] = list(Stored(stored[1])) if share else list(read.get("valid", ()))
+            return Prepared(known, known.sizes(), validating, noted)
     if main:
         _say(f"Reading {_described(sources['train'])} ...")
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,19 +175,18 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
         marks = [mark(example, task.inputs) for example in spool]
         held_out = choose_held_out(marks, share) if share else set()
         kept = Kept(spool, marks, held_out)
+        valid: Sequence[Example]
         if share:
             valid = [example for example, m in zip(spool, marks, strict=True) if m in held_out]
         else:
             valid = list(read.get("valid", ()))
-        if fitted:
-            task.load(folder / "task")
-        else:
+        if not fitted:
             if main:
                 _say("Learning vocabularies and scales ...")
             task.fit(kept)
         rows, sizes, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if not in_memory:
-        store(valid if share else [], stored[1], fingerprint=mark_of_data)
+        store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
     task.observe(sizes)
     if main and not fitted:
         if not resume:
@@ -194,7 +194,7 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
         save_task(task, folder / "task")
     counts = {name: report_skipped(examples) for name, examples in read.items()}
     provenance = Provenance(
-        sources={name: _described(source) for name, source in sources.items()},
+        sources={name: _described(source) for name, source in sources.items()} | held_out_note,
         train=len(rows),
         valid=len(valid),
         left_out=dict(left_out),

@@ -135,8 +135,8 @@ def work(requests: IO[bytes], answers: IO[bytes]) -> None:
         inputs, options = pickle.loads(request)
         answer: Any
         try:
-            given = {field.name: getattr(options, field.name) for field in fields(options)}
-            found = task.predict(model, inputs, batch_size=len(inputs), **given)
+            asked = {field.name: getattr(options, field.name) for field in fields(options)}
+            found = task.predict(model, inputs, batch_size=len(inputs), **asked)
             answer = [each.with_weights(lambda weights: weights.numpy()) for each in found]  # packed faster
         except Exception as error:
             answer = error

@@ -15,6 +15,7 @@ from saccade.scores.coverage import CoverageScore
 from saccade.scores.coverage_embedding import CoverageEmbeddingScore
 from saccade.scores.dot import DotScore
 from saccade.scores.feature_wise import FeatureWiseScore
+from saccade.scores.gat import GATScore, GATv2Score
 from saccade.scores.history import HistoryScore
 from saccade.scores.kernel import KernelScore
 from saccade.scores.learned_relative_bias import LearnedRelativeBias
@@ -56,6 +57,8 @@ __all__ = [
     "DotProduct",
     "DotScore",
     "FeatureWiseScore",
+    "GATScore",
+    "GATv2Score",
     "HistoryScore",
     "KernelScore",
     "LearnedRelativeBias",

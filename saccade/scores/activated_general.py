@@ -10,7 +10,7 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("activated_general")
 class ActivatedGeneralScore(Score):
-    r"""A bilinear score with a bias, through an activation.
+    r"""A bilinear score with a bias and an activation.
 
     .. math:: s_{ij} = \mathrm{act}(q_i^\top W k_j + b)
 
@@ -18,7 +18,7 @@ class ActivatedGeneralScore(Score):
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).
 
     Reference:
-        Ma et al. (2017), arXiv:1709.00893; act is tanh unless another is given.
+        Ma et al. (2017), arXiv:1709.00893; act is tanh by default.
     """
 
     def __init__(self, *, query_dim: int, key_dim: int, activation: nn.Module | None = None) -> None:

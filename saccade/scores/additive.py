@@ -15,7 +15,7 @@ class AdditiveScore(Score):
     .. math:: s_{ij} = \mathrm{act}(v^\top \tanh(W q_i + U k_j + b))
 
     In the paper q_i is the decoder state s_{i-1} and k_j the annotation h_j; b is used with `bias=True`, and act is the
-    identity unless another is given: `nn.Tanh()` for the potentials of trees in Kim et al. (2017), arXiv:1702.00887.
+    identity by default; Kim et al. (2017), arXiv:1702.00887, use `nn.Tanh()` for tree potentials.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).

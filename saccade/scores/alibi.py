@@ -8,9 +8,9 @@ from saccade.scores.position_bias import PositionBias
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-    """One slope a head: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two.
+    """One slope per head: 2^(-8/n), 2^(-16/n), ... for n heads, n a power of two.
 
-    For other numbers of heads, those of the power of two below, then every second one of the power above.
+    For other n: the slopes for the next lower power of two, then every other slope for the next higher one.
     """
     below = 1 << (num_heads.bit_length() - 1)
     slopes = [2.0 ** (-8.0 * i / below) for i in range(1, below + 1)]
@@ -19,7 +19,7 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 @scores.register("alibi")
 class ALiBi(PositionBias):
-    r"""Takes from each score in proportion to the distance; nothing is learned.
+    r"""Penalises each score in proportion to the distance; nothing is learned.
 
     .. math:: s_{hij} = -m_h\, |i - j|
 
@@ -40,6 +40,6 @@ class ALiBi(PositionBias):
         self.register_buffer("slopes", torch.tensor(alibi_slopes(num_heads)), persistent=False)
 
     def at(self, distance: Tensor) -> Tensor:
-        # Whole numbers above 256 do not fit half precision: the product is rounded, not the distance.
+        # Half precision cannot represent all integers above 256: round the product, not the distance.
         slopes = self.slopes.to(torch.promote_types(self.slopes.dtype, torch.float32))
         return -distance.abs() * (slopes if self.num_heads == 1 else slopes[:, None, None])

@@ -1,4 +1,4 @@
-"""What a score is."""
+"""The base class of scores."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from saccade.registry import Registry
 
 Prepared = Any
-"""What `prepare` returns: a tensor, or nested tuples of tensors, each with the keys on its last axis but one."""
+"""What `prepare` returns: a tensor, or nested tuples of tensors, each with keys on its second-to-last axis."""
 
 
 class DotProduct(NamedTuple):
-    """Scores as `scale * query @ keys^T + bias`: the form that fused kernels take."""
+    """Scores as `scale * query @ keys^T + bias`: the form that fused kernels accept."""
 
     query: Tensor
     keys: Tensor
@@ -28,16 +28,16 @@ class DotProduct(NamedTuple):
 class Score(nn.Module):
     """How well a query matches a key: (*batch, queries, keys), neither masked nor normalised.
 
-    A new score writes `compare`, or `as_dot_product` if it is an inner product, and `prepare` if part of the work
-    depends on the keys alone. A score that remembers earlier steps is `stateful` and also writes `begin` and
+    A new score implements `compare`, or `as_dot_product` if it is an inner product, and `prepare` if part of the work
+    depends on the keys alone. A score that depends on earlier steps is `stateful` and also implements `begin` and
     `advance`; it compares one query at a time.
     """
 
     stateful: bool = False
-    """Whether a step's scores depend on the steps before it."""
+    """Whether the scores of a step depend on earlier steps."""
 
     pairwise: bool = True
-    """Whether the score of a pair depends on that query and that key alone, so that keys may be scored in parts."""
+    """Whether the score of a pair depends on that query and key alone, so that keys can be scored in blocks."""
 
     feature_wise: bool = False
     """Whether there is one score per value channel: (*batch, channels, queries, keys)."""
@@ -46,36 +46,36 @@ class Score(nn.Module):
     """Whether the query is ignored, so that `attention(None, keys)` pools the keys."""
 
     appendable: bool = True
-    """Whether keys that are appended later can be prepared by themselves."""
+    """Whether keys that are appended later can be prepared on their own."""
 
     max_keys: int | None = None
-    """The most keys that it can score, if that is limited."""
+    """The maximum number of keys that it can score, if limited."""
 
     default_selection: str = "softmax"
-    """The short name of the selection that `Attention` takes if none is given."""
+    """The short name of the selection that `Attention` uses if none is given."""
 
     query_dim: int | None = None
     key_dim: int | None = None
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
-        """The query-independent half, computed once per memory.
+        """Computes the query-independent half, once per memory.
 
         Args:
             keys: (*batch, keys, key_dim).
             mask: (*batch, keys), True where a key may be attended; for scores that mix neighbouring keys.
-            start: the position of the first of these keys in a memory that grows.
+            start: the position of the first of these keys in a growing memory.
         """
         return keys
 
     def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
-        """Scores of query (*batch, queries, query_dim) against prepared keys; `state` only for stateful scores."""
+        """Scores query (*batch, queries, query_dim) against prepared keys; `state` is only for stateful scores."""
         dot = self.as_dot_product(query, prepared)
         if dot is None:
-            raise NotImplementedError(f"{type(self).__name__} must write compare or as_dot_product.")
+            raise NotImplementedError(f"{type(self).__name__} must implement compare or as_dot_product.")
         return dot.scores()
 
     def begin(self, query: Tensor, prepared: Prepared, mask: Tensor | None = None) -> Any:
-        """The state before the first step; mask (*batch, keys). The default score has none."""
+        """The state before the first step; mask (*batch, keys). None by default."""
         return None
 
     def advance(self, state: Any, weights: Tensor, query: Tensor, prepared: Prepared) -> Any:
@@ -83,7 +83,7 @@ class Score(nn.Module):
         return state
 
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct | None:
-        """The same scores as an inner product, where they are one."""
+        """The same scores as an inner product, if they are one."""
         return None
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ scores: Registry[Score] = Registry("score", base=Score, home="saccade.scores")
 
 
 def check_features(tensor: Tensor, expected: int | None, argument: str, owner: object, parameter: str) -> None:
-    """Refuses a tensor whose last axis is not `expected`, naming the argument and the fix."""
+    """Rejects a tensor whose last axis is not `expected`, naming the argument and the fix."""
     if expected is not None and tensor.shape[-1] != expected:
         raise ValueError(
             f"{argument} of shape {tuple(tensor.shape)} has {tensor.shape[-1]} features, but "
@@ -111,9 +111,9 @@ def check_features(tensor: Tensor, expected: int | None, argument: str, owner: o
 
 
 def check_same_features(query: Tensor, keys: Tensor, owner: object) -> None:
-    """Refuses queries and keys of different sizes, for scores that compare them feature by feature."""
+    """Rejects queries and keys of different sizes, for scores that compare them feature by feature."""
     if query.shape[-1] != keys.shape[-1]:
         raise ValueError(
-            f"{type(owner).__name__} needs queries and keys of one size, got query {tuple(query.shape)} and keys "
+            f"{type(owner).__name__} needs queries and keys of the same size, got query {tuple(query.shape)} and keys "
             f"{tuple(keys.shape)}: project one of them, or use BilinearScore."
         )

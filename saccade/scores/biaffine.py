@@ -7,7 +7,7 @@ from saccade.scores.base import DotProduct, Prepared, Score, check_features, sco
 
 @scores.register("biaffine")
 class BiaffineScore(Score):
-    r"""A bilinear score plus what query and key say by themselves.
+    r"""A bilinear score plus linear terms in the query and the key.
 
     .. math:: s_{ij} = q_i^\top W k_j + u^\top q_i + w^\top k_j + b
 

@@ -8,7 +8,7 @@ from saccade.scores.bilinear import BilinearScore
 
 @scores.register("biased_general")
 class BiasedGeneralScore(BilinearScore):
-    r"""A bilinear score in which some keys match every query.
+    r"""A bilinear score with a query-independent bias, so that some keys match every query.
 
     .. math:: s_{ij} = k_j^\top (W q_i + b)
 

@@ -11,8 +11,8 @@ class CohnScore(HistoryScore):
 
     .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j + W_b \psi_{ij} + W_m \xi^{(1)}_{ij} + W_f \xi^{(2)}_{ij})
 
-    psi_ij = [log(1 + i); log(1 + j); log(1 + S)] with S attendable keys; xi1 are the weights of the step before at
-    j - 1, j, j + 1, and xi2 the sums of all earlier weights there.
+    psi_ij = [log(1 + i); log(1 + j); log(1 + S)] with S attendable keys; xi1 are the previous step's weights at
+    j - 1, j, j + 1, and xi2 the sums of all earlier weights at these positions.
 
     Shapes:
         query (*batch, 1, query_dim), one step at a time, keys (*batch, keys, key_dim) -> scores (*batch, 1, keys).
@@ -22,7 +22,7 @@ class CohnScore(HistoryScore):
 
     Args:
         query_dim, key_dim, hidden_dim: as in `AdditiveScore`.
-        position, markov, fertility: which of the biases to take; at least one.
+        position, markov, fertility: which biases to use; at least one.
     """
 
     def __init__(

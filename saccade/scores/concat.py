@@ -11,11 +11,11 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("concat")
 class ConcatScore(Score):
-    r"""Compares query and key through one hidden layer over both.
+    r"""Compares query and key through one hidden layer over their concatenation.
 
     .. math:: s_{ij} = v^\top \tanh(W [q_i; k_j])
 
-    It is the additive score with the two weights side by side in one: `proj.weight` is W, `hidden_proj.weight` is v.
+    This is the additive score with both weight matrices concatenated: `proj.weight` is W, `hidden_proj.weight` is v.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).

@@ -7,20 +7,20 @@ from torch.nn import functional as F
 from saccade.scores.base import DotProduct, Prepared, Score, check_features, scores
 
 SMALLEST_SQUARED_NORM = 1e-12
-"""Features below it are divided by its root, with a finite gradient; those that are all zero stay so."""
+"""Below this, features are divided by its square root, which keeps gradients finite; all-zero features stay zero."""
 
 
 @scores.register("convolutional")
 class ConvolutionalScore(Score):
-    r"""Convolutions over neighbouring keys find features; the query says which of them matter.
+    r"""Extracts features by convolutions over neighbouring keys and weights them by the query.
 
     .. math::
         L_1 = \mathrm{leakyrelu}(\mathrm{conv}(k, K_1)), \qquad L_2^{(i)} = \mathrm{conv}(L_1, K_2) \odot q_i,
         \qquad F^{(i)} = \frac{L_2^{(i)}}{|L_2^{(i)}|}, \qquad s_{ij} = \mathrm{conv}(F^{(i)}, K_{att})_j
 
-    |L_2| is over all positions and channels. The convolutions are padded with zeros to keep the length, and masked
-    keys are zeros to each of them. As only L_2 sees the query, and that by a product for each channel, the last
-    convolution is also done once per memory, channel by channel; a query then costs one inner product per key.
+    |L_2| is over all positions and channels. The convolutions are zero-padded to preserve the length, and treat masked
+    keys as zeros. Since the query only enters L_2 as a factor per channel, the last convolution is also computed once
+    per memory, channel by channel; each query then costs one inner product per key.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).
@@ -32,8 +32,8 @@ class ConvolutionalScore(Score):
     Args:
         query_dim, key_dim: features of queries and keys; the second convolution has `query_dim` channels.
         hidden_dim: channels of the first convolution.
-        widths: of the three convolutions.
-        negative_slope: of the leaky ReLU.
+        widths: the widths of the three convolutions.
+        negative_slope: the negative slope of the leaky ReLU.
     """
 
     pairwise: bool = False
@@ -50,7 +50,7 @@ class ConvolutionalScore(Score):
     ) -> None:
         super().__init__()
         if len(widths) != 3 or min(widths) < 1:
-            raise ValueError(f"widths must be three numbers of 1 or more, got {widths}.")
+            raise ValueError(f"widths must be three numbers, each 1 or more, got {widths}.")
         self.query_dim = query_dim
         self.key_dim = key_dim
         self.conv_1 = nn.Conv1d(key_dim, hidden_dim, widths[0])
@@ -77,7 +77,7 @@ class ConvolutionalScore(Score):
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
         check_features(query, self.query_dim, "query", self, "query_dim")
         per_channel, features = prepared
-        # Half precision holds neither the squares nor the inverse of a small norm.
+        # Half precision can represent neither the squares nor the inverse of a small norm.
         wide = torch.promote_types(query.dtype, torch.float32)
         squares = features.to(wide).square().sum(-2, keepdim=True)
         squared_norm = query.to(wide).square() @ squares.transpose(-1, -2)
@@ -90,7 +90,7 @@ class ConvolutionalScore(Score):
 
 
 def _padded(tensor: Tensor, blank: Tensor | None, conv: nn.Conv1d) -> Tensor:
-    """Zeros where `blank` is True and beyond the ends, so that `conv` keeps the length."""
+    """Zeros where `blank` is True, and zero padding so that `conv` preserves the length."""
     tensor = tensor if blank is None else tensor.masked_fill(blank, 0.0)
     width = conv.kernel_size[0]
     return F.pad(tensor, ((width - 1) // 2, width // 2))

@@ -7,16 +7,16 @@ from saccade.scores.base import DotProduct, Prepared, scores
 from saccade.scores.dot import DotScore
 
 SMALLEST_NORM = 1e-6
-"""Vectors shorter than this count as this long, so that a zero vector has cosine 0 and a finite gradient."""
+"""Shorter vectors are treated as having this norm, so that a zero vector has cosine 0 and a finite gradient."""
 
 
 @scores.register("cosine")
 class CosineScore(DotScore):
-    r"""Compares directions only.
+    r"""Compares query and key by direction only.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j}{|q_i|\, |k_j|}
 
-    Scores lie between -1 and 1, so that softmax over many keys is flat: `Softmax(temperature=0.1)` sharpens it.
+    Scores lie between -1 and 1, so softmax over many keys is flat; `Softmax(temperature=0.1)` sharpens it.
 
     Shapes:
         query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys).

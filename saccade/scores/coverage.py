@@ -7,7 +7,7 @@ from saccade.scores.history import HistoryScore
 
 @scores.register("coverage")
 class CoverageScore(HistoryScore):
-    r"""An additive score that also sees how much each key was attended so far.
+    r"""An additive score that also sees how much attention each key has received so far.
 
     .. math:: s_{ij} = v^\top \tanh(W_s q_i + W_h k_j + w_c c_{ij} + b), \qquad c_{ij} = \sum_{i' < i} p_{i'j}
 

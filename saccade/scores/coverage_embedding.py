@@ -9,20 +9,20 @@ from saccade.scores.history import HistoryScore
 
 @scores.register("coverage_embedding")
 class CoverageEmbeddingScore(HistoryScore):
-    r"""An additive score that also sees what each key has still to give, as an embedding.
+    r"""An additive score that also sees an embedding of how much of each key is still uncovered.
 
     .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j + W_c c_{i-1,j}), \qquad c_{0j} = W_0 k_j, \qquad
         c_{ij} = c_{i-1,j} - p_{ij}\, W_y y_i \quad\text{or}\quad c_{ij} = \mathrm{GRU}(c_{i-1,j};\, [y_i, p_{ij}])
 
-    y_i is the output of step i, known only after it. The next query has read that output and stands for it: the
-    update of step i happens when step i + 1 begins, with q_{i+1} in place of y_i. Training adds
+    y_i is the output of step i, known only after that step. The next query depends on that output and is used instead:
+    the update of step i happens at the start of step i + 1, with q_{i+1} in place of y_i. In training, add
     `reading.state.score[0].residual()` to the loss, which pushes the embeddings to zero.
 
     Shapes:
         query (*batch, 1, query_dim), one step at a time, keys (*batch, keys, key_dim) -> scores (*batch, 1, keys).
 
     Reference:
-        Mi et al. (2016), arXiv:1605.03148, where c_0 is looked up for each source word; here it is linear in the key.
+        Mi et al. (2016), arXiv:1605.03148, where c_0 is an embedding of the source word; here it is linear in the key.
     """
 
     def __init__(

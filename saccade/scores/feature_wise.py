@@ -9,7 +9,7 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("feature_wise")
 class FeatureWiseScore(Score):
-    r"""One additive score for each value channel, so that each channel is read from places of its own.
+    r"""One additive score per value channel, so that each channel has its own weights.
 
     .. math:: s_{dij} = v_d^\top \tanh(W q_i + U k_j + b)
 

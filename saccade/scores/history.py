@@ -1,4 +1,4 @@
-"""Additive score with a history."""
+"""Additive score with history features."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -13,7 +13,7 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("history")
 class HistoryScore(Score):
-    r"""An additive score that also sees what each key carries of earlier steps.
+    r"""An additive score that also sees features of each key from earlier steps.
 
     .. math:: s_{ij} = v^\top \tanh\Big(W q_i + U k_j + \sum_m F_m \phi^{(m)}_{ij} + b\Big)
 
@@ -23,12 +23,12 @@ class HistoryScore(Score):
         query (*batch, 1, query_dim), one step at a time, keys (*batch, keys, key_dim) -> scores (*batch, 1, keys).
 
     Reference:
-        Bahdanau et al. (2015), arXiv:1409.0473, appendix A.1.2, for the score; each feature has its own.
+        Bahdanau et al. (2015), arXiv:1409.0473, appendix A.1.2, for the score; each feature has its own reference.
 
     Args:
         query_dim, key_dim, hidden_dim: as in `AdditiveScore`.
-        features: what is remembered. The state is the tuple of their states, in this order.
-        bias: whether there is a b.
+        features: the history features. The state is the tuple of their states, in this order.
+        bias: whether to add the bias b.
     """
 
     stateful: bool = True
@@ -39,11 +39,11 @@ class HistoryScore(Score):
     ) -> None:
         super().__init__()
         if not features:
-            raise ValueError("features is empty: give at least one of saccade.history, or use AdditiveScore.")
+            raise ValueError("features is empty: pass at least one from saccade.history, or use AdditiveScore.")
         for feature in features:
             if not isinstance(feature, HistoryFeature):
                 raise TypeError(
-                    f"features must be HistoryFeatures, got {feature!r}; saccade.history.create(name) makes one."
+                    f"features must be HistoryFeatures, got {feature!r}; create one with saccade.history.create(name)."
                 )
             for name, ours, theirs in (
                 ("query_dim", query_dim, feature.query_dim),
@@ -52,7 +52,7 @@ class HistoryScore(Score):
                 if theirs not in (None, ours):
                     raise ValueError(
                         f"{type(feature).__name__} was built with {name}={theirs}, the score with {name}={ours}: "
-                        "they read the same tensors, so build both with the same."
+                        "they read the same tensors, so build both with the same size."
                     )
         self.query_dim = query_dim
         self.key_dim = key_dim
@@ -76,7 +76,7 @@ class HistoryScore(Score):
     def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
         check_features(query, self.query_dim, "query", self, "query_dim")
         keys, kept_by_features = prepared
-        if query.shape[-2] > 0:  # otherwise there is no step whose features one could ask for
+        if query.shape[-2] > 0:  # without queries there is no step to compute features for
             state = self.begin(query, prepared) if state is None else state
             _refuse_another_batch(state, query, keys)
             for feature, proj, memory, kept in zip(
@@ -85,8 +85,8 @@ class HistoryScore(Score):
                 seen = feature.features(memory, query, kept)
                 if seen.shape[-2] != keys.shape[-2]:
                     raise ValueError(
-                        f"state was begun with {seen.shape[-2]} keys, the memory has {keys.shape[-2]}: "
-                        "read a memory that has grown with state=None."
+                        f"state was started with {seen.shape[-2]} keys, but the memory has {keys.shape[-2]}: "
+                        "after appending keys, start again with state=None."
                     )
                 keys = keys + proj(seen)
         return additive_scores(self.query_proj(query), keys, self.hidden_proj.weight.squeeze(0))
@@ -97,13 +97,13 @@ class HistoryScore(Score):
 
 
 def _refuse_another_batch(state: Any, query: Tensor, keys: Tensor) -> None:
-    """What is remembered has the batch of the keys or, once more queries than that have read them, of the queries."""
+    """The state has the batch of the keys, or of the queries once a larger batch of queries has read the keys."""
     batches = (keys.shape[:-2], torch.broadcast_shapes(query.shape[:-2], keys.shape[:-2]))
     for memory in state:
         for tensor in memory:
             if not any(tensor.shape[: len(batch)] == batch for batch in batches) or tensor.dim() > len(batches[1]) + 2:
                 raise ValueError(
                     f"state with a tensor of shape {tuple(tensor.shape)} does not fit query {tuple(query.shape)} and "
-                    f"keys (*{tuple(batches[0])}, keys, key_dim): pass the state of the reading before from the same "
-                    "memory, or None at the start."
+                    f"keys (*{tuple(batches[0])}, keys, key_dim): pass the state of the previous reading of the same "
+                    "memory, or None at the first step."
                 )

@@ -9,7 +9,7 @@ from saccade.scores.base import DotProduct, Prepared, Score, check_same_features
 
 
 def positive_features(x: Tensor) -> Tensor:
-    """elu(x) + 1, written so that it stays above zero for very negative x."""
+    """elu(x) + 1, computed so that it stays above zero for very negative x."""
     return torch.where(x > 0, x + 1.0, x.clamp(max=0.0).exp())
 
 
@@ -19,7 +19,7 @@ class KernelScore(Score):
 
     .. math:: s_{ij} = \phi(q_i)^\top \phi(k_j), \qquad \phi(x) = \mathrm{elu}(x) + 1
 
-    Scores are positive and are meant to be divided by their sum, not exponentiated: `Attention` does so by default.
+    Scores are positive and meant to be normalised by their sum, not exponentiated; `Attention` does this by default.
 
     Shapes:
         query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys), positive.

@@ -10,7 +10,7 @@ from saccade.scores.position_bias import PositionBias
 
 @scores.register("learned_relative_bias")
 class LearnedRelativeBias(PositionBias):
-    r"""A learned number for each clipped distance and each head.
+    r"""A learned bias for each clipped distance and each head.
 
     .. math:: s_{hij} = b_{h,\, \mathrm{clip}(j - i,\, -D,\, D)}
 
@@ -21,8 +21,8 @@ class LearnedRelativeBias(PositionBias):
         any) -> scores (*batch, queries, keys).
 
     Reference:
-        Shaw et al. (2018), arXiv:1803.02155, section 3.2, clips distances so; they learn a vector for each, not a
-        number.
+        Shaw et al. (2018), arXiv:1803.02155, section 3.2, clip distances the same way, but learn a vector for each
+        instead of a number.
     """
 
     def __init__(self, *, max_distance: int = 16, num_heads: int = 1) -> None:

@@ -7,7 +7,7 @@ from saccade.scores.history import HistoryScore
 
 @scores.register("linguistic_coverage")
 class LinguisticCoverageScore(HistoryScore):
-    r"""An additive score that also sees how much of each key's fertility was used up.
+    r"""An additive score that also sees how much of each key's fertility is used up.
 
     .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j + V C_{i-1,j}), \qquad
         C_{ij} = C_{i-1,j} + \frac{p_{ij}}{\Phi_j}, \qquad \Phi_j = N\, \sigma(U_f k_j)

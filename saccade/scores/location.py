@@ -11,7 +11,7 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("location")
 class LocationScore(Score):
-    r"""The query alone says where to look; what stands there does not matter.
+    r"""Scores positions from the query alone, regardless of the keys.
 
     .. math:: s_{ij} = (W q_i)_j
 
@@ -21,7 +21,7 @@ class LocationScore(Score):
 
     Reference:
         Luong et al. (2015), arXiv:1508.04025, section 3.1, "location": W is W_a, q_i is h_t. Positions beyond
-        `max_keys`, which the paper ignores, are refused: truncate the keys.
+        `max_keys`, which the paper ignores, are an error: truncate the keys.
     """
 
     pairwise: bool = False
@@ -38,7 +38,7 @@ class LocationScore(Score):
         if start + keys.shape[-2] > self.max_keys:
             raise ValueError(
                 f"keys reach position {start + keys.shape[-2]}, but LocationScore was built with max_keys="
-                f"{self.max_keys}: build it with more, or pass only the first {self.max_keys} keys and values."
+                f"{self.max_keys}: increase max_keys, or pass only the first {self.max_keys} keys and values."
             )
         return keys[..., :0]  # only their number matters
 

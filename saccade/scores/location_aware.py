@@ -7,7 +7,7 @@ from saccade.scores.history import HistoryScore
 
 @scores.register("location_aware")
 class LocationAwareScore(HistoryScore):
-    r"""An additive score that also sees where attention was, through filters over the previous weights.
+    r"""An additive score that also sees the previous weights, through convolutional filters.
 
     .. math:: s_{ij} = v^\top \tanh(W q_i + V k_j + U f_{ij} + b), \qquad f_i = F * p_{i-1}
 

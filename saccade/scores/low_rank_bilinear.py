@@ -7,7 +7,7 @@ from saccade.scores.base import DotProduct, Prepared, Score, check_features, sco
 
 @scores.register("low_rank_bilinear")
 class LowRankBilinearScore(Score):
-    r"""A bilinear score whose matrix has at most the rank given.
+    r"""A bilinear score whose matrix has a bounded rank.
 
     .. math:: s_{ij} = (P q_i)^\top (Q k_j) = q_i^\top P^\top Q\, k_j
 

@@ -11,13 +11,13 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("mlp")
 class MLPScore(Score):
-    r"""Compares query and key through several hidden layers over both.
+    r"""Compares query and key through several hidden layers over their concatenation.
 
     .. math:: s_{ij} = w^\top h^{(L)}_{ij}, \qquad h^{(1)}_{ij} = \mathrm{act}(W_1 [q_i; k_j] + b_1), \qquad
         h^{(l)}_{ij} = \mathrm{act}(W_l h^{(l-1)}_{ij} + b_l)
 
-    L is `num_layers`; act is ReLU unless another is given. The first layer is split, so that the keys' half of it is
-    computed once; the others see every pair, so that memory grows with queries x keys x hidden_dim.
+    L is `num_layers`; act is ReLU by default. The first layer is split, so that its half for the keys is computed once;
+    the other layers run on every pair, so memory grows with queries x keys x hidden_dim.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).

@@ -11,11 +11,11 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("monotonic_energy")
 class MonotonicEnergyScore(Score):
-    r"""An additive score whose size and offset are parameters, so that a sigmoid over it does not saturate.
+    r"""An additive score with a learned scale and offset, so that a sigmoid over it does not saturate.
 
     .. math:: s_{ij} = g \frac{v^\top}{|v|} \tanh(W q_i + V k_j + b) + r
 
-    g starts at 1 / sqrt(hidden_dim), r at `offset`: negative, so that attention moves on at first.
+    g starts at 1 / sqrt(hidden_dim) and r at `offset`, which is negative so that attention moves forward at first.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).

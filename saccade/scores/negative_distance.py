@@ -11,7 +11,7 @@ from saccade.scores.base import Prepared, Score, check_same_features, scores
 def squared_distance(query: Tensor, keys: Tensor) -> Tensor:
     """(*batch, queries, dim), (*batch, keys, dim) -> |q_i - k_j|^2, without a (queries, keys, dim) tensor.
 
-    By differences: |q|^2 - 2 q.k + |k|^2 loses all its digits for neighbours that are far from the origin.
+    Computed from differences: |q|^2 - 2 q.k + |k|^2 loses all precision for nearby points far from the origin.
     """
     exact = torch.promote_types(query.dtype, torch.float32)
     distance = torch.cdist(query.to(exact), keys.to(exact), compute_mode="donot_use_mm_for_euclid_dist")

@@ -7,7 +7,7 @@ from saccade.scores.history import HistoryScore
 
 @scores.register("neural_coverage")
 class NeuralCoverageScore(HistoryScore):
-    r"""An additive score that also sees a coverage vector, kept for each key by a gated recurrent unit.
+    r"""An additive score that also sees a coverage vector per key, updated by a gated recurrent unit.
 
     .. math:: s_{ij} = v^\top \tanh(W q_i + U k_j + V C_{i-1,j}), \qquad
         C_{ij} = \mathrm{GRU}(C_{i-1,j};\, [p_{ij}, k_j, q_i])

@@ -11,11 +11,11 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("neural_tensor")
 class NeuralTensorScore(Score):
-    r"""Several bilinear forms and a linear layer, side by side in one hidden layer.
+    r"""Combines several bilinear forms and a linear layer in one hidden layer.
 
     .. math:: s_{ij} = w^\top \tanh(q_i^\top W^{[1..r]} k_j + V [q_i; k_j] + b)
 
-    r is `num_slices`; V is `query_proj` beside `key_proj`, b the bias of the latter, w is `hidden_proj`.
+    r is `num_slices`; V is `query_proj` and `key_proj` concatenated, b is the bias of the latter, w is `hidden_proj`.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).
@@ -37,7 +37,7 @@ class NeuralTensorScore(Score):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Glorot for each slice; the other layers as they come."""
+        """Initialises each slice with Glorot and leaves the other layers at their defaults."""
         for form in self.weight:
             nn.init.xavier_uniform_(form)
 

@@ -9,12 +9,12 @@ from saccade.scores.cosine import SMALLEST_NORM
 
 @scores.register("ntm_content")
 class NTMContentScore(Score):
-    r"""Cosine between key and projected query, sharpened by a strength that the query chooses.
+    r"""Cosine between key and projected query, scaled by a strength computed from the query.
 
     .. math:: s_{ij} = \beta_i \cos(W q_i, k_j), \qquad \beta_i = \log(1 + \exp(u^\top q_i + b)) \ge 0
 
     In the paper q_i is the controller's output, W q_i the key vector it emits and k_j a row of the memory. The steps
-    after the softmax (interpolation, shift, sharpening) are a selection.
+    after the softmax (interpolation, shift, sharpening) are a selection, `NTMAddressing`.
 
     Shapes:
         query (*batch, queries, query_dim), keys (*batch, keys, key_dim) -> scores (*batch, queries, keys).

@@ -1,4 +1,4 @@
-"""Biases of relative positions."""
+"""Relative position biases."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from saccade.scores.positional import PositionalScore
 
 
 class PositionBias(PositionalScore):
-    """A score of the distance between query and key alone, to be added to one that compares them.
+    """A score that depends on the distance between query and key alone, to be added to a content score.
 
-    A new one writes `at`. With several heads, the heads are the last batch dimension, as in `MultiHead`.
+    Subclasses implement `at`. With several heads, the heads are the last batch dimension, as in `MultiHead`.
     """
 
     def __init__(self, *, num_heads: int = 1) -> None:
@@ -29,11 +29,11 @@ class PositionBias(PositionalScore):
         return keys[..., :0]  # only their number matters
 
     def bias(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
-        """The scores with size 1 in the batch dimensions that do not change them."""
+        """The scores, with size 1 in the batch dimensions that they do not depend on."""
         if self.num_heads > 1 and (query.dim() < 3 or query.shape[-3] != self.num_heads):
             raise ValueError(
                 f"{type(self).__name__} was built with num_heads={self.num_heads} and needs queries (*batch, "
-                f"{self.num_heads}, queries, dim), got {tuple(query.shape)}: give MultiHead the same num_heads."
+                f"{self.num_heads}, queries, dim), got {tuple(query.shape)}: use the same num_heads in MultiHead."
             )
         key_positions = torch.arange(prepared.shape[-2], device=query.device)
         bias = self.at(key_positions - self.query_positions(query, prepared, state)).to(query.dtype)
@@ -43,7 +43,7 @@ class PositionBias(PositionalScore):
         return self.bias(query, prepared, state).expand(*query.shape[:-1], prepared.shape[-2])
 
     def look_up(self, table: Tensor, index: Tensor) -> Tensor:
-        """Entries (heads, entries) of each head's table; `index` is shared by the heads, or has them before queries."""
+        """Looks up a table (heads, entries); `index` is shared by the heads, or has a heads axis before the queries."""
         if self.num_heads == 1:
             return table[0, index]
         heads = torch.arange(self.num_heads, device=index.device)[:, None, None]

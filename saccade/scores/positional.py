@@ -1,4 +1,4 @@
-"""Scores that look at positions."""
+"""Scores that depend on positions."""
 
 from typing import Any
 
@@ -9,11 +9,12 @@ from saccade.scores.base import Prepared, Score
 
 
 class PositionalScore(Score):
-    """A score that depends on where query and key stand.
+    """A score that depends on the positions of query and key.
 
-    Keys stand at 0, 1, 2, ...; the last query stands where the last key does, so that one query read against a
-    growing memory is the newest position, and as many queries as keys stand at the same places as these. Beside a
-    stateful score queries come one at a time: then the state is the position of the next one, (*batch, 1, 1).
+    Keys are at positions 0, 1, 2, ..., and the last query is at the position of the last key. So a single query that
+    reads a growing memory is at the newest position, and equal numbers of queries and keys have the same positions.
+    Combined with a stateful score, queries come one at a time: then the state is the next query's position,
+    (*batch, 1, 1).
     """
 
     pairwise: bool = False

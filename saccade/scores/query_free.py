@@ -9,13 +9,13 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 
 @scores.register("query_free")
 class QueryFreeScore(Score):
-    r"""How much a key matters by itself: attention as pooling.
+    r"""Scores each key on its own, without a query: attention as pooling.
 
     .. math:: s_j = v^\top \tanh(W k_j + b)
 
     Shapes:
         query ignored, keys (*batch, keys, key_dim) -> scores (*batch, queries, keys), the same for every query;
-        `attention(None, keys)` reads with one.
+        `attention(None, keys)` reads with a single query.
 
     Reference:
         Yang et al. (2016), hierarchical attention networks, equations 5 and 6: v is the word context vector u_w.

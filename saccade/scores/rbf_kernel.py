@@ -12,12 +12,13 @@ from saccade.scores.negative_distance import NegativeDistanceScore
 
 @scores.register("rbf_kernel")
 class RBFKernelScore(NegativeDistanceScore):
-    r"""A Gaussian bump around each query.
+    r"""A Gaussian kernel around each query.
 
     .. math:: s_{ij} = \exp\left(-\frac{|q_i - k_j|^2}{2 \sigma^2}\right)
 
-    Scores are positive and are meant to be divided by their sum, not exponentiated: `Attention` does so by default.
-    Far from all keys every score rounds to zero; `NegativeDistanceScore` with softmax gives the same weights there too.
+    Scores are positive and meant to be normalised by their sum, not exponentiated; `Attention` does this by default.
+    Far from all keys every score underflows to zero; `NegativeDistanceScore` with softmax gives the same weights
+    without underflow.
 
     Shapes:
         query (*batch, queries, dim), keys (*batch, keys, dim) -> scores (*batch, queries, keys) between 0 and 1.

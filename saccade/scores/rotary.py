@@ -12,15 +12,15 @@ from saccade.scores.scaled_dot import ScaledDotScore
 
 
 def rotate(vectors: Tensor, positions: Tensor, dim: int, base: float) -> Tensor:
-    """Turns pairs (0, 1), (2, 3), ... of the first `dim` features by angles that grow with the position.
+    """Rotates pairs (0, 1), (2, 3), ... of the first `dim` features by angles that grow with the position.
 
     Args:
         vectors: (*batch, length, features).
         positions: (length, 1) or (*batch, length, 1).
-        dim: how many features turn; an even number.
-        base: pair p turns by position * base^(-2p / dim).
+        dim: how many features to rotate; an even number.
+        base: pair p is rotated by position * base^(-2p / dim).
     """
-    # Angles in half precision would be wrong by whole turns at far positions.
+    # In half precision, angles at distant positions would be off by whole turns.
     exact = torch.promote_types(vectors.dtype, torch.float32)
     pairs = torch.arange(0, dim, 2, device=vectors.device, dtype=exact)
     angles = positions.to(exact) * base ** (-pairs / dim)
@@ -32,12 +32,12 @@ def rotate(vectors: Tensor, positions: Tensor, dim: int, base: float) -> Tensor:
 
 @scores.register("rotary")
 class RotaryScore(PositionalScore):
-    r"""Turns query and key by their positions before an inner product, which then sees only the distance.
+    r"""Rotates query and key by their positions before an inner product, which then depends only on their distance.
 
     .. math:: s_{ij} = \mathrm{score}(R_i q_i, R_j k_j), \qquad (R_i q_i)^\top (R_j k_j) = q_i^\top R_{j - i}\, k_j
 
-    R_m turns the pair of features (2p, 2p + 1) by the angle m base^{-2p / d}, p = 0, 1, ..., with d = `dim`. Features
-    beyond `dim` do not turn.
+    R_m rotates the pair of features (2p, 2p + 1) by the angle m base^{-2p / d}, p = 0, 1, ..., with d = `dim`. Features
+    beyond `dim` are not rotated.
 
     Shapes:
         query (*batch, queries, features), keys (*batch, keys, features) -> scores (*batch, queries, keys).
@@ -47,8 +47,8 @@ class RotaryScore(PositionalScore):
 
     Args:
         score: an inner product: `DotScore`, `ScaledDotScore` (default), `CosineScore`.
-        dim: how many features turn (default: all).
-        base: the larger, the slower the last pairs turn.
+        dim: how many features to rotate (default: all).
+        base: the larger the base, the more slowly the last pairs rotate.
     """
 
     def __init__(self, *, score: DotScore | None = None, dim: int | None = None, base: float = 10000.0) -> None:
@@ -60,7 +60,7 @@ class RotaryScore(PositionalScore):
                 "product turns rotations into distances."
             )
         if dim is not None and (dim < 2 or dim % 2):
-            raise ValueError(f"dim must be an even number of 2 or more, got {dim}: features turn in pairs.")
+            raise ValueError(f"dim must be an even number, 2 or more, got {dim}: features are rotated in pairs.")
         if base <= 0:
             raise ValueError(f"base must be above 0, got {base}.")
         self.score = score
@@ -86,7 +86,7 @@ class RotaryScore(PositionalScore):
         dim = features if self.dim is None else self.dim
         if dim > features or dim % 2:
             raise ValueError(
-                f"{argument} of shape {tuple(vectors.shape)} has {features} features, but RotaryScore turns {dim} of "
-                "them in pairs: build it with an even dim of at most that many."
+                f"{argument} of shape {tuple(vectors.shape)} has {features} features, but RotaryScore rotates {dim} "
+                "of them in pairs: build it with an even dim that is no larger."
             )
         return rotate(vectors, positions, dim, self.base)

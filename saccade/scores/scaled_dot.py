@@ -8,7 +8,7 @@ from saccade.scores.dot import DotScore
 
 @scores.register("scaled_dot")
 class ScaledDotScore(DotScore):
-    r"""Inner product divided by the square root of its size, so that its spread does not grow with the size.
+    r"""Inner product divided by the square root of the dimension, so that its variance does not grow with it.
 
     .. math:: s_{ij} = \frac{q_i^\top k_j}{\sqrt{d}}
 

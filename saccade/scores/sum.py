@@ -10,12 +10,12 @@ from saccade.scores.position_bias import PositionBias
 
 @scores.register("sum")
 class SumScore(Score):
-    r"""Adds scores: `ScaledDotScore() + ALiBi(num_heads=8)` is one of these.
+    r"""A sum of scores, such as `ScaledDotScore() + ALiBi(num_heads=8)`.
 
     .. math:: s_{ij} = \sum_m s^{(m)}_{ij}
 
     Shapes:
-        those of its members, which must agree.
+        those of its terms, which must agree.
     """
 
     def __init__(self, *, scores: list[Score]) -> None:
@@ -24,7 +24,7 @@ class SumScore(Score):
             raise ValueError("SumScore needs at least one score, got an empty list.")
         flat = [m for s in scores for m in (s.members if isinstance(s, SumScore) else [s])]
         if len({m.feature_wise for m in flat}) > 1:
-            raise ValueError("A feature-wise score cannot be added to one with a single score per key.")
+            raise ValueError("A feature-wise score cannot be added to a score with one value per key.")
         self.scores = nn.ModuleList(flat)
         self.query_dim = next((m.query_dim for m in flat if m.query_dim is not None), None)
         self.key_dim = next((m.key_dim for m in flat if m.key_dim is not None), None)
@@ -65,7 +65,7 @@ class SumScore(Score):
             if dot is not None and found is None:
                 found = dot
             else:
-                # Unexpanded, a bias of positions is not copied for every batch row when a mask is laid over it.
+                # Without expanding, applying a mask does not copy a position bias for every batch row.
                 scores = member.bias(query, part) if isinstance(member, PositionBias) else member.compare(query, part)
                 bias = scores if bias is None else bias + scores
         if found is None:

@@ -1,4 +1,4 @@
-"""Search: greedy, beam and sampling, over every model with `begin`, `step`, `select` and `reorder`."""
+"""Search: greedy search, beam search and sampling, for any model with `begin`, `step`, `select` and `reorder`."""
 
 from saccade.search.beam_search import beam
 from saccade.search.constraints import Constraint, Past

@@ -30,28 +30,28 @@ def beam(
     pad: int = 0,
     **wishes: Unpack[Wishes],
 ) -> list[list[Hypothesis]]:
-    """The best hypotheses of each sentence, the best first, of a search that keeps `size` unfinished ones.
+    """Finds the best hypotheses of each sentence, best first, keeping `size` unfinished hypotheses at each step.
 
-    A hypothesis that ends among the best `size` continuations is finished. A sentence is done when no unfinished one
-    can become better than the `nbest` finished ones, or, once `size` are finished, when none would be if it ended next;
-    sentences that are done leave the batch. They do not influence each other. Scores are those of the model: what a
-    constraint forbids is left out, and the rest is not rescaled.
+    A hypothesis is finished when its end token is among the best `size` continuations. A sentence is done when no
+    unfinished hypothesis can still beat the `nbest` finished ones, or, once `size` are finished, when none would beat
+    them by ending next. Finished sentences leave the batch, and sentences do not influence each other. Scores are those
+    of the model: tokens that a constraint forbids are excluded, without renormalising the rest.
 
     Args:
-        model: what is searched in; in evaluation mode, if it has dropout.
-        encoded: what it begins with; its `mask` (batch, keys) tells how many sentences there are.
-        max_length: the most tokens, without the end; one for all sentences or one for each.
-        size: how many unfinished hypotheses are kept.
-        nbest: how many are returned for each sentence, at most `size`; fewer if there are no more.
+        model: the model to search with; in evaluation mode, if it has dropout.
+        encoded: the encoded sources; its `mask` (batch, keys) gives the number of sentences.
+        max_length: the maximum number of tokens, not counting the end token; one for all sentences or one for each.
+        size: how many unfinished hypotheses to keep.
+        nbest: how many to return for each sentence, at most `size`; fewer if fewer are found.
         length_penalty: alpha of `Penalties`; 0 compares plain log-probabilities.
-        coverage_penalty: beta of `Penalties`; 0 leaves it out.
-        weights: whether hypotheses carry their attention.
-        bos, eos, pad: the special ids; begin and padding are never written.
-        wishes: what may be written; see `saccade.search.constraints.Rules`: min_length, no_repeat_ngram, forbidden,
-            forced, prefix, constraints.
+        coverage_penalty: beta of `Penalties`; 0 disables it.
+        weights: whether hypotheses include their attention weights.
+        bos, eos, pad: the special ids; start and padding tokens are never generated.
+        wishes: constraints on the output; see `saccade.search.constraints.Rules`: min_length, no_repeat_ngram,
+            forbidden, forced, prefix, constraints.
     """
     if not 1 <= nbest <= size:
-        raise ValueError(f"nbest is between 1 and size={size}, got {nbest}.")
+        raise ValueError(f"nbest must be between 1 and size={size}, got {nbest}.")
     penalties = Penalties(length_penalty, coverage_penalty)
     penalties.check()
     batch, device = encoded.mask.shape[0], encoded.mask.device
@@ -61,12 +61,12 @@ def beam(
     if not batch:
         return []
 
-    # Of each sentence that is still searched (active,): its number, its limit, its best finished scores, their count.
+    # For each active sentence (active,): its number, its limit, its best finished scores and their count.
     sentences = torch.arange(batch, device=device)
     limit = limits(max_length, batch, device)
     best = torch.full((batch, nbest), IMPOSSIBLE, device=device)
     finished = torch.zeros(batch, dtype=torch.long, device=device)
-    # Of each hypothesis (active, width): its log-probability; as rows (active * width) of the model: all the rest.
+    # For each hypothesis (active, width): its log-probability; everything else is in model rows (active * width).
     totals = torch.zeros(batch, 1, device=device)
     past = torch.zeros(batch, 0, dtype=torch.long, device=device)
     tokens = torch.full((batch,), bos, device=device)
@@ -82,7 +82,7 @@ def beam(
             trail.looked(looked)
         covered = looked if coverage is None or looked is None else coverage + looked
 
-        # Of the best 2 * size continuations at most `size` are ends (one of each row), so that `size` others remain.
+        # At most `size` of the best 2 * size continuations are end tokens (one per row), so `size` others remain.
         values, ids = rules.best(given.logits, Past(past, sentences.repeat_interleave(width)), 2 * size)
         values = (values + totals.view(-1, 1)).view(active, -1)
         values, places = values.topk(min(2 * size, values.shape[1]))
@@ -108,9 +108,9 @@ def beam(
         finished = finished + ends.sum(dim=1)
 
         grown, order = values.masked_fill(written == eos, IMPOSSIBLE).topk(min(size, values.shape[1]))
-        # Log-probabilities only fall, and are divided by at most the norm of the longest: nothing ends better than so.
+        # Log-probabilities only fall, and the divisor is at most that of the longest output: this is an upper bound.
         attainable = penalties.normalise(grown[:, 0], limit + 1)
-        # Once enough are finished, only one that would be better if it ended next is waited for; in greedy search none.
+        # Once enough are finished, only wait for a hypothesis that would be better if it ended next; never when greedy.
         in_sight = penalties.normalise(grown[:, 0], step + 2) if size > 1 else totals.new_tensor(IMPOSSIBLE)
         attainable = torch.where(finished >= size, in_sight, attainable)
         stopped = limit <= step
@@ -142,14 +142,14 @@ def beam(
         coverage = None if covered is None or not coverage_penalty else covered[parents]
         totals = grown[going]
         sentences, limit, best, finished = sentences[going], limit[going], best[going], finished[going]
-    raise AssertionError("A search ends at the maximal length.")
+    raise AssertionError("A search ends at the maximum length.")
 
 
 def _checked(found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:
     for number, hypotheses in enumerate(found):
         if not hypotheses:
             raise ValueError(
-                f"Nothing can be written for sentence {number}: the model gives all that is allowed the probability 0, "
-                "or its logits are not numbers."
+                f"No output is possible for sentence {number}: the model gives all allowed tokens probability 0, "
+                "or its logits are NaN."
             )
     return found

@@ -1,4 +1,4 @@
-"""What hypotheses may contain: functions of the scores of the next token and of the past, which compose."""
+"""Constraints on hypotheses: composable functions of the next token's scores and the past."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Forbidden = Sequence[int | Sequence[int]]
 
 
 class Past(NamedTuple):
-    """What is known before the next token is chosen.
+    """The hypotheses before the next token is chosen.
 
     Args:
         tokens: (rows, steps), the hypotheses so far.
-        sentences: (rows,), which sentence of the batch each row belongs to.
+        sentences: (rows,), the sentence of the batch that each row belongs to.
     """
 
     tokens: Tensor
@@ -28,11 +28,11 @@ class Past(NamedTuple):
 
 
 Constraint = Callable[[Tensor, Past], Tensor]
-"""Takes scores (rows, vocab), which it may change in place, and gives them with what is forbidden at -infinity."""
+"""Takes scores (rows, vocab), which it may modify in place, and returns them with forbidden tokens at -infinity."""
 
 
 def forbid(tokens: Sequence[int]) -> Constraint:
-    """Never these tokens."""
+    """Forbids these tokens."""
     ids = torch.tensor(sorted(set(tokens)), dtype=torch.long)
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
@@ -42,7 +42,7 @@ def forbid(tokens: Sequence[int]) -> Constraint:
 
 
 def forbid_sequences(sequences: Sequence[Sequence[int]]) -> Constraint:
-    """Never one of these sequences; what they begin with may be written, their last token not after it."""
+    """Forbids these sequences: the last token is forbidden after the rest of its sequence."""
     starts = [torch.tensor(sequence[:-1], dtype=torch.long) for sequence in sequences]
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
@@ -57,7 +57,7 @@ def forbid_sequences(sequences: Sequence[Sequence[int]]) -> Constraint:
 
 
 def at_least(length: int, *, eos: int) -> Constraint:
-    """No end before so many tokens."""
+    """Forbids the end token before `length` tokens."""
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
         if past.tokens.shape[1] < length:
@@ -68,7 +68,7 @@ def at_least(length: int, *, eos: int) -> Constraint:
 
 
 def no_repeat(size: int) -> Constraint:
-    """No sequence of so many tokens twice."""
+    """Forbids repeating any sequence of `size` tokens."""
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
         rows, steps = past.tokens.shape
@@ -85,11 +85,11 @@ def no_repeat(size: int) -> Constraint:
 
 
 class Required:
-    """Which tokens must stand at which places: a prefix of each sentence, and single tokens of all.
+    """Required tokens: a prefix for each sentence, and single tokens at given positions for all.
 
     Args:
-        prefix: tokens that every hypothesis begins with, or a list of them for each sentence.
-        forced: from places, counted from 0, to tokens; where there is a prefix too, the prefix counts.
+        prefix: tokens that every hypothesis starts with, or a list of them for each sentence.
+        forced: maps positions, counted from 0, to tokens; the prefix takes precedence.
         batch: the number of sentences.
     """
 
@@ -97,9 +97,9 @@ class Required:
         same = all(isinstance(token, int) for token in prefix)
         prefixes = cast(Sequence[Sequence[int]], [prefix] * batch if same else prefix)
         if len(prefixes) != batch:
-            raise ValueError(f"prefix holds one list for each of the {batch} sentences, got {len(prefixes)} lists.")
+            raise ValueError(f"prefix must hold one list for each of the {batch} sentences, got {len(prefixes)} lists.")
         if any(place < 0 for place in forced):
-            raise ValueError(f"Places of forced tokens are counted from 0, got {dict(forced)}.")
+            raise ValueError(f"Positions of forced tokens must be 0 or more, got {dict(forced)}.")
         width = max([len(tokens) for tokens in prefixes] + [place + 1 for place in forced], default=0)
         table = torch.full((batch, width), -1, dtype=torch.long)
         for place, token in forced.items():
@@ -109,13 +109,13 @@ class Required:
         self.table = table.to(device)
 
     def at(self, past: Past) -> Tensor | None:
-        """The token that each row (rows,) must take next, -1 for any; None if all are free."""
+        """The token that each row (rows,) must take next, -1 for any; None if all rows are free."""
         place = past.tokens.shape[1]
         return self.table[past.sentences, place] if place < self.table.shape[1] else None
 
 
 class Wishes(TypedDict, total=False):
-    """What every search takes beside its own arguments: those of `Rules`."""
+    """The arguments of `Rules`, which every search accepts in addition to its own."""
 
     min_length: int
     no_repeat_ngram: int
@@ -126,18 +126,18 @@ class Wishes(TypedDict, total=False):
 
 
 class Rules:
-    """All constraints of a search: required tokens have the first say, and where nothing is allowed, the end is.
+    """All constraints of a search: required tokens take precedence, and if nothing is allowed, the end token is.
 
     Args:
-        mask: (batch, keys), of the sources.
-        eos: the id of the end.
-        never: ids that are never written: begin and padding.
-        min_length: the fewest tokens, without the end.
-        no_repeat_ngram: no sequence of so many tokens occurs twice; 0 allows all.
-        forbidden: tokens, and sequences of tokens, that do not occur.
-        forced: from places, counted from 0, to the tokens that stand there.
-        prefix: tokens to begin with, the same for all sentences or a list for each.
-        constraints: more of them.
+        mask: (batch, keys), the mask of the sources.
+        eos: the id of the end token.
+        never: ids that are never generated: start and padding tokens.
+        min_length: the minimum number of tokens, not counting the end token.
+        no_repeat_ngram: forbids repeating any sequence of this many tokens; 0 allows repetition.
+        forbidden: tokens, and sequences of tokens, that must not occur.
+        forced: maps positions, counted from 0, to the tokens required there.
+        prefix: tokens to start with, the same for all sentences or a list for each.
+        constraints: further constraints.
     """
 
     def __init__(
@@ -155,13 +155,13 @@ class Rules:
     ) -> None:
         for name, value in (("min_length", min_length), ("no_repeat_ngram", no_repeat_ngram)):
             if value < 0:
-                raise ValueError(f"{name} is at least 0, got {value}.")
+                raise ValueError(f"{name} must be 0 or more, got {value}.")
         self.eos = eos
         self.required = Required(prefix, forced or {}, batch=mask.shape[0], device=mask.device)
         single = [token for token in forbidden if isinstance(token, int)]
         longer = [sequence for sequence in forbidden if not isinstance(sequence, int)]
         if not all(longer):
-            raise ValueError("A forbidden sequence has at least one token, got an empty one.")
+            raise ValueError("forbidden contains an empty sequence: give each at least one token.")
         self.without = torch.tensor(sorted({*never, *single}), dtype=torch.long, device=mask.device)
         self.constraints: list[Constraint] = [forbid([*never, *single])]
         if longer:
@@ -173,16 +173,16 @@ class Rules:
         self.constraints += constraints
 
     def best(self, logits: Tensor, past: Past, count: int) -> tuple[Tensor, Tensor]:
-        """The largest log-probabilities (rows, count) of what is allowed, the largest first, and their tokens."""
+        """The largest log-probabilities (rows, count) of allowed tokens, in descending order, and the tokens."""
         count = min(count, logits.shape[1])
-        if len(self.constraints) == 1 and self.required.at(past) is None:  # single tokens alone are forbidden
+        if len(self.constraints) == 1 and self.required.at(past) is None:  # only single tokens are forbidden
             return top_log_probs(logits.float(), count, self.without)
         scores = self(logits.float().log_softmax(dim=-1), past)
         found = scores.topk(count)
         return found.values, found.indices
 
     def __call__(self, scores: Tensor, past: Past) -> Tensor:
-        """The scores (rows, vocab), changed in place where something is forbidden."""
+        """The scores (rows, vocab), modified in place where tokens are forbidden."""
         required = self.required.at(past)
         end = scores[:, self.eos].clone()
         kept = None if required is None else scores.gather(1, required.clamp(min=0)[:, None])
@@ -192,7 +192,7 @@ class Rules:
             row = (required >= 0).nonzero().squeeze(1)
             scores[row] = IMPOSSIBLE
             scores[row, required[row]] = kept[row, 0]
-        if len(self.constraints) > 1 or required is not None:  # to forbid single tokens leaves others
+        if len(self.constraints) > 1 or required is not None:  # forbidding single tokens always leaves others
             stuck = scores.amax(dim=1) == IMPOSSIBLE
             scores[:, self.eos] = torch.where(stuck, end, scores[:, self.eos])
         return scores

@@ -25,9 +25,9 @@ def greedy(
     pad: int = 0,
     **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
-    """The hypothesis of each sentence that takes the likeliest token at each step: a beam search of size 1.
+    """Takes the most likely token at each step: a beam search of size 1.
 
-    The arguments are those of `saccade.search.beam`; the penalties have no say in what is chosen, only in its score.
+    For the arguments see `saccade.search.beam`; the penalties affect only the score, not the choice.
     """
     return walk(
         model,

@@ -1,4 +1,4 @@
-"""What a search finds, and what it searches in."""
+"""The results of a search, and the interface of the models it searches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ class Hypothesis(NamedTuple):
     """One output.
 
     Args:
-        tokens: without begin and end.
-        score: the log-probability after length normalisation and penalties; hypotheses are ranked by it.
-        log_prob: the sum over the steps, the end of the sentence included if it was reached.
-        finished: whether the end was reached before the maximal length.
-        weights: (steps, keys), where each step looked, that of the end included; None without attention.
-        rows: the row of the model's batch that it had at each step, to find its part of what `saccade.record` saw.
+        tokens: the tokens without start and end.
+        score: the log-probability after length normalisation and penalties, by which hypotheses are ranked.
+        log_prob: the sum over the steps, including the end token if it was reached.
+        finished: whether the end token was reached before the maximum length.
+        weights: (steps, keys), the attention weights of each step, including the end token; None without attention.
+        rows: its row in the model's batch at each step, to find its part of what `saccade.record` recorded.
     """
 
     tokens: list[int]
@@ -30,7 +30,7 @@ class Hypothesis(NamedTuple):
 
 
 class Searchable(Protocol):
-    """A model that writes token by token (see `saccade.decoders.Decoder`)."""
+    """A model that generates token by token (see `saccade.decoders.Decoder`)."""
 
     def begin(self, encoded: Any) -> Any: ...
     def step(self, tokens: Tensor, state: Any) -> Any: ...
@@ -39,10 +39,10 @@ class Searchable(Protocol):
 
 
 class Trail:
-    """The way back from a row of a step to the first step: which row of the step before each one continues.
+    """Back-pointers: for each step, which row of the previous step each row continues.
 
-    Hypotheses change rows when others are dropped or leave the batch. So where each looked is put together at the
-    end, and only for those that are returned.
+    Hypotheses change rows when others are dropped or leave the batch, so attention weights are assembled at the end,
+    and only for the hypotheses that are returned.
     """
 
     def __init__(self) -> None:
@@ -50,20 +50,20 @@ class Trail:
         self._weights: list[Tensor] = []
 
     def looked(self, weights: Tensor | None) -> None:
-        """Notes where the rows (rows, keys) of this step looked."""
+        """Records the attention weights (rows, keys) of this step."""
         if weights is not None:
             self._weights.append(weights)
 
     def continued(self, parents: Tensor) -> None:
-        """Notes which rows of this step the rows of the next one continue."""
+        """Records which row of this step each row of the next one continues."""
         self._parents.append(parents)
 
     def before(self, rows: Tensor) -> Tensor:
-        """The rows of the step before that these ones of the last step continue."""
+        """The rows of the previous step that these rows of the last step continue."""
         return self._parents[-1][rows] if self._parents else rows
 
     def rows(self, steps: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
-        """For each hypothesis that took its last step as this row: its row at every step; a step of -1 is none."""
+        """The row at every step of each hypothesis, given its last step and row; a step of -1 means no steps."""
         found: list[list[int]] = []
         parents = [rows_before.tolist() for rows_before in self._parents[: max(steps, default=0)]]
         for step, row in zip(steps, rows, strict=True):
@@ -74,7 +74,7 @@ class Trail:
         return found
 
     def weights(self, rows: Sequence[Sequence[int]]) -> list[Tensor | None]:
-        """(steps, keys) for each hypothesis that had these rows."""
+        """The attention weights (steps, keys) of each hypothesis, given its rows."""
         if not self._weights:
             return [None] * len(rows)
         first = self._weights[0]
@@ -98,7 +98,7 @@ class _Entry(NamedTuple):
 
 
 class Harvest:
-    """Hypotheses that left the search, to be ranked at its end."""
+    """Hypotheses that have left the search, to be ranked at the end."""
 
     def __init__(self, trail: Trail) -> None:
         self._trail = trail
@@ -115,12 +115,12 @@ class Harvest:
         scores: Tensor,
         finished: bool,
     ) -> None:
-        """Takes n hypotheses in; everything is (n,) but tokens (n, length); `rows` are theirs at their last `step`."""
+        """Adds n hypotheses; all arguments are (n,) except tokens (n, length); `rows` are those of the last `step`."""
         values = zip(sentences.tolist(), rows.tolist(), log_probs.tolist(), scores.tolist(), tokens, strict=True)
         self._entries += [_Entry(*value, step, finished) for value in values]
 
     def best(self, batch: int, count: int) -> list[list[Hypothesis]]:
-        """For each sentence up to so many: finished ones first, then by score."""
+        """Up to `count` hypotheses per sentence: finished ones first, then by score."""
         groups: list[list[_Entry]] = [[] for _ in range(batch)]
         for entry in self._entries:
             groups[entry.sentence].append(entry)
@@ -135,10 +135,10 @@ class Harvest:
 
 
 def limits(max_length: int | Sequence[int] | Tensor, batch: int, device: torch.device) -> Tensor:
-    """The maximal length of each sentence (batch,)."""
+    """The maximum length of each sentence (batch,)."""
     found = torch.as_tensor(max_length, device=device)
     if found.dim() > 1 or (found.dim() == 1 and len(found) != batch):
-        raise ValueError(f"max_length is one number or one for each of {batch} sentences, got {tuple(found.shape)}.")
+        raise ValueError(f"max_length must be a number or one for each of {batch} sentences, got {tuple(found.shape)}.")
     if found.numel() and int(found.min()) < 0:
-        raise ValueError(f"max_length is at least 0, got {int(found.min())}.")
+        raise ValueError(f"max_length must be 0 or more, got {int(found.min())}.")
     return found.expand(batch)

@@ -1,4 +1,4 @@
-"""How hypotheses of different lengths and coverage are compared."""
+"""Length and coverage penalties."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 NEVER_SEEN = 1e-6
-"""The least coverage that counts, so that a position without any attention costs much but not infinitely much."""
+"""Lower bound on coverage, so that a position without attention has a large but finite cost."""
 
 
 class Penalties(NamedTuple):
@@ -20,11 +20,11 @@ class Penalties(NamedTuple):
         lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha, \quad
         cp(X, Y) = \beta \sum_i \log \min\left(\sum_j p_{ij}, 1\right)
 
-    |Y| counts the steps, that of the end included; p_ij is the attention of step j to source position i.
+    |Y| is the number of steps including the end token; p_ij is the attention of step j to source position i.
 
     Args:
-        length: alpha; 0 compares plain log-probabilities, 1 nearly those per token.
-        coverage: beta; 0 leaves the coverage out.
+        length: alpha; 0 compares plain log-probabilities, 1 approximately those per token.
+        coverage: beta; 0 ignores coverage.
 
     Reference:
         Wu et al. (2016), arXiv:1609.08144, equation 14.
@@ -34,11 +34,10 @@ class Penalties(NamedTuple):
     coverage: float
 
     def check(self) -> None:
-        """Refuses negative ones, with which the search could not know when to stop, and what is no number."""
+        """Rejects NaN and negative penalties, with which the search could not know when to stop."""
         if not (0 <= self.length < math.inf and 0 <= self.coverage < math.inf):
             raise ValueError(
-                "Penalties are numbers of at least 0, got "
-                f"length_penalty={self.length}, coverage_penalty={self.coverage}."
+                f"Penalties must be 0 or more, got length_penalty={self.length}, coverage_penalty={self.coverage}."
             )
 
     def normalise(self, log_probs: Tensor, steps: Tensor | int) -> Tensor:

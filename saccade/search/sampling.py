@@ -31,17 +31,17 @@ def sample(
     pad: int = 0,
     **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
-    """One hypothesis of each sentence, each token drawn at random.
+    """Samples one hypothesis for each sentence.
 
-    Log-probabilities are those of the model, not of the changed distribution that was drawn from.
+    Log-probabilities are those of the model, not of the modified distribution that is sampled from.
 
     Args:
-        temperature: what log-probabilities are divided by: below 1 the likely becomes likelier.
-        top_k: draws from the k likeliest tokens alone.
-        top_p: draws from the fewest tokens that have this probability together, after temperature and `top_k`.
-        generator: of the random numbers; PyTorch's own by default.
+        temperature: divides the log-probabilities; below 1, likely tokens become more likely.
+        top_k: samples only from the k most likely tokens.
+        top_p: samples from the smallest set of tokens with this total probability, after temperature and `top_k`.
+        generator: the random number generator; PyTorch's default if None.
 
-    The others are those of `saccade.search.beam`; the penalties change the score alone.
+    For the other arguments see `saccade.search.beam`; the penalties affect only the score.
     """
     check_draws(temperature=temperature, top_k=top_k, top_p=top_p)
 
@@ -69,15 +69,15 @@ def sample(
 
 
 def check_draws(*, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> None:
-    """Refuses what nothing can be drawn with."""
+    """Rejects sampling arguments that are out of range."""
     if not 0 < temperature < math.inf:
         raise ValueError(
-            f"temperature is a number above 0, got {temperature}; for the likeliest tokens use greedy search."
+            f"temperature must be above 0, got {temperature}; for the most likely tokens use greedy search."
         )
     if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is at least 1, got {top_k}.")
+        raise ValueError(f"top_k must be 1 or more, got {top_k}.")
     if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is above 0 and at most 1, got {top_p}.")
+        raise ValueError(f"top_p must be above 0 and at most 1, got {top_p}.")
 
 
 def keep_top_k(scores: Tensor, count: int) -> Tensor:
@@ -87,7 +87,7 @@ def keep_top_k(scores: Tensor, count: int) -> Tensor:
 
 
 def keep_top_p(scores: Tensor, mass: float) -> Tensor:
-    """The scores (rows, vocab) with all at -infinity but the highest that reach this probability together."""
+    """The scores (rows, vocab), keeping the highest that together reach this probability; the rest are -infinity."""
     ordered, order = scores.sort(dim=1, descending=True)
     probabilities = ordered.softmax(dim=1)
     before = probabilities.cumsum(dim=1) - probabilities

@@ -1,4 +1,4 @@
-"""The walk that greedy search and sampling share: one hypothesis of each sentence, one token a step."""
+"""The loop shared by greedy search and sampling: one hypothesis per sentence, one token per step."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def walk(
     pad: int,
     **wishes: Unpack[Wishes],
 ) -> list[Hypothesis]:
-    """One hypothesis of each sentence; a sentence leaves the batch when it ends.
+    """Generates one hypothesis per sentence; a sentence leaves the batch when it ends.
 
     Args:
-        choose: gives the next tokens (rows,) from the log-probabilities (rows, vocab) of what is allowed.
+        choose: returns the next tokens (rows,) given the log-probabilities (rows, vocab) of allowed tokens.
 
-    The others are those of `saccade.search.beam`; the penalties change the score alone.
+    For the other arguments see `saccade.search.beam`; the penalties affect only the score.
     """
     penalties = Penalties(length_penalty, coverage_penalty)
     penalties.check()
@@ -88,4 +88,4 @@ def walk(
         past = torch.cat([past[going], tokens[:, None]], dim=1)
         coverage = covered[going] if covered is not None and penalties.coverage else None
         totals, sentences, limit, mask = grown[going], sentences[going], limit[going], mask[going]
-    raise AssertionError("A walk ends at the maximal length.")
+    raise AssertionError("A walk ends at the maximum length.")

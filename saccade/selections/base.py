@@ -1,4 +1,4 @@
-"""What a selection is."""
+"""The base class of selections."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from saccade.registry import Registry
 
 
 class Selection(nn.Module):
-    """What distribution over positions follows from the scores.
+    """Turns scores into a distribution over positions.
 
-    A new selection writes `select`, which applies the mask: masked keys get weight zero, and a row without any
-    attendable key gets zero weights and finite gradients. One that remembers earlier steps is `stateful`: it takes
-    all queries at once, in order, with the state before the first, and `advance` gives the state after the last.
+    A new selection implements `select`, which applies the mask: masked keys get weight zero, and a row with no
+    attendable key gets zero weights and finite gradients. A selection that depends on earlier steps is `stateful`: it
+    takes all queries at once, in order, with the state before the first; `advance` returns the state after the last.
     """
 
     stateful: bool = False
-    """Whether a step's distribution depends on the steps before it."""
+    """Whether the distribution of a step depends on earlier steps."""
 
     stochastic: bool = False
-    """Whether training draws at random, so that training and evaluation differ by design."""
+    """Whether training samples at random, so that training and evaluation differ by design."""
 
     joins_queries: bool = False
-    """Whether all queries pick together, one structure for all of them."""
+    """Whether one structure is picked for all queries together."""
 
     grows: bool = False
     """Whether a stateful selection keeps its state valid when keys are appended, as in self-attention to the past."""
@@ -41,7 +41,7 @@ class Selection(nn.Module):
     """
 
     online: bool = False
-    """Whether evaluation looks at no key after the last one that it reads."""
+    """Whether evaluation never looks at keys beyond the last one it reads."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -50,11 +50,11 @@ class Selection(nn.Module):
             cls.plain_softmax = False
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
-        """The query-independent half, where a selection looks at the keys itself (see `Score.prepare`)."""
+        """Computes the query-independent half, for selections that use the keys themselves (see `Score.prepare`)."""
         return ()
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        """The distribution; scores (*batch, queries, keys), finite where `mask` (same shape) is True."""
+        """Returns the distribution; scores (*batch, queries, keys) are finite where `mask` (same shape) is True."""
         raise NotImplementedError
 
     def advance(self, state: Any, distribution: Distribution) -> Any:
@@ -62,7 +62,7 @@ class Selection(nn.Module):
         return state
 
     def default_aggregation(self) -> Aggregation | None:
-        """The aggregation that `Attention` takes if none is given; None for the expectation."""
+        """The aggregation that `Attention` uses if none is given; None for the expectation."""
         return None
 
     def forward(
@@ -83,20 +83,20 @@ selections: Registry[Selection] = Registry("selection", base=Selection, home="sa
 
 
 def full_mask(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """The mask in the shape of the scores; no mask allows everything."""
+    """The mask expanded to the shape of the scores; None allows everything."""
     if mask is None:
         return torch.ones((), dtype=torch.bool, device=scores.device).expand(scores.shape)
     return fitted(mask, scores.shape, "the scores'")
 
 
 def check_finite(scores: Tensor, mask: Tensor) -> None:
-    """Refuses scores that are not finite where they may be attended.
+    """Rejects scores that are not finite at attendable positions.
 
-    Only on the CPU and outside compiled code: elsewhere the look would stop the device or break the graph.
+    Only on the CPU and outside compiled code: elsewhere the check would synchronise the device or break the graph.
     """
     if not visible(scores):
         return
-    # The sum is finite if all scores are: one cheap look for the usual case.
+    # A finite sum means that all scores are finite: a cheap check for the usual case.
     if bool(torch.isfinite(scores.detach().sum())):
         return
     wrong = ~torch.isfinite(scores.detach()) & mask
@@ -104,5 +104,5 @@ def check_finite(scores: Tensor, mask: Tensor) -> None:
         place = tuple(int(i) for i in wrong.nonzero()[0])
         raise ValueError(
             f"scores must be finite where the mask allows attention, got {scores[place].item()} at index {place}. "
-            "Positions that may not be attended belong in the mask, not in the scores; NaN comes from layers before."
+            "Exclude positions with the mask, not with infinite scores; NaN comes from earlier layers."
         )

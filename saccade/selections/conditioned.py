@@ -1,10 +1,10 @@
-"""Selections that look at the query themselves."""
+"""Helpers for selections that use the query directly."""
 
 from torch import Tensor
 
 
 def query_of(query: Tensor | None, scores: Tensor, query_dim: int, owner: object) -> Tensor:
-    """The query, checked, with a channels axis if the scores (*batch, channels, queries, keys) have one."""
+    """Checks the query, and adds a channels axis if the scores (*batch, channels, queries, keys) have one."""
     if query is None:
         raise ValueError(
             f"{type(owner).__name__} computes its parameters from the query (query_dim={query_dim}), got query=None: "

@@ -1,4 +1,4 @@
-"""What continuous softmax and continuous sparsemax share: a density over [0, 1] and values read through a basis."""
+"""Common base of continuous softmax and sparsemax: a density over [0, 1], and values read through a basis."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,15 +17,15 @@ from saccade.selections.softmax import softmax
 
 
 class ContinuousSelection(Selection):
-    """A density with location mu and squared scale sigma2; a subclass says which.
+    """A density with location mu and squared scale sigma2, defined by a subclass.
 
     Everything beyond mu and sigma2 is computed in double precision.
 
     Args:
-        query_dim: if given, mu and sigma2 come from the query through a linear layer, and the scores count for
-            nothing but their shape; otherwise they are the mean and variance of the scores' softmax over positions.
+        query_dim: if given, mu and sigma2 are computed from the query by a linear layer, and only the shape of the
+            scores is used; otherwise they are the mean and variance of the scores' softmax over positions.
         num_basis: the number of basis functions.
-        widths: standard deviations of the Gaussian basis functions, an equal number of each.
+        widths: standard deviations of the Gaussian basis functions, the same number of each.
         ridge: the penalty of the regression that fits the values.
     """
 
@@ -63,7 +63,7 @@ class ContinuousSelection(Selection):
         mass = density.cumulative((positions.rank + 1) / size) - density.cumulative(positions.rank / size)
         expected = density.expected_bump(*self._basis(scores.device))
         regression = self._regression(positions, size)
-        # One regression for all queries is the usual case; it is not copied for each of them.
+        # Usually one regression serves all queries: do not copy it for each of them.
         if regression.shape[-3] == 1:
             readout = expected @ regression.squeeze(-3)
         else:
@@ -114,9 +114,9 @@ class ContinuousSelection(Selection):
 
 
 def _without_repeats(mask: Tensor) -> Tensor:
-    """The mask with one row for each axis along which it was expanded: what follows from it is computed once.
+    """The mask with size 1 along expanded axes, so that everything derived from it is computed once.
 
-    Not in exported programs, which would take the strides of one example for those of every input.
+    Not in exported programs, which would assume the strides of the example for every input.
     """
     if exporting():
         return mask

@@ -22,8 +22,8 @@ def entmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, alpha: 
     Args:
         scores: of any shape.
         dim: the axis that sums to one.
-        mask: bool, broadcastable to the scores; entries where it is False get zero, rows without any other are zero.
-        alpha: from 1 on; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
+        mask: bool, broadcastable to the scores; entries where it is False get zero, and fully masked rows are zero.
+        alpha: 1 or more; a number, or a tensor that broadcasts to the scores and has size 1 along `dim`.
     """
     if not isinstance(alpha, Tensor):
         if not 1 <= alpha < math.inf:
@@ -41,7 +41,7 @@ def entmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, alpha: 
 
 
 def _one_per_row(alpha: Tensor, scores: Tensor, dim: int) -> Tensor:
-    """Alpha in the shape of the scores with `dim` moved to the end, where its size is 1."""
+    """Alpha expanded to the shape of the scores, with `dim` moved to the end and of size 1."""
     if visible(alpha) and bool((alpha < 1).any()):
         raise ValueError(f"alpha must be 1 or more, got {alpha.min().item()}: 1 is softmax, 2 sparsemax.")
     shape = list(scores.shape)
@@ -50,18 +50,18 @@ def _one_per_row(alpha: Tensor, scores: Tensor, dim: int) -> Tensor:
         return alpha.expand(shape).movedim(dim, -1)
     except RuntimeError:
         raise ValueError(
-            f"alpha of shape {tuple(alpha.shape)} does not broadcast to {tuple(shape)}: the scores' shape, "
+            f"alpha of shape {tuple(alpha.shape)} does not broadcast to {tuple(shape)}, the shape of the scores "
             f"with size 1 along dim={dim}."
         ) from None
 
 
 @selections.register("entmax")
 class Entmax(Selection):
-    r"""Sparse to a degree that can be learned: softmax at alpha = 1, sparsemax at alpha = 2.
+    r"""Weights of adjustable or learned sparsity: softmax at alpha = 1, sparsemax at alpha = 2.
 
     .. math:: p_j = \max((\alpha - 1) s_j - \tau, 0)^{1 / (\alpha - 1)}
 
-    with the threshold tau for which the weights sum to one. A learned alpha is 1 + softplus(raw_alpha), so it stays
+    where the threshold tau makes the weights sum to one. A learned alpha is 1 + softplus(raw_alpha), so it stays
     above 1.
 
     Shapes:
@@ -71,9 +71,9 @@ class Entmax(Selection):
         Peters et al. (2019), arXiv:1905.05702; learned, one for each head: Correia et al. (2019), arXiv:1909.00015.
 
     Args:
-        alpha: where it starts, above 1 (from 1 on if it is not learned).
-        learn_alpha: whether it is a parameter.
-        num_heads: learns one for each head, for scores (*batch, heads, queries, keys).
+        alpha: its (initial) value, above 1, or 1 or more if it is not learned.
+        learn_alpha: whether alpha is a parameter.
+        num_heads: learns one alpha per head, for scores (*batch, heads, queries, keys).
     """
 
     def __init__(self, *, alpha: float = 1.5, learn_alpha: bool = True, num_heads: int | None = None) -> None:
@@ -81,7 +81,7 @@ class Entmax(Selection):
         if not 1 <= alpha < math.inf or (learn_alpha and alpha == 1):
             raise ValueError(f"alpha must be above 1 (1 is allowed if it is not learned), got {alpha}.")
         if num_heads is not None and not learn_alpha:
-            raise ValueError("num_heads is for a learned alpha: leave it out, or give learn_alpha=True.")
+            raise ValueError("num_heads needs a learned alpha: omit it, or set learn_alpha=True.")
         self.fixed_alpha = None if learn_alpha else alpha
         if learn_alpha:
             start = alpha - 1 + math.log(-math.expm1(1 - alpha))  # the inverse of softplus
@@ -90,7 +90,7 @@ class Entmax(Selection):
 
     @property
     def alpha(self) -> float | Tensor:
-        """The number, or the learned one(s): () or (heads, 1, 1)."""
+        """The fixed number, or the learned tensor: () or (heads, 1, 1)."""
         return 1.0 + F.softplus(self.raw_alpha) if self.fixed_alpha is None else self.fixed_alpha
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -10,20 +10,20 @@ from saccade.selections.sparsemax import normalise_along
 
 
 def entmax15(scores: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tensor:
-    """Half-way between softmax and sparsemax along `dim`; see `Entmax15`.
+    """Halfway between softmax and sparsemax along `dim`; see `Entmax15`.
 
-    Entries where `mask` (bool, broadcastable to the scores) is False get zero, and rows without any other are zero.
+    Entries where `mask` (bool, broadcastable to the scores) is False get zero, and fully masked rows are zero.
     """
     return normalise_along(dim, scores, mask, "entmax15")
 
 
 @selections.register("entmax15")
 class Entmax15(Selection):
-    r"""Half-way between softmax and sparsemax: sparse, but smoother at the edge of the support.
+    r"""Halfway between softmax and sparsemax: sparse, but smoother at the edge of the support.
 
     .. math:: p_j = \max(s_j / 2 - \tau, 0)^2
 
-    with the threshold tau for which the weights sum to one.
+    where the threshold tau makes the weights sum to one.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

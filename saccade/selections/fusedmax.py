@@ -13,10 +13,10 @@ from saccade.selections.sparsemax import sparsemax
 
 
 def fusedmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, strength: float = 0.1) -> Tensor:
-    """Sparsemax along `dim` after neighbours have been fused; see `Fusedmax`.
+    """Sparsemax along `dim` after fusing neighbours; see `Fusedmax`.
 
-    Entries where `mask` (bool, broadcastable to the scores) is False get zero and are no one's neighbours; rows
-    without any other are zero.
+    Entries where `mask` (bool, broadcastable to the scores) is False get zero and are not neighbours of any other;
+    fully masked rows are zero.
     """
     if not 0 <= strength < math.inf:
         raise ValueError(f"strength must be 0 or more, got {strength}.")
@@ -32,12 +32,12 @@ def fusedmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None, *, stren
 
 @selections.register("fusedmax")
 class Fusedmax(Selection):
-    r"""Sparsemax that gives neighbours the same weight, so that whole segments are selected.
+    r"""Sparsemax that tends to give neighbours the same weight, so that whole segments are selected.
 
     .. math:: p = \mathrm{sparsemax}(\arg\min_x \tfrac12 \lVert x - s \rVert^2
         + \lambda \textstyle\sum_j |x_{j+1} - x_j|)
 
-    Neighbours are taken among the keys that may be attended.
+    Neighbours are neighbours among the attendable keys.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

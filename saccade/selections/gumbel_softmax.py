@@ -16,13 +16,13 @@ from saccade.selections.softmax import softmax
 
 @selections.register("gumbel_softmax")
 class GumbelSoftmax(Selection):
-    r"""Draws a position in a way that lets gradients through.
+    r"""Samples a position in a differentiable way.
 
     .. math:: p = \operatorname{softmax}(s), \qquad z = \operatorname{softmax}((s + G) / \tau), \qquad
         G_j = -\log(-\log U_j), \quad U_j \sim \operatorname{Uniform}(0, 1)
 
     As the temperature tau goes to 0, z becomes a sample of p. With `straight_through`, z is the one-hot argmax, an
-    exact sample, and the gradient is that of the relaxed one. In evaluation the most probable position is taken.
+    exact sample, and the gradient is that of the relaxed sample. Evaluation uses the most probable position.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Drawn` categorical over keys.
@@ -54,7 +54,7 @@ class GumbelSoftmax(Selection):
         soft = softmax((logits + gumbel) / self.temperature, mask=mask).to(logits.dtype)
         if not self.straight_through:
             return soft
-        # In this order the difference is exactly zero, and the draw exactly one-hot.
+        # In this order the difference is exactly zero, so the sample is exactly one-hot.
         return Categorical(soft.detach()).mode + (soft - soft.detach())
 
     def default_aggregation(self) -> Aggregation | None:

@@ -15,14 +15,14 @@ from saccade.selections.softmax import softmax
 
 @selections.register("hard")
 class Hard(Selection):
-    r"""Draws one position from the softmax.
+    r"""Samples one position from the softmax.
 
     .. math:: p_j = \frac{\exp(s_j / \tau)}{\sum_l \exp(s_l / \tau)}, \qquad z \sim \operatorname{Cat}(p)
 
-    In training the draw is replaced by its expectation p with probability `expectation_rate`, one coin for the
+    In training the sample is replaced by its expectation p with probability `expectation_rate`, decided once for all
     queries of a batch row that are read together: this lowers the variance of the estimator and lets gradients
-    through. In evaluation the most probable position is taken, or the expectation with
-    `evaluate_with="expectation"`. A draw passes no gradient on: `saccade.losses.reinforce_loss` scores it.
+    through. Evaluation uses the most probable position, or the expectation with `evaluate_with="expectation"`.
+    Samples carry no gradient: train them with `saccade.losses.reinforce_loss`.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Drawn` categorical over keys.

@@ -19,8 +19,8 @@ class KSubset(Selection):
 
     .. math:: p(z) \propto \exp \sum_j s_j z_j, \qquad \sum_j z_j = k
 
-    Where fewer than k keys may be attended, all of them are picked. The weights sum to k; the default aggregation is
-    the mean under them. With k = 1 this is softmax.
+    With fewer than k attendable keys, all of them are picked. The weights sum to k; the default aggregation is the
+    mean under them. With k = 1 this is softmax.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Subset`, one for each query.
@@ -30,7 +30,7 @@ class KSubset(Selection):
         Boltzmann Machines", for the recursion.
 
     Args:
-        k: how many keys are picked.
+        k: how many keys to pick.
     """
 
     def __init__(self, *, k: int) -> None:

@@ -16,12 +16,12 @@ from saccade.selections.base import Selection, selections
 
 @selections.register("linear_chain")
 class LinearChain(Selection):
-    r"""Picks segments: each key is in or out, and whether its neighbour is in matters.
+    r"""Picks segments: each key is in or out, and neighbouring keys are coupled.
 
     .. math:: p(z) \propto \exp\Big(\sum_j s_j z_j + \sum_j b_{z_j, z_{j+1}}\Big), \qquad z_j \in \{0, 1\}
 
-    The weights are p(z_j = 1): any number of keys may be picked, so that the default aggregation divides by their sum
-    and gives it a mass of `mass` (the paper's \lambda). Masked keys are removed: their neighbours become neighbours.
+    The weights are p(z_j = 1). Any number of keys may be picked, so the default aggregation rescales the weights to sum
+    to `mass` (the paper's \lambda). Masked keys are removed: the keys on either side become neighbours.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Segmentation`, one for each query.
@@ -30,11 +30,11 @@ class LinearChain(Selection):
         Kim et al. (2017), arXiv:1702.00887, section 3.1 and 4.2; \theta_j(1) is the score, \theta_j(0) = 0.
 
     Args:
-        mass: the weights' sum in the default aggregation.
-        transitions: b at the beginning, as ((b00, b01), (b10, b11)).
+        mass: the sum of the weights in the default aggregation.
+        transitions: the (initial) value of b, as ((b00, b01), (b10, b11)).
         learn_transitions: whether b is a parameter.
-        start_and_stop: whether there are transitions into the first key and out of the last too, as in the authors'
-            code: the mean of those into or out of the same state.
+        start_and_stop: whether to add transitions into the first key and out of the last, as in the authors' code: the
+            mean of those into or out of the same state.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class LinearChain(Selection):
         )
 
     def penalty(self, strength: float = 0.005) -> Tensor:
-        """The squared norm of b times `strength`, to add to the loss."""
+        """The squared norm of b times `strength`, to be added to the loss."""
         return strength * self.transitions.square().sum()
 
     def default_aggregation(self) -> Aggregation:

@@ -1,4 +1,4 @@
-"""What the two local attentions share: a window around a position."""
+"""Common base of the local attentions: a window around a position."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from saccade.selections.softmax import softmax
 
 
 class LocalSelection(Selection):
-    """Softmax over the keys at most `half_width` from a centre; a subclass says where the centre is.
+    """Softmax over the keys within `half_width` of a centre, which a subclass defines.
 
-    Positions count attendable keys only, so that padding is never counted. `select` works on scores of all keys;
-    `window` says which keys are needed, so that an attention scores only those.
+    Positions count attendable keys only, so padding is never counted. `select` works on the scores of all keys;
+    `window` returns which keys are needed, so that an attention can score only those.
     """
 
     stateful = True
@@ -31,17 +31,17 @@ class LocalSelection(Selection):
         self.half_width = half_width
 
     def centre(self, query: Tensor, lengths: Tensor, state: int) -> Tensor:
-        """(*batch, queries): the position each query looks at, in `position_dtype`.
+        """(*batch, queries): the centre of each query's window, in `position_dtype`.
 
         Args:
             query: (*batch, queries, query_dim); only its shape matters where the centre is not predicted.
             lengths: (*batch, queries or 1) numbers of attendable keys.
-            state: the number of queries read before these.
+            state: the number of queries read before.
         """
         raise NotImplementedError
 
     def weigh(self, scores: Tensor, within: Tensor, distance: Tensor) -> Tensor:
-        """Weights of scored keys, in their dtype; `within` the window, at a `distance` from the centre."""
+        """Weights of the scored keys, in their dtype, given which are `within` the window and their `distance`."""
         return softmax(scores, mask=within)
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
@@ -65,10 +65,10 @@ class LocalSelection(Selection):
         return self.after(state, distribution.marginals.shape[-2])
 
     def after(self, state: int | None, queries: int) -> int:
-        """The state once `queries` more were read."""
+        """The state after reading `queries` more."""
         return (state or 0) + queries
 
 
 def position_dtype(tensor: Tensor) -> torch.dtype:
-    """Single precision at least: bfloat16 cannot tell position 257 from 256."""
+    """At least single precision: bfloat16 cannot distinguish positions 256 and 257."""
     return torch.promote_types(tensor.dtype, torch.float32)

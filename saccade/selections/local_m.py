@@ -9,12 +9,12 @@ from saccade.selections.local import LocalSelection, position_dtype
 
 @selections.register("local_m")
 class LocalM(LocalSelection):
-    r"""Softmax over a window around the query's own position: source and target are taken to be roughly monotonic.
+    r"""Softmax over a window around the query's own position, assuming a roughly monotonic alignment.
 
     .. math:: p_t = \min(t, S - 1), \qquad
         a_t(s) = \frac{\exp(s_{ts})}{\sum_{|r - p_t| \le D} \exp(s_{tr})} \quad \text{for } |s - p_t| \le D
 
-    D is `half_width`. The state is the number of queries read so far, so that one step at a time reads the same.
+    D is `half_width`. The state is the number of queries read so far, so that reading step by step is equivalent.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

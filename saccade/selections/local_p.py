@@ -10,14 +10,14 @@ from saccade.selections.local import LocalSelection, position_dtype
 
 @selections.register("local_p")
 class LocalP(LocalSelection):
-    r"""Softmax over a window around a position that the query predicts, times a Gaussian around that position.
+    r"""Softmax over a window around a position predicted from the query, times a Gaussian around that position.
 
     .. math:: p_t = S\,\sigma(v^\top \tanh(W q_t)), \qquad
         a_t(s) = \operatorname{softmax}_{|r - p_t| \le D}(s_{tr})_s \;
         \exp\left(-\frac{(s - p_t)^2}{2 (D/2)^2}\right)
 
-    D is `half_width`, S the number of attendable keys, q_t the decoder state h_t. The gradient reaches the
-    prediction only through the Gaussian. As in the paper the weights are not renormalised, unless `renormalize`.
+    D is `half_width`, S the number of attendable keys, q_t the decoder state h_t. The prediction gets its gradient
+    only through the Gaussian. As in the paper, the weights are not renormalised unless `renormalize` is set.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape, query (*batch, queries, query_dim)

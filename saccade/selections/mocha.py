@@ -23,9 +23,9 @@ class MoChA(Monotonic):
 
     .. math:: \beta_{ij} = \sum_{k=j}^{j+w-1} \alpha_{ik}\, \frac{\exp(u_{ij})}{\sum_{l=k-w+1}^{k} \exp(u_{il})}
 
-    alpha is that of `Monotonic`, w the `width`, shorter at the beginning; chunks count attendable keys only. The chunk
-    energies u come from `chunk_score`, a score of its own with the same query and keys, or else are the scores that
-    say where to stop. In training both are expectations; evaluation stops hard and reads its chunk softly.
+    alpha is as in `Monotonic`, and w is the `width`, truncated at the first key; chunks count attendable keys only. The
+    chunk energies u come from `chunk_score`, a separate score of the same query and keys; by default they are the
+    stopping scores. Training uses expectations for both; evaluation stops hard and reads the chunk softly.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape, query (*batch, queries, query_dim) if there is a
@@ -37,7 +37,7 @@ class MoChA(Monotonic):
     Args:
         width: the number of keys in a chunk.
         chunk_score: the score of keys within a chunk.
-        noise, offset, learn_offset, threshold, hard_at_eval: as for `Monotonic`.
+        noise, offset, learn_offset, threshold, hard_at_eval: as in `Monotonic`.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class MoChA(Monotonic):
             raise TypeError(f"chunk_score must be a Score or None, got {chunk_score!r}.")
         if chunk_score is not None and (chunk_score.stateful or chunk_score.feature_wise):
             raise ValueError(
-                f"chunk_score must give one score per key whatever was read before, which {type(chunk_score).__name__} "
-                "does not."
+                f"chunk_score must be stateless and give one score per key, but {type(chunk_score).__name__} is not "
+                "such a score: choose another."
             )
         self.width = width
         self.chunk_score = chunk_score
@@ -96,10 +96,10 @@ class MoChA(Monotonic):
 
 
 def chunkwise(ends: Tensor, energies: Tensor, mask: Tensor, width: int) -> Tensor:
-    """Spreads the mass of each chunk's end over its `width` attendable keys by the softmax of their energies.
+    """Distributes the mass of each chunk's end over its `width` attendable keys by the softmax of their energies.
 
     Shapes:
-        ends, energies and mask (*batch, queries, keys) -> (*batch, queries, keys), in single precision at least.
+        ends, energies and mask (*batch, queries, keys) -> (*batch, queries, keys), in at least single precision.
     """
     dtype = working_dtype(energies)
     if energies.numel() == 0:
@@ -108,9 +108,9 @@ def chunkwise(ends: Tensor, energies: Tensor, mask: Tensor, width: int) -> Tenso
     lowest = torch.finfo(dtype).min
     packed = positions.pack(energies.masked_fill(~mask, 0.0).to(dtype), fill=lowest)
     chunks = torch.softmax(F.pad(packed, (width - 1, 0), value=lowest).unfold(-1, width, 1), dim=-1)
-    parts = positions.pack(ends.to(dtype)).unsqueeze(-1) * chunks  # (..., end, place within the chunk)
+    parts = positions.pack(ends.to(dtype)).unsqueeze(-1) * chunks  # (..., end, position within the chunk)
     total = torch.zeros_like(packed)
     for place in range(width):
-        later = width - 1 - place  # by how much the chunk's end is later than this place
+        later = width - 1 - place  # distance from this position to the end of the chunk
         total = total + F.pad(parts[..., place], (0, later))[..., later:]
     return positions.unpack(total)

@@ -14,30 +14,30 @@ from saccade.selections.previous import last_distribution, previous_weights, rem
 
 @selections.register("monotonic")
 class Monotonic(Selection):
-    r"""Walks along the keys from where the last step stopped, and stops at each with some probability.
+    r"""Scans the keys from where the last step stopped, and stops at each with some probability.
 
     .. math:: p_{ij} = \sigma(s_{ij} + r + \epsilon), \qquad q_{ij} = (1 - p_{i,j-1})\, q_{i,j-1} + \alpha_{i-1,j},
         \qquad \alpha_{ij} = p_{ij}\, q_{ij}
 
-    In training the weights are the expectation over all walks; in evaluation the walk is taken: from the last
-    position, the first key with p >= `threshold`. What is missing in a row's sum is the probability that the walk ran
-    off the end: nothing is read then, nor at any later step. Noise epsilon of standard deviation `noise`, in training
-    alone, pushes p towards 0 and 1. The walk begins at the first key.
+    In training the weights are the expectation over all scans. Evaluation makes a hard choice: the first key from the
+    last position on with p >= `threshold`. If a row sums to less than one, the rest is the probability that the scan
+    passed the last key: then nothing is read at this or any later step. Noise epsilon with standard deviation `noise`,
+    added in training only, pushes p towards 0 and 1. The first scan starts at the first key.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a defective `Categorical` over keys.
         The state is the previous weights (*batch, 1, keys).
 
     Reference:
-        Raffel et al. (2017), arXiv:1704.00784, section 2; r is `offset`, for scores that have none of their own
-        (`MonotonicEnergyScore` has).
+        Raffel et al. (2017), arXiv:1704.00784, section 2; r is `offset`, for scores without one (unlike
+        `MonotonicEnergyScore`).
 
     Args:
         noise: standard deviation of the noise in training; 0 for none.
-        offset: added to the scores; negative values let the first walks reach further.
+        offset: added to the scores; negative values let early scans reach further.
         learn_offset: whether the offset is a parameter.
-        threshold: the probability from which evaluation stops at a key.
-        hard_at_eval: whether evaluation takes the walk; otherwise it computes the expectation, as training does.
+        threshold: evaluation stops at a key with at least this probability.
+        hard_at_eval: whether evaluation makes hard choices; otherwise it computes the expectation, as in training.
     """
 
     stateful = True
@@ -66,7 +66,7 @@ class Monotonic(Selection):
         return remembering(self.stops(scores, mask, state), scores, defective=True, training=self.training)
 
     def stops(self, scores: Tensor, mask: Tensor, state: Tensor | None) -> Tensor:
-        """alpha (*batch, queries, keys): the probability that each query's walk stops at a key."""
+        """alpha (*batch, queries, keys): the probability that each query's scan stops at a key."""
         if scores.numel() == 0:
             return torch.zeros_like(scores)
         stop, walk_on = self._choices(scores, mask)

@@ -12,11 +12,11 @@ from saccade.selections.softmax import softmax
 
 @selections.register("normalized_sigmoid")
 class NormalizedSigmoid(Selection):
-    r"""Smooths: above some score all positions weigh about the same, so that several frames are read at once.
+    r"""Smooths the weights: all high-scoring positions weigh about the same, so several frames are read at once.
 
     .. math:: p_j = \frac{\sigma(s_j)}{\sum_l \sigma(s_l)}
 
-    Computed as the softmax of log-sigmoids, which very low scores do not take to 0 / 0.
+    Computed as the softmax of log-sigmoids, which avoids 0 / 0 for very low scores.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

@@ -66,7 +66,7 @@ class NTMAddressing(Selection):
         return remembering(torch.stack(rows, dim=-2), scores, training=self.training)
 
     def _rotate(self, weights: Tensor, shift: Tensor, positions: Positions) -> Tensor:
-        """The circular convolution over attendable keys; what stands on masked keys means nothing."""
+        """The circular convolution over attendable keys; entries at masked keys are meaningless."""
         packed = positions.pack(weights)
         total = torch.zeros_like(weights)
         for m in range(2 * self.shift_range + 1):

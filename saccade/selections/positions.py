@@ -1,4 +1,4 @@
-"""Positions that do not count masked keys."""
+"""Positions among attendable keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 class Positions(NamedTuple):
-    """Where each key stands among the attendable keys of its row, so that masked is the same as removed.
+    """The position of each key among the attendable keys of its row, so that masking equals removal.
 
     Args:
         mask: bool (*batch, queries, keys).
@@ -26,13 +26,13 @@ class Positions(NamedTuple):
         return cls(mask, mask.cumsum(-1) - mask.long(), mask.sum(-1, keepdim=True))
 
     def rows(self) -> list[Positions]:
-        """Those of each query."""
+        """One `Positions` per query."""
         return [Positions(*row) for row in zip(*(tensor.unbind(-2) for tensor in self), strict=True)]
 
     def pack(self, tensor: Tensor, fill: float = 0) -> Tensor:
-        """The entries of attendable keys moved to the front, `fill` behind them."""
+        """Moves the entries of attendable keys to the front, followed by `fill`."""
         keys = tensor.shape[-1]
-        places = torch.where(self.mask, self.rank, keys)  # masked entries meet in one more place, which is cut off
+        places = torch.where(self.mask, self.rank, keys)  # masked entries go to one extra column, which is cut off
         return tensor.new_full((*tensor.shape[:-1], keys + 1), fill).scatter(-1, places, tensor)[..., :keys]
 
     def unpack(self, packed: Tensor) -> Tensor:

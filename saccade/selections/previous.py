@@ -1,4 +1,4 @@
-"""The weights of the step before, as the state of a selection."""
+"""The previous step's weights, as the state of a selection."""
 
 from typing import Any, cast
 
@@ -10,14 +10,14 @@ from saccade.distributions import Categorical, Distribution
 
 
 def working_dtype(scores: Tensor) -> torch.dtype:
-    """Single precision at least: what is carried from step to step must not lose its digits on the way."""
+    """At least single precision, so that values carried from step to step do not lose precision."""
     return torch.promote_types(scores.dtype, torch.float32)
 
 
 def previous_weights(state: Tensor | None, scores: Tensor, mask: Tensor) -> Tensor:
-    """(*batch, keys): the last weights read, or all weight on the first attendable key if there are none yet.
+    """(*batch, keys): the previous weights, or all weight on the first attendable key at the first step.
 
-    A state from before keys were appended to the memory gives the new keys no weight.
+    If keys were appended to the memory since, they get no weight.
     """
     batch, keys = scores.shape[:-2], scores.shape[-1]
     if state is None:
@@ -26,13 +26,13 @@ def previous_weights(state: Tensor | None, scores: Tensor, mask: Tensor) -> Tens
     if state.shape[:-1] != (*batch, 1) or state.shape[-1] > keys:
         raise ValueError(
             f"state of shape {tuple(state.shape)} does not fit scores {tuple(scores.shape)}: pass the state of the "
-            f"reading before from the same memory, (*batch, 1, keys) with at most {keys} keys, or None at the start."
+            f"previous reading of this memory, (*batch, 1, keys) with at most {keys} keys, or None at the first step."
         )
     return F.pad(state.squeeze(-2).to(working_dtype(scores)), (0, keys - state.shape[-1]))
 
 
 def remembering(weights: Tensor, scores: Tensor, **settings: Any) -> Categorical:
-    """The distribution with these weights, in the scores' dtype; the next step still finds all their digits."""
+    """The distribution with these weights in the scores' dtype, keeping their full precision for the next step."""
     rounded = weights.to(scores.dtype)
     return Categorical(rounded, exact=None if rounded is weights else weights, **settings)
 
@@ -44,5 +44,5 @@ def last_distribution(distribution: Distribution, state: Tensor | None) -> Tenso
 
 
 def last_weights(weights: Tensor, state: Tensor | None) -> Tensor | None:
-    """(*batch, 1, keys): the state after `weights` (*batch, queries, keys); without queries, the state before."""
+    """(*batch, 1, keys): the state after `weights` (*batch, queries, keys); without queries, the old state."""
     return weights[..., -1:, :] if weights.shape[-2] else state

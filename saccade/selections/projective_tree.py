@@ -6,13 +6,13 @@ from saccade.selections.tree import TreeSelection
 
 @selections.register("projective_tree")
 class ProjectiveTree(TreeSelection):
-    r"""Picks a head for every word, so that all words together are a dependency tree without crossing arcs.
+    r"""Picks a head for every word, so that they form a dependency tree without crossing arcs.
 
     .. math:: p(z) \propto \exp \sum_{d, h} s_{dh} z_{dh}, \qquad z \text{ a projective tree}
 
     Queries and keys are the words of a sentence: row d of the weights holds the probabilities of the heads of d, and
-    on its diagonal that d is a root. A masked key is a word that is not there, neither as head nor as dependent. The
-    expectation reads the soft parent of each word, the `soft_children` aggregation its children.
+    its diagonal entry the probability that d is a root. A masked key is treated as absent, both as head and as
+    dependent. The expectation reads the soft parent of each word, the `soft_children` aggregation its children.
 
     Shapes:
         scores (*batch, n, n), mask of the same shape -> a `Tree` over all queries.

@@ -12,12 +12,12 @@ from saccade.selections.previous import working_dtype
 
 @selections.register("relu_normalized")
 class ReLUNormalized(Selection):
-    r"""Weighs positions in proportion to the positive part of their scores.
+    r"""Weights positions in proportion to the positive part of their scores.
 
     .. math:: p_j = \frac{\max(s_j, 0)}{\sum_l \max(s_l, 0)}
 
-    A row without any positive score picks nothing: zero weights, as for a row without attendable keys. For scores
-    that are never negative, such as kernels, this is the normalisation by their sum.
+    A row with no positive score picks nothing: its weights are zero, like those of a row with no attendable keys. For
+    scores that are never negative, such as kernels, this normalises them by their sum.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

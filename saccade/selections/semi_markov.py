@@ -16,12 +16,12 @@ from saccade.selections.base import Selection, selections
 
 @selections.register("semi_markov")
 class SemiMarkov(Selection):
-    r"""Picks segments of at most L keys, whose length matters, with a key between one and the next.
+    r"""Picks segments of at most L keys, scored by length and separated by at least one key.
 
     .. math:: p(z) \propto \exp \sum_{\text{segments } i..i+l-1} \Big(d_l + \sum_{j=i}^{i+l-1} s_j\Big), \qquad l \le L
 
-    d_l is learned. The weights are p(z_j = 1), that j is in a segment; the default aggregation is the mean under them.
-    Masked keys are removed: their neighbours become neighbours.
+    d_l is learned. The weights are p(z_j = 1), the probability that j is in a segment; the default aggregation is the
+    mean under them. Masked keys are removed: the keys on either side become neighbours.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `SegmentSet`, one for each query.
@@ -31,7 +31,7 @@ class SemiMarkov(Selection):
 
     Args:
         longest: L, the length of the longest segment.
-        learn_durations: whether d is a parameter; it begins at zero.
+        learn_durations: whether d is a parameter; it starts at zero.
     """
 
     def __init__(self, *, longest: int, learn_durations: bool = True) -> None:

@@ -14,7 +14,7 @@ from saccade.selections.base import Selection, selections
 
 @selections.register("sigmoid")
 class Sigmoid(Selection):
-    r"""Picks each position by itself: any number of them, or none.
+    r"""Picks each position independently: any number of them, or none.
 
     .. math:: p_j = \sigma(s_j / \tau)
 
@@ -22,13 +22,13 @@ class Sigmoid(Selection):
         scores (*batch, queries, keys), mask of the same shape -> a `Bernoulli` for each key.
 
     Reference:
-        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without a structure. Their \lambda is
-        `mass`, 2; in translation they give it to the linear chain alone.
+        Kim et al. (2017), arXiv:1702.00887, where it is the binary selection without structure. Their \lambda is
+        `mass`, 2; in translation they use it for the linear chain only.
 
     Args:
-        temperature: what scores are divided by.
-        mass: the weights' sum in the default aggregation; None leaves them as they are, so that many keys give a
-            long context.
+        temperature: the divisor of the scores.
+        mass: the sum of the weights in the default aggregation; None leaves the weights unscaled, so that many keys
+            give a context with a large norm.
     """
 
     def __init__(self, *, temperature: float = 1.0, mass: float | None = None) -> None:

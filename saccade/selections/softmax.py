@@ -10,7 +10,7 @@ from saccade.selections.base import Selection, selections
 
 
 def softmax(scores: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tensor:
-    """`torch.softmax` with a bool mask; a row without any attendable entry gives zeros and finite gradients."""
+    """`torch.softmax` with a bool mask; a row with no attendable entry gives zeros and finite gradients."""
     if mask is None:
         return torch.softmax(scores, dim)
     lowest = torch.finfo(scores.dtype).min
@@ -43,6 +43,6 @@ class Softmax(Selection):
         return not isinstance(self.temperature, nn.Parameter) and self.temperature == 1.0
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        # What stands under the mask may be anything: it must not reach the gradient of the temperature.
+        # Masked scores may be anything: keep them out of the gradient of the temperature.
         logits = scores if self.plain_softmax else scores.masked_fill(~mask, 0.0) / self.temperature
         return Categorical(softmax(logits, mask=mask), logits=logits, training=self.training)

@@ -12,15 +12,15 @@ from saccade.selections.base import Selection, check_finite, full_mask, selectio
 
 
 def sparsemax(scores: Tensor, dim: int = -1, mask: Tensor | None = None) -> Tensor:
-    """The nearest point of the simplex to the scores along `dim`; see `Sparsemax`.
+    """The point of the simplex nearest to the scores along `dim`; see `Sparsemax`.
 
-    Entries where `mask` (bool, broadcastable to the scores) is False get zero, and rows without any other are zero.
+    Entries where `mask` (bool, broadcastable to the scores) is False get zero, and fully masked rows are zero.
     """
     return normalise_along(dim, scores, mask, "sparsemax")
 
 
 def normalise_along(dim: int, scores: Tensor, mask: Tensor | None, mapping: str) -> Tensor:
-    """A sparse mapping along any axis, with a word on where a score is not finite."""
+    """A sparse mapping along any axis, with an error that locates scores that are not finite."""
     keep = None if mask is None else full_mask(scores, mask)
     rows, kept = scores, keep
     if dim not in (-1, scores.dim() - 1):
@@ -28,7 +28,7 @@ def normalise_along(dim: int, scores: Tensor, mask: Tensor | None, mapping: str)
     if torch.compiler.is_compiling():
         weights = normalise(rows, kept, mapping)
     else:
-        if not native.usable(scores):  # the native kernel looks for itself
+        if not native.usable(scores):  # the native kernel checks for itself
             check_finite(scores, full_mask(scores, mask))
         try:
             weights = normalise(rows, kept, mapping)
@@ -44,7 +44,7 @@ class Sparsemax(Selection):
 
     .. math:: p = \arg\min_{p \in \Delta} \lVert p - s \rVert^2, \qquad p_j = \max(s_j - \tau, 0)
 
-    with the threshold tau for which the weights sum to one.
+    where the threshold tau makes the weights sum to one.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

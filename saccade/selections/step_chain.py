@@ -17,22 +17,22 @@ from saccade.structures import FORBIDDEN
 
 @selections.register("step_chain")
 class StepChain(Selection):
-    r"""Every query is a step that picks one key, and which key follows which matters: one fact leads to the next.
+    r"""Picks one key per step, with scored transitions between consecutive keys: one fact leads to the next.
 
     .. math:: p(z_1, \dots, z_K) \propto \exp\Big(\sum_k s_{k z_k} + \sum_k f_k(x_{z_k}, x_{z_{k+1}})\Big)
 
-    The queries are the K steps, in order, all at once; the weights of step k are p(z_k = j). A query that may attend
-    nothing is no step. The sum of the contexts over the steps is the paper's context.
+    The queries are the K steps, in order, all at once; the weights of step k are p(z_k = j). A query with no attendable
+    key is skipped. The sum of the contexts over the steps is the paper's context.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Chain` over all queries.
 
     Reference:
-        Kim et al. (2017), arXiv:1702.00887, section 4.3: s_{kj} is x_j^k q^k, f_k(x_i, x_j) is x_i^k x_j^{k+1}, which
-        a bilinear score for each step is.
+        Kim et al. (2017), arXiv:1702.00887, section 4.3: s_{kj} is x_j^k q^k, f_k(x_i, x_j) is x_i^k x_j^{k+1},
+        that is, a bilinear score for each step.
 
     Args:
-        following: f, a score with keys as its queries and as its keys: one for all steps, or one for each but the last.
+        following: f, a score that compares keys with keys: one for all steps, or one for each step but the last.
     """
 
     joins_queries = True
@@ -63,7 +63,7 @@ class StepChain(Selection):
         keys, compared = prepared
         steps, size = scores.shape[-2:]
         if not self.shared and len(self.following) != max(steps - 1, 0):
-            raise ValueError(f"{steps} steps need {steps - 1} scores of what follows, got {len(self.following)}.")
+            raise ValueError(f"{steps} steps need {steps - 1} scores in following, got {len(self.following)}.")
         tables = [score.compare(keys, own) for score, own in zip(self._scores(), compared, strict=True)]
         transitions = torch.stack(tables, dim=-3) if tables else scores.new_zeros(*scores.shape[:-2], 0, size, size)
         may = mask.any(-2)

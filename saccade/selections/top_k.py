@@ -14,12 +14,12 @@ from saccade.selections.softmax import softmax
 
 @selections.register("top_k")
 class TopK(Selection):
-    r"""Softmax over the k best positions alone.
+    r"""Softmax over the k highest scores only.
 
     .. math:: p_j = \frac{\exp(s_j)}{\sum_{l \in K} \exp(s_l)} \quad \text{for } j \in K,
         \qquad K = \text{the } k \text{ highest scores}
 
-    Of equal scores the earlier key comes first. With fewer than k attendable keys it is the softmax.
+    Ties go to the earlier key. With at most k attendable keys this is softmax.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.

@@ -1,4 +1,4 @@
-"""What the tree selections share."""
+"""Common base of the tree selections."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from saccade.selections.base import Selection
 
 
 class TreeSelection(Selection):
-    """Every query picks its head so that all of them together are one tree."""
+    """Every query picks its head, so that together they form one tree."""
 
     joins_queries = True
     projective: bool

@@ -21,7 +21,7 @@ class Windowed(Selection):
         \quad \text{for } |j - m_i| \le w, \qquad m_i = \operatorname{median}(p_{i-1})
 
     w is `half_width`, beta `inverse_temperature`: above one it sharpens. Before the first step all weight is on the
-    first key, so the first window is w keys to its right. Positions count attendable keys only.
+    first key, so the first window covers w keys to its right. Positions count attendable keys only.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.
@@ -57,7 +57,7 @@ class Windowed(Selection):
         mass = previous.cumsum(-1)
         median = (mass < 0.5 * mass[..., -1:]).sum(-1, keepdim=True)
         centre = positions.rank.gather(-1, median)
-        # A median on a key that this query may not attend counts as the next attendable one, or else the last.
+        # If this query may not attend the median key, use the next attendable one, or else the last.
         centre = torch.minimum(centre, positions.size - 1)
         return positions.mask & ((positions.rank - centre).abs() <= self.half_width)
 

@@ -1,7 +1,8 @@
-"""Structures: sets of sequences, trees and subsets, each by its log-partition."""
+"""Structures: sets of sequences, trees and subsets, each defined by its log-partition."""
 
 from saccade.structures.alignments import Alignments, MonotonicAlignments, SteppedAlignments
-from saccade.structures.base import FORBIDDEN, Potentials, Structure
+from saccade.structures.backend import FORBIDDEN, Backend, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.chains import Chains
 from saccade.structures.non_projective_trees import NonProjectiveTrees
 from saccade.structures.projective_trees import ProjectiveTrees
@@ -12,6 +13,7 @@ from saccade.structures.subsets import Subsets
 __all__ = [
     "FORBIDDEN",
     "Alignments",
+    "Backend",
     "Chains",
     "MonotonicAlignments",
     "NonProjectiveTrees",

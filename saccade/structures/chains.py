@@ -1,4 +1,4 @@
-"""Sequences of states."""
+"""Chains: sequences of states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from saccade.kernels.structured import chain_derivative, chain_marginals
-from saccade.structures.base import FORBIDDEN, Direction, Potentials, Structure, chain_rule
+from saccade.structures.backend import FORBIDDEN, Backend, Direction, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 
@@ -19,15 +20,14 @@ class Chains(Structure):
 
     Shapes:
         potentials: unary (*batch, N, C) and transitions (*batch, N - 1, C, C), from the earlier state to the later
-        one; its batch axes and its positions may be 1, for transitions that are shared.
+        one; the batch and position axes of transitions may have size 1 if they are shared.
 
     Args:
-        mask: bool (*batch, N), the positions that there are. The others are removed, and what stood beside them are
-            neighbours; into a position i with a gap before it lead the transitions of (i - 1, i).
+        mask: bool (*batch, N), True for valid positions. The others are removed, and their neighbours become adjacent;
+            a position i after a gap uses the transitions of (i - 1, i).
     """
 
     event_dims = 2
-    has_kernel = has_operator = True
 
     def __init__(self, mask: Tensor | None = None) -> None:
         self.mask = mask
@@ -40,7 +40,7 @@ class Chains(Structure):
         mask = unary.new_ones(length, dtype=torch.bool) if self.mask is None else self.mask
         started = mask.cumsum(-1) > 0
         nothing = torch.where(torch.eye(states, dtype=torch.bool, device=unary.device), 0.0, FORBIDDEN).to(unary)
-        # A missing position keeps the state; before the first position there is the first state, and it costs nothing.
+        # A missing position keeps the state; before the first valid position, the state is 0 at no cost.
         state = nothing[0].expand(*batch, states)
         for i in range(length):
             present = mask[..., i, None, None]
@@ -53,6 +53,32 @@ class Chains(Structure):
             here = torch.where(present.squeeze(-1), unary[..., i, :], 0.0)
             state = here + plus(state.unsqueeze(-1) + into, -2)
         return plus(state, -1)
+
+    def backend(self) -> ChainBackend:
+        return ChainBackend(self)
+
+    def parts(self, states: Tensor, num_states: int) -> Potentials:
+        """Zeros and ones of the sequence states (*batch, N): unary parts, and transitions with N - 1 positions."""
+        length = states.shape[-1]
+        mask = torch.ones_like(states, dtype=torch.bool) if self.mask is None else self.mask.expand(states.shape)
+        unary = torch.nn.functional.one_hot(states, num_states).to(torch.float64) * mask.unsqueeze(-1)
+        carried = unary[..., :1, :]
+        before = []
+        for i in range(1, length):  # the state before i, past the positions that are missing
+            before.append(carried)
+            carried = torch.where(mask[..., i : i + 1, None], unary[..., i : i + 1, :], carried)
+        earlier = torch.cat(before, dim=-2) if before else unary[..., :0, :]
+        return unary, earlier.unsqueeze(-1) * unary[..., 1:, :].unsqueeze(-2)
+
+
+class ChainBackend(Backend):
+    """Chains by native kernels, on the CPU."""
+
+    native = exportable = True
+
+    def __init__(self, chains: Chains) -> None:
+        super().__init__(type(chains).__name__, chains.log_partition)
+        self.mask = chains.mask
 
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
         unary, transitions = potentials
@@ -70,24 +96,11 @@ class Chains(Structure):
         total, *marginals = chain_inference(*potentials, self.mask)
         return total, tuple(marginals)
 
-    def parts(self, states: Tensor, num_states: int) -> Potentials:
-        """Zeros and ones of the sequence states (*batch, N): unary parts, and transitions with N - 1 positions."""
-        length = states.shape[-1]
-        mask = torch.ones_like(states, dtype=torch.bool) if self.mask is None else self.mask.expand(states.shape)
-        unary = torch.nn.functional.one_hot(states, num_states).to(torch.float64) * mask.unsqueeze(-1)
-        carried = unary[..., :1, :]
-        before = []
-        for i in range(1, length):  # the state before i, past the positions that are missing
-            before.append(carried)
-            carried = torch.where(mask[..., i : i + 1, None], unary[..., i : i + 1, :], carried)
-        earlier = torch.cat(before, dim=-2) if before else unary[..., :0, :]
-        return unary, earlier.unsqueeze(-1) * unary[..., 1:, :].unsqueeze(-2)
-
 
 @torch.library.custom_op("saccade::chain_inference", mutates_args=())
 def chain_inference(unary: Tensor, transitions: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """`Chains.inference`, for compiled code."""
-    total, marginals = Chains(mask).evaluate((unary, transitions))
+    total, marginals = Chains(mask).backend().evaluate((unary, transitions))
     return total, *marginals  # type: ignore[return-value]
 
 
@@ -102,9 +115,9 @@ def chain_inference_backward(
     grad_states: Tensor,
     grad_edges: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Its gradient."""
+    """The gradient of `chain_inference`."""
     grads = (grad_total, grad_states, grad_edges)
-    return chain_rule(Chains(mask), (unary, transitions), (states, edges), grads)  # type: ignore[return-value]
+    return Chains(mask).backend().chain_rule((unary, transitions), (states, edges), grads)  # type: ignore[return-value]
 
 
 @chain_inference.register_fake

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.structures.base import FORBIDDEN, Potentials
+from saccade.structures.backend import FORBIDDEN, Potentials
 from saccade.structures.semiring import Plus, log_plus
 from saccade.structures.tokens import gather_tokens, pack
 from saccade.structures.trees import Trees
@@ -18,14 +18,14 @@ class ProjectiveTrees(Trees):
         C_R(s, t) = \bigoplus_{u > s} \theta_{us} + I(s, u) + C_R(u, t), \qquad
         C_L(s, t) = \bigoplus_{u < t} C_L(s, u) + \theta_{ut} + I(u, t)
 
-    \theta_{dh} is the potential of head h for dependent d, and \theta_{dd} that of d as a root. C_R(s, t) has the
-    words s..t below s, C_L(s, t) below t.
+    \theta_{dh} is the potential of head h for dependent d, and \theta_{dd} that of d as a root. C_R(s, t) covers the
+    words s..t with head s, C_L(s, t) those with head t.
 
     Shapes:
         potentials: one tensor (*batch, n, n), rows = dependents, columns = heads.
 
     Args:
-        present: bool (*batch, n), the words that there are; None for all of them.
+        present: bool (*batch, n), True for words that are present; None for all of them.
         single_root: whether exactly one word is a root, rather than one or more.
     """
 
@@ -47,15 +47,15 @@ class ProjectiveTrees(Trees):
 
     @staticmethod
     def _one_root(left: Tensor, right: Tensor, roots: Tensor, plus: Plus) -> Tensor:
-        """(*batch, n): the total of the first t + 1 words: the root's words before it and after it."""
+        """(*batch, n): the total for the first t + 1 words: those before and after the root."""
         return plus((left[..., 0, :] + roots).unsqueeze(-1) + right, -2)
 
     @staticmethod
     def _roots(left: Tensor, right: Tensor, roots: Tensor, plus: Plus) -> Tensor:
-        """(*batch, n): the same for one root or more, one after another."""
+        """(*batch, n): the same for one or more roots in sequence."""
         size = roots.shape[-1]
-        totals: list[Tensor] = []  # of the first t words, all of them below roots among them
-        arcs = []  # the words up to root u, whose own words after it are still to come
+        totals: list[Tensor] = []  # for the first t words, with all roots among them
+        arcs = []  # the words up to root u, before its dependents on the right
         for t in range(size):
             before = torch.stack([torch.zeros_like(roots[..., 0]), *totals], dim=-1)
             arcs.append(roots[..., t] + plus(before + left[..., : t + 1, t], -1))
@@ -64,10 +64,10 @@ class ProjectiveTrees(Trees):
 
 
 def _charts(arcs: Tensor, plus: Plus) -> tuple[Tensor, Tensor]:
-    """C_L and C_R (*batch, n, n), [s, t] from s to t, `FORBIDDEN` where s > t. All spans of a width at once.
+    """C_L and C_R (*batch, n, n), [s, t] from s to t, `FORBIDDEN` where s > t; all spans of one width at once.
 
-    Tables are kept by the start of a span and by its end, with the width on the last axis, so that all alternatives
-    of all spans of one width are two slices.
+    Tables are indexed both by the start and by the end of a span, with the width on the last axis, so that all
+    alternatives for all spans of one width are two slices.
     """
     size = arcs.shape[-1]
     none = arcs.new_zeros(*arcs.shape[:-2], size, 1)
@@ -98,7 +98,7 @@ def _grow(table: Tensor, spans: Tensor, width: int, at_end: bool) -> Tensor:
 
 
 def _by_width(diagonals: list[Tensor], size: int) -> Tensor:
-    """(*batch, n, n) of its diagonals from the main one upwards."""
+    """Builds (*batch, n, n) from its diagonals, from the main one upwards."""
     padded = [torch.nn.functional.pad(d, (0, size - d.shape[-1]), value=FORBIDDEN) for d in diagonals]
     by_start = torch.stack(padded, dim=-1)  # [s, width]
     width = torch.arange(size, device=by_start.device)

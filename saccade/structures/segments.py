@@ -5,20 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.structures.base import Potentials, Structure
+from saccade.structures.backend import Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 
 class Segments(Structure):
-    r"""Any number of segments of n positions, each of at most L, with a position between one and the next.
+    r"""Any number of segments in n positions, each of at most L, separated by at least one position.
 
     .. math:: P(i) = \bigoplus_{l \le L} O(i - l) + \theta_{i-l,l}, \qquad O(i) = O(i - 1) \oplus P(i - 1)
 
-    P(i) is the weight of the first i positions with a segment that ends at the last of them, O(i) without one.
+    P(i) is the weight of the first i positions with a segment that ends at the last of them, O(i) that without one.
 
     Shapes:
-        potentials: one tensor (*batch, n, L), [i, l]: that of the segment of l + 1 positions from i on. Segments that
-        reach beyond the end are not looked at.
+        potentials: one tensor (*batch, n, L), [i, l] for the segment of l + 1 positions starting at i. Segments that
+        extend past the end are ignored.
     """
 
     event_dims = 2
@@ -28,12 +29,12 @@ class Segments(Structure):
         return plus(torch.stack([without[-1], ended[-1]], dim=-1), -1) if ended else without[-1]
 
     def inference(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """Explicitly, by what stands before each segment and what after it."""
+        """Computed explicitly from prefixes and suffixes of each segment."""
         (theta,) = potentials
         length, longest = theta.shape[-2:]
         total = self.log_partition(potentials)
         without, _ = self._prefixes(theta, log_plus)
-        # following[i]: the positions from i on, where a segment ended before i; free[i]: where none did.
+        # following[i]: the positions from i on if a segment ended just before i; free[i]: if none did.
         zero = torch.zeros_like(total)
         following, free = [zero], [zero]
         for i in range(length - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""Sums over alternatives: one dynamic programme, three meanings."""
+"""Sums over alternatives: one dynamic program, three semirings."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from saccade.kernels.modes import transforming
 from saccade.kernels.scan import linear_recurrence
 
 Plus = Callable[[Tensor, int], Tensor]
-"""Joins the alternatives along an axis; weights are logarithms, so that what goes together is added."""
+"""Combines the alternatives along an axis; weights are logarithms, so those of joint parts are added."""
 
 
 def log_plus(alternatives: Tensor, dim: int) -> Tensor:
@@ -19,12 +19,12 @@ def log_plus(alternatives: Tensor, dim: int) -> Tensor:
 
 
 def max_plus(alternatives: Tensor, dim: int) -> Tensor:
-    """The best alternative, the first of equal ones: the gradient of the result is the best structure."""
+    """The best alternative (the first in case of ties): the gradient of the result is the best structure."""
     return alternatives.max(dim).values
 
 
 def sample_plus(alternatives: Tensor, dim: int) -> Tensor:
-    """The total weight, with a draw in place of its gradient: the gradient of the result is an exact sample."""
+    """The total weight, with a sample instead of its gradient: the gradient of the result is an exact sample."""
     total: Tensor = _SamplePlus.apply(alternatives, dim)  # type: ignore[no-untyped-call]
     return total
 
@@ -39,7 +39,7 @@ def cumulative(alternatives: Tensor, plus: Plus) -> Tensor:
 
 
 def log_cumulative(x: Tensor) -> Tensor:
-    """torch.logcumsumexp along the last axis, whose own gradient cannot be differentiated."""
+    """Like torch.logcumsumexp along the last axis, but twice differentiable."""
     if transforming():
         return cumulative(x, log_plus)
     total: Tensor = _LogCumulative.apply(x)  # type: ignore[no-untyped-call]
@@ -58,7 +58,7 @@ class _LogCumulative(torch.autograd.Function):
         x, total = ctx.saved_tensors
         if torch.is_grad_enabled():
             total = log_cumulative(x)
-        # What later entries send back, in units of exp(total): both exponents are zero or less.
+        # The gradient from later entries, in units of exp(total): both exponents are zero or less.
         decay = torch.nn.functional.pad((total[..., :-1] - total[..., 1:]).exp(), (0, 1))
         later = linear_recurrence(decay.flip(-1), grads[0].flip(-1)).flip(-1)
         gradient: Tensor = (x - total).exp() * later
@@ -66,7 +66,7 @@ class _LogCumulative(torch.autograd.Function):
 
 
 class _SamplePlus(torch.autograd.Function):
-    """Going back, each sum that is part of the structure draws one of its alternatives."""
+    """In the backward pass, each sum in the structure samples one of its alternatives."""
 
     @staticmethod
     def forward(ctx: Any, alternatives: Tensor, dim: int) -> Tensor:
@@ -77,7 +77,7 @@ class _SamplePlus(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (alternatives,) = ctx.saved_tensors
-        # The largest of Gumbel-perturbed logits is a draw from their softmax.
+        # The argmax of Gumbel-perturbed logits is a sample from their softmax.
         noise = -torch.empty_like(alternatives).exponential_().log()
         drawn = (alternatives + noise).argmax(ctx.dim, keepdim=True)
         chosen = torch.zeros_like(alternatives).scatter_(ctx.dim, drawn, grads[0].unsqueeze(ctx.dim))

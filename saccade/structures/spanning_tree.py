@@ -1,4 +1,4 @@
-"""The best spanning tree of a directed graph."""
+"""The maximum spanning tree of a directed graph."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 Arcs = dict[int, tuple[float, int, int]]
-"""The arcs into a node: of each head their weight, and the dependent and the head as words."""
+"""The arcs into a node: for each head, the weight, and the dependent and head as words."""
 
 
 def best_tree(arcs: Tensor) -> Tensor:
@@ -19,16 +19,16 @@ def best_tree(arcs: Tensor) -> Tensor:
 
 
 def _heads(table: list[list[float]]) -> list[int]:
-    """Chu and Liu (1965), Edmonds (1967): takes everyone's best head, and makes one word of each cycle of them."""
+    """Chu and Liu (1965), Edmonds (1967): picks the best head of every word and contracts each cycle to one word."""
     size = len(table)
     root = size  # above all roots
     arcs: dict[int, Arcs] = {
         d: {(root if h == d else h): (table[d][h], d, h) for h in range(size)} for d in range(size)
     }
-    inside: dict[int, list[int]] = {}  # the cycle that a made word stands for
+    inside: dict[int, list[int]] = {}  # the cycle that a contracted word represents
     chosen: Arcs = {}
     settled: set[int] = set()  # the nodes that have chosen
-    member: dict[int, int] = {}  # the made word that a node is part of
+    member: dict[int, int] = {}  # the contracted word that a node belongs to
     following = root + 1
 
     def outermost(node: int) -> int:
@@ -53,7 +53,7 @@ def _heads(table: list[list[float]]) -> list[int]:
                     member[part] = made
                 path = path[: path.index(node)]
                 node = made
-    # From the outermost words inwards: where an arc enters a cycle, it takes the place of the cycle's own.
+    # From the outermost words inwards: an arc that enters a cycle replaces the cycle's own arc.
     for made in sorted(inside, reverse=True):
         entering = chosen[made]
         node = entering[1]
@@ -69,7 +69,7 @@ def _join(
     chosen: Arcs,
     outermost: Callable[[int], int],
 ) -> Arcs:
-    """The arcs into a cycle: each gains what it costs to leave out the cycle's own arc into the same word."""
+    """The arcs into a cycle, each adjusted for removing the cycle's own arc into the same word."""
     joined: Arcs = {}
     within = set(cycle)
     for part in cycle:

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.structures.base import FORBIDDEN, Potentials, Structure
+from saccade.structures.backend import FORBIDDEN, Potentials
+from saccade.structures.base import Structure
 from saccade.structures.semiring import Plus, log_plus
 
 
 class Subsets(Structure):
-    r"""Subsets of n positions with exactly k members.
+    r"""Subsets of exactly k of n positions.
 
     .. math:: E_j(c) = E_{j-1}(c) \oplus (E_{j-1}(c - 1) + \theta_j), \qquad \log Z = E_n(k)
 
@@ -19,8 +20,8 @@ class Subsets(Structure):
         potentials: one tensor (*batch, n).
 
     Args:
-        sizes: whole numbers (*batch,), the k of each.
-        largest: no k is larger than this.
+        sizes: whole numbers (*batch,), the value of k for each batch row.
+        largest: an upper bound on k.
     """
 
     def __init__(self, sizes: Tensor, largest: int) -> None:
@@ -35,7 +36,7 @@ class Subsets(Structure):
         return self._read(table, self.sizes)
 
     def inference(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        """Explicitly, by the subsets of the positions before each and of those after it."""
+        """Computed explicitly from the subsets before and after each position."""
         (theta,) = potentials
         length = theta.shape[-1]
         before, after = [self._none(theta)], [self._none(theta)]
@@ -45,7 +46,7 @@ class Subsets(Structure):
         total = self._read(before[-1], self.sizes)
         if not length:
             return total, (torch.zeros_like(theta),)
-        # With j, c before it and k - 1 - c after it, for all c.
+        # With j picked: c before it and k - 1 - c after it, for all c.
         missing = (self.sizes.unsqueeze(-1) - 1 - torch.arange(self.largest + 1, device=theta.device)).expand(
             *theta.shape[:-1], self.largest + 1
         )
@@ -58,7 +59,7 @@ class Subsets(Structure):
         return total, (marginals,)
 
     def _none(self, theta: Tensor) -> Tensor:
-        """(*batch, largest + 1): of no positions there is the empty subset alone."""
+        """(*batch, largest + 1): without positions there is only the empty subset."""
         first = torch.arange(self.largest + 1, device=theta.device) == 0
         return torch.where(first, 0.0, FORBIDDEN).to(theta).expand(*theta.shape[:-1], self.largest + 1)
 
@@ -67,6 +68,6 @@ class Subsets(Structure):
 
 
 def _take(table: Tensor, theta: Tensor, plus: Plus) -> Tensor:
-    """The table of one more position."""
+    """The table after one more position."""
     taken = F.pad(table[..., :-1] + theta.unsqueeze(-1), (1, 0), value=FORBIDDEN)
     return plus(torch.stack([table, taken], dim=-1), -1)

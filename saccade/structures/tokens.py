@@ -1,11 +1,11 @@
-"""Words that are missing, moved out of the way."""
+"""Moves missing words to the end."""
 
 import torch
 from torch import Tensor
 
 
 def pack(present: Tensor | None, arcs: Tensor) -> tuple[Tensor | None, Tensor]:
-    """The order that puts the words that there are first, and their number (*batch,); arcs (*batch, n, n)."""
+    """The order that puts present words first, and their number (*batch,); arcs (*batch, n, n)."""
     batch, size = arcs.shape[:-2], arcs.shape[-1]
     if present is None:
         return None, torch.full(batch, size, dtype=torch.long, device=arcs.device)

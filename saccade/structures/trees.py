@@ -1,4 +1,4 @@
-"""What dependency trees share: words that may be missing, roots, and kernels."""
+"""Common base of dependency trees: missing words, roots, and kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from saccade.kernels.structured import tree_derivative, tree_marginals
-from saccade.structures.base import Direction, Potentials, Structure, chain_rule
+from saccade.structures.backend import Backend, Direction, Potentials
+from saccade.structures.base import Structure
+
+_KINDS: dict[bool, type[Trees]] = {}
+"""The trees that are projective and those that are not: an operator takes plain values, and makes its trees of them."""
 
 
 class Trees(Structure):
@@ -18,46 +22,59 @@ class Trees(Structure):
         potentials: one tensor (*batch, n, n), rows = dependents, columns = heads, roots on the diagonal.
 
     Args:
-        present: bool (*batch, n), the words that there are; None for all of them.
+        present: bool (*batch, n), True for words that are present; None for all of them.
         single_root: whether exactly one word is a root, rather than one or more.
     """
 
     event_dims = 2
-    has_kernel = has_operator = True
     projective: bool
 
     def __init__(self, present: Tensor | None = None, single_root: bool = True) -> None:
         self.present = present
         self.single_root = single_root
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "projective" in vars(cls):
+            _KINDS.setdefault(cls.projective, cls)
+
+    def backend(self) -> TreeBackend:
+        return TreeBackend(self)
+
+
+class TreeBackend(Backend):
+    """Trees by native kernels, on the CPU."""
+
+    native = exportable = True
+
+    def __init__(self, trees: Trees) -> None:
+        super().__init__(type(trees).__name__, trees.log_partition)
+        self.own = (trees.present, trees.projective, trees.single_root)
+
     def kernel(self, potentials: Potentials) -> tuple[Tensor, Potentials] | None:
-        done = tree_marginals(potentials[0], self.present, self.projective, self.single_root)
+        done = tree_marginals(potentials[0], *self.own)
         return None if done is None else (done[0], done[1:])
 
     def kernel_derivative(
         self, potentials: Potentials, marginals: Potentials, direction: Direction
     ) -> Potentials | None:
         assert direction[0] is not None  # there is but one
-        own = (self.present, self.projective, self.single_root)
-        done = tree_derivative(potentials[0], *own, marginals[0], direction[0])
+        done = tree_derivative(potentials[0], *self.own, marginals[0], direction[0])
         return None if done is None else (done,)
 
     def operator(self, potentials: Potentials) -> tuple[Tensor, Potentials]:
-        total, marginals = tree_inference(potentials[0], self.present, self.projective, self.single_root)
+        total, marginals = tree_inference(potentials[0], *self.own)
         return total, (marginals,)
 
 
-def _trees(present: Tensor | None, projective: bool, single_root: bool) -> Trees:
-    from saccade.structures.non_projective_trees import NonProjectiveTrees
-    from saccade.structures.projective_trees import ProjectiveTrees
-
-    return (ProjectiveTrees if projective else NonProjectiveTrees)(present, single_root)
+def _backend(present: Tensor | None, projective: bool, single_root: bool) -> Backend:
+    return _KINDS[projective](present, single_root).backend()
 
 
 @torch.library.custom_op("saccade::tree_inference", mutates_args=())
 def tree_inference(arcs: Tensor, present: Tensor | None, projective: bool, single_root: bool) -> tuple[Tensor, Tensor]:
     """`Trees.inference`, for compiled code."""
-    total, (marginals,) = _trees(present, projective, single_root).evaluate((arcs,))
+    total, (marginals,) = _backend(present, projective, single_root).evaluate((arcs,))
     return total, marginals
 
 
@@ -72,8 +89,8 @@ def tree_inference_backward(
     grad_marginals: Tensor,
 ) -> Tensor:
     """Its gradient."""
-    trees = _trees(present, projective, single_root)
-    return chain_rule(trees, (arcs,), (marginals,), (grad_total, grad_marginals))[0]
+    backend = _backend(present, projective, single_root)
+    return backend.chain_rule((arcs,), (marginals,), (grad_total, grad_marginals))[0]
 
 
 @tree_inference.register_fake

@@ -5,6 +5,7 @@ from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
 from saccade.tasks.options import Options
+from saccade.tasks.rating import Rating
 
 __all__ = [
     "Answer",
@@ -15,6 +16,7 @@ __all__ = [
     "Generation",
     "Loss",
     "Options",
+    "Rating",
     "Row",
     "Task",
     "tasks",

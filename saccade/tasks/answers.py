@@ -42,7 +42,7 @@ class Answer:
     attention: Attended | None = None
     """None for a model without attention."""
 
-    alternatives: list[Self] = field(default_factory=list)
+    alternatives: list[Answer] = field(default_factory=list)
     """The best answers, this one first, if several were asked for."""
 
     details: dict[str, Any] = field(default_factory=dict)

@@ -57,6 +57,9 @@ class Task:
     explain_options: ClassVar[type[Options]] = Options
     """What may be asked of an explanation."""
 
+    unit: ClassVar[str] = "examples"
+    """What the loss counts: tokens, examples."""
+
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
 
@@ -69,11 +72,6 @@ class Task:
     def scored(self) -> dict[str, Field]:
         """What an example must hold to be evaluated, if less than for training."""
         return self.fields
-
-    @property
-    def helpful(self) -> dict[str, Field]:
-        """What an example may hold for more figures."""
-        return {}
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Lets each field learn from the training examples."""
@@ -115,6 +113,17 @@ class Task:
         """The arguments of a model that follow from the data; stand-ins before `fit`."""
         return {}
 
+    def input_sizes(self) -> dict[str, int]:
+        """The sizes of all inputs: `vocab` is that of the first, `vocab_2` that of the second, and so on."""
+        found: dict[str, int] = {}
+        for number, field in enumerate(self.inputs.values(), start=1):
+            found |= {name if number == 1 else f"{name}_{number}": size for name, size in field.sizes().items()}
+        return found
+
+    def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
+        """The tensors of a batch that a model reads."""
+        return [tensor for name, tensor in batch.items() if name not in self.targets]
+
     def check(self, model: nn.Module) -> None:
         """Raises `ValueError` if the model, which may be on the meta device, cannot take what training keeps."""
 
@@ -148,6 +157,10 @@ class Task:
             options: those of `explain_options` and of `options`.
         """
         raise ValueError(f"{type(self).__name__} has no explanations.")
+
+    def align(self, model: nn.Module, pairs: Sequence[tuple[Any, Any]], **options: Any) -> list[Any]:
+        """Which parts of an input and of a given answer belong together."""
+        raise ValueError(f"{type(self).__name__} has no alignments: they connect the words of two texts.")
 
     @torch.no_grad()
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:

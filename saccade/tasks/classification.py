@@ -13,12 +13,20 @@ from torch.nn import functional as F
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.labels import HIGHER_IS_BETTER, score_labels
 from saccade.fields import Field, Label, Labels, Text, fields
-from saccade.interpretation.explorer import Item, Measure
+from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
 from saccade.tasks.options import Options
+
+SHOWN = 5
+"""Labels whose probabilities an explanation shows."""
+
+LABEL = (
+    "What the model answered for this input. Its probabilities are often too confident: see the calibration error "
+    "(ece) of an evaluation."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,10 +106,7 @@ class Classification(Task):
         return "several" if isinstance(self.label, Labels) else "ordered" if self.label.ordered else "one"
 
     def sizes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for number, field in enumerate(self.inputs.values()):  # the first is the model's main input
-            found |= {name if number == 0 else f"{name}_{number + 1}": size for name, size in field.sizes().items()}
-        return {**found, "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
+        return {**self.input_sizes(), "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         logits = self.logits(model, batch).float()
@@ -124,11 +129,8 @@ class Classification(Task):
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         """What the model makes of the inputs of a batch: (batch, classes)."""
-        found: Tensor = model(*self._given(batch))
+        found: Tensor = model(*self.given(batch))
         return found
-
-    def _given(self, batch: dict[str, Tensor]) -> list[Tensor]:
-        return [tensor for name, tensor in batch.items() if name != "label"]
 
     def _decided(self, logits: Tensor) -> Tensor:
         if self.form == "one":
@@ -183,17 +185,15 @@ class Classification(Task):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        return explain_inputs(self, model, examples, answers, measures=self._measures, **options)
+        return explain_inputs(self, model, examples, answers, describe=self._describe, **options)
 
-    def _measures(self, example: Example, answer: Answer) -> list[Measure]:
-        chosen = Measure(name="label", value=answer.text or "(none)", meaning="What the model answered for this input.")
-        found = [chosen]
-        if "label" in example:
-            given = Measure(name="true label", value=self.label.show(example["label"]), meaning="What the data says.")
-            found.append(given)
-        ranked = sorted(answer.details["probabilities"].items(), key=lambda item: -item[1])[:5]
-        meaning = "How probable the model finds this label. Probabilities of a trained network are often too sure."
-        return [*found, *(Measure(name=f"p({name})", value=p, meaning=meaning) for name, p in ranked)]
+    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        true = example.get("label", [])
+        wanted = [true] if isinstance(true, str) else true
+        ranked = sorted(answer.details["probabilities"].items(), key=lambda item: -item[1])
+        shown = [(name, p) for number, (name, p) in enumerate(ranked) if number < SHOWN or name in wanted]
+        outcomes = [Outcome(label=name, probability=p, gold=name in wanted) for name, p in shown]
+        return [Measure(name="label", value=answer.text or "(none)", meaning=LABEL)], outcomes
 
 
 def above(grades: Tensor, count: int) -> Tensor:

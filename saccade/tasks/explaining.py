@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
-from saccade.interpretation.explorer import Item, Measure
+from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer, Attended
@@ -68,10 +68,19 @@ def explain_inputs(
     examples: Sequence[Example],
     answers: Sequence[Answer] | None,
     *,
-    measures: Callable[[Example, Answer], list[Measure]],
+    describe: Callable[[Example, Answer], tuple[list[Measure], list[Outcome]]],
     **options: Any,
 ) -> list[Item]:
-    """An item for each example: every attention of the model over the positions of its input."""
+    """An item for each example: every attention of the model over the positions of its input.
+
+    Args:
+        task: with one main input, which comes first.
+        model: with attention.
+        examples: inputs, with targets if they are known.
+        answers: what the model answered, if that is known.
+        describe: the measures and outcomes of an answer.
+        options: those of `RecordOptions`, and of the task's predictions.
+    """
     if not examples:
         raise ValueError("There is nothing to explain.")
     own = {each.name for each in fields(RecordOptions)}
@@ -79,17 +88,23 @@ def explain_inputs(
     rest = {name: value for name, value in options.items() if name not in own}
     found = answers if answers is not None else task.predict(model, examples, **rest)
     return [
-        _item(task, model, example, answer, asked, measures(example, answer))
+        _item(task, model, example, answer, asked, *describe(example, answer))
         for example, answer in zip(examples, found, strict=True)
     ]
 
 
 def _item(
-    task: Any, model: nn.Module, example: Example, answer: Answer, asked: RecordOptions, measures: list[Measure]
+    task: Any,
+    model: nn.Module,
+    example: Example,
+    answer: Answer,
+    asked: RecordOptions,
+    measures: list[Measure],
+    outcomes: list[Outcome],
 ) -> Item:
     role, main = next(iter(task.inputs.items()))
     trace = _recorded(task, model, example)
-    shown = main.maps(example[role], trace, f"{answer.text or '(none)'} ({answer.score:.0%})")
+    shown = main.maps(example[role], trace, answer.text or "(none)")
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         listed = ", ".join(each.name for each in shown)
@@ -98,15 +113,14 @@ def _item(
     strange = main.unknown(example[role])
     if strange:
         meaning = "Parts of the input that the training data did not have."
-        measures = [
-            *measures,
-            Measure(name="unknown", value=f"{len(strange)}: {' '.join(strange)[:60]}", meaning=meaning),
-        ]
-    title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'} ({answer.score:.0%})"
+        parts = f"{len(strange)}: {' '.join(strange)[:60]}"
+        measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
+    title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",
         maps=maps,
         measures=[*measures, Measure(name="caution", value="", meaning=CAUTION)],
+        outcomes=outcomes,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
@@ -29,13 +29,10 @@ from saccade.training.position import Position, Result, describe_end, describe_g
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
+from saccade.training.settings import Settings
 from saccade.training.state import read_state
 from saccade.training.stream import Stream
 from saccade.training.validation import Objective, Validation
-
-if TYPE_CHECKING:
-    from saccade.training.trainer import Trainer
-
 
 SHORTEST_EPOCH = 100
 """Shorter epochs are validated together: little changes in a step or two."""
@@ -46,7 +43,7 @@ class Loop:
 
     def __init__(
         self,
-        trainer: Trainer,
+        trainer: Settings,
         *,
         task: Task,
         model: nn.Module,
@@ -95,7 +92,7 @@ class Loop:
     def run(self, resume: bool) -> Result:
         """Trains until a limit is reached, and chooses the weights."""
         keep_freed_memory()
-        self.progress = make_progress(every=self.trainer.log_every, main=self.processes.main)
+        self.progress = make_progress(every=self.trainer.log_every, unit=self.task.unit, main=self.processes.main)
         try:
             with self.interruption:
                 self._begin(resume)
@@ -123,7 +120,6 @@ class Loop:
         elif resume:
             self.progress.say(f"{self.output} has no checkpoint yet: starting from the beginning.")
         if self.processes.main:
-            self.output.mkdir(parents=True, exist_ok=True)
             self.checkpoints.drop_after(self.position.step)
             self.log.begin(self.position.step, self.position.validated)
             if self._started is not None:
@@ -183,8 +179,8 @@ class Loop:
         self._interrupted, self._out_of_time = interrupted > 0, late > 0  # what all processes agree on
         if not math.isfinite(objective):
             raise FloatingPointError(
-                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a smaller "
-                f"clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
+                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
+                f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
             )
         norm = self._update(position.step + 1, totals[1])
         position.step += 1

@@ -1,7 +1,6 @@
 """The log of a training: one JSON object per line."""
 
 import contextlib
-import itertools
 import json
 import math
 import os
@@ -10,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from saccade.artifacts import ArtifactError, Document, open_regular, parse_json, write_file
+from saccade.artifacts import ArtifactError, Document, keep_damaged, open_regular, parse_json, write_file
 
 Record = dict[str, Any]
 LONGEST = 2**20
@@ -33,7 +32,7 @@ class MetricsLog:
         last = {"train": step, "valid": step if validated is None else validated}
         content = _read(self.path)
         if content.damaged:
-            aside = _copy_aside(self.path)
+            aside = keep_damaged(self.path)
             warnings.warn(
                 f"{self.path} has {_listed(content.damaged)}; the other lines are kept, and {aside} is a copy of the "
                 "damaged file.",
@@ -119,14 +118,6 @@ def _record(line: bytes, where: str) -> Record:
         if key != "split":
             record.check(key, value, float, bool, type(None))
     return record.values
-
-
-def _copy_aside(path: Path) -> Path:
-    """Copies the damaged file to the first free name; the file itself stays until its replacement is written."""
-    names = (f"{path.name}.damaged{f'.{number}' if number > 1 else ''}" for number in itertools.count(1))
-    aside = next(path.with_name(name) for name in names if not os.path.lexists(path.with_name(name)))
-    with open_regular(path) as file:
-        return write_file(aside, file.read())
 
 
 def _listed(lines: list[int]) -> str:

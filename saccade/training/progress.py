@@ -47,10 +47,10 @@ class Progress:
 class PlainProgress(Progress):
     """A line every so many steps, for files and pipes."""
 
-    def __init__(self, *, every: int, stream: TextIO | None = None) -> None:
+    def __init__(self, *, every: int, unit: str = "tokens", stream: TextIO | None = None) -> None:
         self.every = every
         self.stream = stream or sys.stderr
-        self._speed = Speed()
+        self._speed = Speed(unit)
         self._loss = MeanLoss()
 
     def step(self, report: StepReport) -> None:
@@ -73,7 +73,7 @@ class PlainProgress(Progress):
 class BarProgress(Progress):
     """A bar with loss, tokens per second, time left and the last validation, by rich."""
 
-    def __init__(self, *, console: Any = None) -> None:
+    def __init__(self, *, unit: str = "tokens", console: Any = None) -> None:
         console = console or required("rich.console").Console(stderr=True)
         bars = required("rich.progress")
         self._bar = bars.Progress(
@@ -89,7 +89,7 @@ class BarProgress(Progress):
             transient=True,
         )
         self._task = self._bar.add_task("", total=1.0, step=0, loss="", speed="", left="", scores="")
-        self._speed = Speed()
+        self._speed = Speed(unit)
         self._loss = MeanLoss()
         self._refreshed = 0.0
         self._bar.start()
@@ -139,9 +139,10 @@ class MeanLoss:
 
 
 class Speed:
-    """Tokens per second over the last steps."""
+    """Tokens, or other items, per second over the last steps."""
 
-    def __init__(self, steps: int = 50) -> None:
+    def __init__(self, unit: str, steps: int = 50) -> None:
+        self.unit = unit
         self._recent: deque[tuple[int, float]] = deque(maxlen=steps)
 
     def add(self, report: StepReport) -> None:
@@ -149,14 +150,14 @@ class Speed:
 
     def __str__(self) -> str:
         seconds = sum(s for _, s in self._recent)
-        return f"{sum(t for t, _ in self._recent) / seconds:,.0f} tokens/s" if seconds else ""
+        return f"{sum(t for t, _ in self._recent) / seconds:,.0f} {self.unit}/s" if seconds else ""
 
 
-def make_progress(*, every: int, main: bool) -> Progress:
+def make_progress(*, every: int, unit: str, main: bool) -> Progress:
     """The bar if the error stream is a terminal, else lines; nothing on any process but the main one."""
     if not main:
         return Progress()
-    return BarProgress() if sys.stderr.isatty() else PlainProgress(every=every)
+    return BarProgress(unit=unit) if sys.stderr.isatty() else PlainProgress(every=every, unit=unit)
 
 
 def describe_scores(scores: dict[str, float]) -> str:

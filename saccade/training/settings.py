@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from saccade.training.optimisers import Optimiser
 from saccade.training.schedules import Schedule
 
 
@@ -14,11 +15,24 @@ class Settings(Protocol):
     max_epochs: int | None
     max_minutes: float | None
     batch_tokens: int
-    patience: int | None
-    metric: str
-    seed: int
+    accumulate: int
+    learning_rate: float
+    optimiser: Optimiser
     schedule: Schedule
-    average: str
-    average_last: int
+    clip_norm: float | None
+    weight_decay: float
+    precision: str
+    validate_every: int | None
     validate_examples: int | None
     validate_options: dict[str, Any]
+    metric: str
+    patience: int | None
+    checkpoint_every: int | None
+    keep: int
+    average: str
+    average_last: int
+    average_decay: float
+    log_every: int
+    trackers: list[str]
+    device: str
+    seed: int

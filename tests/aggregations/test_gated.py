@@ -71,7 +71,7 @@ def test_refuses_what_does_not_fit():
         Gated(query_dim=QUERY_DIM).double()(weights, values, query=query()[..., :3])
     with pytest.raises(ValueError, match="none was given"):
         Gated(query_dim=QUERY_DIM).double()(weights, values)
-    with pytest.raises(ValueError, match="AttentionOverAttention has no context for each query"):
+    with pytest.raises(ValueError, match="AttentionOverAttention has no context per query"):
         Gated(query_dim=QUERY_DIM, aggregation=AttentionOverAttention())
     with pytest.raises(ValueError, match="value_dim=2"):
         Gated(query_dim=QUERY_DIM, value_dim=13).double()(weights, values, query=query())

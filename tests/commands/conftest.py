@@ -8,8 +8,9 @@ import pytest
 
 import saccade
 from saccade.cli import main
+from saccade.fields import Text
 from saccade.models import Cho, RNNSearch
-from saccade.tasks import Transduction
+from saccade.tasks import Generation
 
 LETTERS = random.Random(11)
 WORDS = ["ba", "dodo", "kelu", "minamo", "su", "tarifa", "we"]
@@ -19,7 +20,9 @@ PAIRS = [(source, " ".join(word[::-1] for word in source.split())) for source in
 
 def train(folder, model, **arguments) -> str:
     saccade.train(
-        task=partial(Transduction, source_tokeniser={"class": "bpe", "vocab_size": 29}, metrics=["exact_match"]),
+        task=partial(
+            Generation, source=partial(Text, tokeniser={"class": "bpe", "vocab_size": 29}), metrics=["exact_match"]
+        ),
         model=partial(model, embedding_dim=7, hidden_dim=11),
         data={"train": PAIRS, **arguments},
         trainer={"max_steps": 3, "batch_tokens": 130, "validate_examples": 3},

@@ -8,7 +8,7 @@ import pytest
 import saccade
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.interpretation.alignments import read_alignments
-from saccade.tasks.forced_alignment import Reader
+from saccade.tasks.generation.forced_alignment import Reader
 from tests.commands.conftest import PAIRS
 
 
@@ -145,7 +145,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
     ("arguments", "message"),
     [
         ([], "Say which model and which texts"),
-        (["--score", "{texts}/gold.talp"], "--score needs the links to judge by"),
+        (["--score", "{texts}/gold.talp"], "--score needs gold links"),
         (["{run}", "--source", "{texts}/a.en", "--target", "{texts}/short"], "short has 1 lines"),
         (["{run}", "{given}", "--format", "phraoh"], "Did you mean 'pharaoh'"),
         (["{run}", "{given}", "--gold-format", "nacl", "--gold", "x"], "Did you mean 'naacl'"),
@@ -163,7 +163,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         ),
         (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "there is nothing to align"),
         (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),
-        (["{blind}", "{given}"], "Cho does not look at its source"),
+        (["{blind}", "{given}"], "Cho does not attend to its source"),
         (["{run}", "{given}", "--layer", "1"], "layer must be from 0 to 0"),
         (["{run}", "{given}", "--choose", "a,b,c", "--shift", "1"], "leave --layer, --head and --shift out"),
         (["{blind}", "{given}", "--faithfulness"], "--faithfulness changes attention weights, and Cho has none"),

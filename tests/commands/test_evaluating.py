@@ -71,17 +71,17 @@ def test_search_options(run, call, table) -> None:
         (["--header", "no", "--columns", "source=in,target=out"], "has no header, so 'source' cannot be column 'in'"),
         (["--header", "maybe"], "--header is yes or no, got 'maybe'"),
         (["--bad-rows", "ignore"], "data.bad_rows must be 'error' or 'skip', got 'ignore'"),
-        (["--beam", "0"], "beam must be 1 or more"),
-        (["--beams", "3,0"], "beam must be 1 or more, got 0"),
-        (["--beams", "3,x"], "--beams are whole numbers"),
+        (["--beam", "0"], "beam must be from 1 to 10000, got 0"),
+        (["--vary", "beam=3,0"], "beam must be from 1 to 10000, got 0"),
+        (["--vary", "beam=3,x"], "beam must be a whole number"),
         (["--by-length", "0"], "--by-length must be 1 or more, got 0"),
         (["--workers", "0"], "--workers must be 1 or more, got 0"),
-        (["--batch-size", "0"], "batch_size must be 1 or more, got 0"),
-        (["--max-length", "0"], "max_length must be 1 or more, got 0"),
-        (["--max-length", "-3"], "max_length must be 1 or more, got -3"),
-        (["--length-penalty", "-1"], "length_penalty=-1.0"),
-        (["--length-penalty", "nan"], "length_penalty=nan"),
-        (["--coverage-penalty", "inf"], "coverage_penalty=inf"),
+        (["--batch-size", "0"], "--batch-size must be 1 or more, got 0"),
+        (["--max-length", "0"], "max_length must be from 1 to 1000000, got 0"),
+        (["--max-length", "-3"], "max_length must be from 1 to 1000000, got -3"),
+        (["--length-penalty", "-1"], "length_penalty must be from 0.0 to 100.0, got -1.0"),
+        (["--length-penalty", "nan"], "length_penalty must be"),
+        (["--coverage-penalty", "inf"], "coverage_penalty must be"),
         (["--plot", "a.gif", "--by-length", "3"], "no picture has the suffix '.gif'"),
         (["--plot", "a.png"], "--by-length"),
     ],
@@ -107,12 +107,12 @@ def test_json_says_how_it_was_searched(run, call, table) -> None:
     flags = ["--beam", "3", "--length-penalty", "0.2", "--max-length", "4"]
     found = json.loads(call("evaluate", run, "--data", plain, *flags, "--json")[1])
     assert found["search"] == "beam search (beam 3, length penalty 0.2, max length 4)"
-    assert found["unread"] == 0
+    assert found["remarks"] == []
 
 
 def test_sources_that_are_not_read_to_their_end_are_told(run, call, tmp_path) -> None:
     (tmp_path / "long.tsv").write_text(f"{'dodo su ' * 700}\todod\nsu\tus\n")
     code, out, err = call("evaluate", run, "--data", str(tmp_path / "long.tsv"), "--max-length", "3", "--json")
     assert code == 0
-    assert json.loads(out)["unread"] == 1
-    assert "1 of 2 sources were too long" in err
+    assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs were too long, and truncated."]
+    assert "1 of 2 inputs were too long" in err

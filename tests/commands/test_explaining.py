@@ -81,7 +81,7 @@ def test_files_and_gold_links(run, call, tmp_path) -> None:
     for name, lines in (("in.txt", [s for s, _ in PAIRS[:2]]), ("out.txt", [t for _, t in PAIRS[:2]])):
         (tmp_path / name).write_text("\n".join(lines) + "\n")
     (tmp_path / "gold.talp").write_text("1-1\n1p1\n")
-    files = ["--inputs", str(tmp_path / "in.txt"), "--targets", str(tmp_path / "out.txt")]
+    files = [str(tmp_path / "in.txt"), "--targets", str(tmp_path / "out.txt")]
     gold = ["--gold", str(tmp_path / "gold.talp"), "--gold-one-based"]
     code, out, err = call("explain", run, *files, *gold, "--format", "json")
     assert (code, err) == (0, "")
@@ -132,13 +132,13 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
         (["--input", "ba", "--output", "page.pgn"], "Did you mean '.png'?"),
         (["--input", "ba", "--output", "nowhere/page.html"], "there is no folder nowhere"),
         (["--input", "ba", "--output", "."], "that is a folder"),
-        (["--input", "ba", "--inputs", "a.txt"], "give one of the two"),
-        (["--inputs", "nowhere.txt"], "nowhere.txt"),
-        (["--inputs", os.devnull], f"--inputs {os.devnull}: the file is empty"),
-        (["--input", " "], "the input is empty"),
+        (["a.txt", "--input", "ba"], "not both"),
+        (["nowhere.txt"], "nowhere.txt"),
+        (["--input", "ba", "--targets", os.devnull], f"--targets {os.devnull}: the file is empty"),
+        (["--input", " "], "the source is empty"),
         (["--input", "ba", "--target", "ab", "--target", "we"], "1 inputs and 2 targets"),
-        (["--input", "ba", "--target", "ab", "--beam", "3"], "--beam"),
-        (["--input", "ba", "--beam", "0"], "beam must be 1 or more"),
+        (["--input", "ba", "--target", "ab", "--beam", "3"], "beam changes the search, and the targets are given"),
+        (["--input", "ba", "--beam", "0"], "beam must be from 1 to 10000"),
         (["--input", "ba", "--gold", "gold.talp"], "gold.talp"),
         (["--input", "ba", "--gold-format", "talq"], "Did you mean 'talp'?"),
         (["--input", "ba", "--layer", "3"], "layer must be from 0 to 0"),

@@ -17,9 +17,9 @@ def word_weights(prediction) -> list[list[float]]:
     return [
         [
             sum(float(prediction.weights[p, q]) for p in target for q in source) / len(target)
-            for source in prediction.source_words
+            for source in prediction.attention.key_words
         ]
-        for target in prediction.target_words
+        for target in prediction.attention.query_words
     ]
 
 
@@ -29,8 +29,8 @@ def test_alignments_are_between_words(run, call) -> None:
     predictions = saccade.load(run).predict(LINES.splitlines(), max_length=9)
     for line, row, prediction in zip(LINES.splitlines(), out.splitlines(), predictions, strict=True):
         text, column = row.split("\t")
-        assert len(prediction.source_words) == len(line.split())
-        assert len(prediction.target_words) == len(text.split())
+        assert len(prediction.attention.key_words) == len(line.split())
+        assert len(prediction.attention.query_words) == len(text.split())
         expected = word_weights(prediction)
         for pair in column.split():
             source, target = map(int, pair.split("-"))
@@ -58,15 +58,15 @@ def test_workers_write_the_same_in_the_same_order(run, call) -> None:
 
 
 def test_json_has_both_alignments(run, call) -> None:
-    code, out, _ = call("predict", run, "--jsonl", "--nbest", "2", given=LINES)
+    code, out, _ = call("predict", run, "--format", "jsonl", "--nbest", "2", given=LINES)
     assert code == 0
     for line, found in zip(LINES.splitlines(), map(json.loads, out.splitlines()), strict=True):
-        words = ["".join(found["source"][place] for place in word).strip("▁") for word in found["source_words"]]
+        words = ["".join(found["keys"][place] for place in word).strip("▁") for word in found["nbest"][0]["key_words"]]
         assert words == line.split()
         for hypothesis in found["nbest"] if line else ():
             pieces = len(hypothesis["weights"]) - hypothesis["finished"]
             assert [target for _, target in hypothesis["alignment"]] == list(range(pieces))
-            words = len(hypothesis["text"].split())
+            words = len(hypothesis["answer"].split())
             assert [target for _, target in hypothesis["word_alignment"]] == list(range(words))
 
 
@@ -92,7 +92,7 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
     lines = ["minamo su", "kelu"]
     code, out, err = call("predict", run, *flags, "--scores", given="\n".join(lines))
     assert code == 0, err
-    expected = [h for p in saccade.load(run).predict(lines, **options) for h in p.nbest or [p]]
+    expected = [h for p in saccade.load(run).predict(lines, **options) for h in p.alternatives or [p]]
     rows = [line.split("\t")[-2:] for line in out.splitlines()]
     assert rows == [[h.text, f"{h.score:.4f}"] for h in expected]
 
@@ -100,33 +100,33 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--top-p", "0.9"], "--top-p needs --sample"),
-        (["--beam", "5", "--top-p", "0.9"], "--top-p needs --sample"),
-        (["--top-k", "3"], "--top-k needs --sample"),
-        (["--seed", "3"], "--seed needs --sample"),
+        (["--top-p", "0.9"], "top_p changes draws: it needs sample"),
+        (["--beam", "5", "--top-p", "0.9"], "top_p changes draws: it needs sample"),
+        (["--top-k", "3"], "top_k changes draws: it needs sample"),
+        (["--seed", "3"], "seed changes draws: it needs sample"),
         (["--sample", "--beam", "5"], "give one of the two"),
-        (["--sample", "--top-p", "2"], "top_p is above 0 and at most 1"),
-        (["--nbest", "6"], "nbest=6 hypotheses need a beam"),
+        (["--sample", "--top-p", "2"], "top_p must be above 0 and at most 1"),
+        (["--nbest", "6"], "nbest=6 needs a beam of as many"),
         (["--min-length", "9", "--max-length", "3"], "min_length=9 is more than max_length=3"),
         (["--prefix", "XYZ"], "cannot write 'XYZ'"),
-        (["--max-length", "0"], "max_length must be 1 or more, got 0"),
-        (["--min-length", "-1"], "min_length must be 0 or more, got -1"),
-        (["--no-repeat-ngram", "-2"], "no_repeat_ngram must be 0 or more, got -2"),
-        (["--beam", "0"], "beam must be 1 or more, got 0"),
-        (["--nbest", "0"], "nbest must be 1 or more, got 0"),
-        (["--batch-size", "-1"], "batch_size must be 1 or more, got -1"),
+        (["--max-length", "0"], "max_length must be from 1 to 1000000, got 0"),
+        (["--min-length", "-1"], "min_length must be from 0 to 1000000, got -1"),
+        (["--no-repeat-ngram", "-2"], "no_repeat_ngram must be from 0 to 1000000, got -2"),
+        (["--beam", "0"], "beam must be from 1 to 10000, got 0"),
+        (["--nbest", "0"], "nbest must be from 1 to 10000, got 0"),
+        (["--batch-size", "-1"], "--batch-size must be 1 or more, got -1"),
         (["--workers", "0"], "--workers must be 1 or more, got 0"),
-        (["--length-penalty", "nan"], "length_penalty=nan"),
-        (["--coverage-penalty", "-0.1"], "coverage_penalty=-0.1"),
-        (["--sample", "--temperature", "nan"], "temperature is a number above 0, got nan"),
-        (["--sample", "--temperature", "inf"], "temperature is a number above 0, got inf"),
-        (["--sample", "--top-k", "0"], "top_k is at least 1, got 0"),
-        (["--sample", "--top-p", "nan"], "top_p is above 0 and at most 1, got nan"),
-        (["--sample", "--seed", "-1"], "seed must be 0 or more, got -1"),
-        (["--sample", "--seed", str(2**64)], "or less, got 18446744073709551616"),
-        (["--forced", "3=a", "--max-length", "3"], "place 3, counted from 0, is beyond max_length=3"),
+        (["--length-penalty", "nan"], "length_penalty must be"),
+        (["--coverage-penalty", "-0.1"], "coverage_penalty must be from 0.0 to 1000000.0, got -0.1"),
+        (["--sample", "--temperature", "nan"], "temperature must be"),
+        (["--sample", "--temperature", "inf"], "temperature must be"),
+        (["--sample", "--top-k", "0"], "top_k must be from 1 to 2147483647, got 0"),
+        (["--sample", "--top-p", "nan"], "top_p must be above 0 and at most 1, got nan"),
+        (["--sample", "--seed", "-1"], "seed must be from 0 to 9223372036854775807, got -1"),
+        (["--sample", "--seed", str(2**64)], "got 18446744073709551616"),
+        (["--forced", "3=a", "--max-length", "3"], "a place is counted from 0 and below 3, got 3"),
         (["--forced", "The"], "as 0=The; got 'The'"),
-        (["--jsonl", "--draw"], "do not go together"),
+        (["--format", "jsonl", "--draw"], "do not go together"),
         (["--plot", "a.gif"], "no picture has the suffix '.gif'"),
         (["--plot", "nowhere/a.png"], "there is no folder nowhere"),
     ],
@@ -143,15 +143,15 @@ def test_scores_are_log_probabilities_that_the_length_divides(run, call) -> None
     options = {"nbest": 3, "max_length": 9, "length_penalty": 0.7}
     (prediction,) = model.predict(["minamo su"], **options)
     source = torch.tensor([model.task.encode({"source": "minamo su"})["source"]])
-    for hypothesis in prediction.nbest:
+    for hypothesis in prediction.alternatives:
         written = [*hypothesis.tokens, *([EOS] if hypothesis.finished else [])]
         with torch.no_grad():
             loss = model.task.loss(model.model, {"source": source, "target": torch.tensor([written])})
         assert hypothesis.log_prob == pytest.approx(-loss.total.item(), abs=1e-4)
         assert hypothesis.score == pytest.approx(hypothesis.log_prob / ((5 + len(written)) / 6) ** 0.7, abs=1e-5)
-    flags = ["--jsonl", "--nbest", "3", "--max-length", "9", "--length-penalty", "0.7"]
+    flags = ["--format", "jsonl", "--nbest", "3", "--max-length", "9", "--length-penalty", "0.7"]
     found = json.loads(call("predict", run, *flags, given="minamo su\n")[1])["nbest"]
-    assert [h["log_prob"] for h in found] == pytest.approx([h.log_prob for h in prediction.nbest])
+    assert [h["log_prob"] for h in found] == pytest.approx([h.log_prob for h in prediction.alternatives])
     (plain,) = model.predict(["minamo su"], length_penalty=0.0, max_length=9)
     assert plain.score == pytest.approx(plain.log_prob, abs=1e-6)
 
@@ -168,22 +168,22 @@ def test_help_gives_the_defaults_of_the_search(call) -> None:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_of_a_huge_line_the_beginning_is_read(workers, run, call) -> None:
     long = "dodo minamo " * 9000
-    flags = ["--max-length", "5", "--jsonl", "--workers", workers]
+    flags = ["--max-length", "5", "--format", "jsonl", "--workers", workers]
     code, out, err = call("predict", run, *flags, given=f"su\n{long}\nkelu\n")
     assert code == 0
-    read = max(1000, 4 * saccade.load(run).task.max_length)
+    read = max(1000, 4 * saccade.load(run).task.source.max_length)
     (told,) = [line for line in err.splitlines() if "tokens" in line]
-    assert told.startswith("Line 2 has ")
-    assert f"of which the model reads the first {read:,}" in told
+    assert told.startswith("Input 2 has ")
+    assert f"and the model reads only the first {read:,}" in told
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [len(line["source"]) for line in lines][1] == read + 1
-    assert lines[1]["source_words"][-1][-1] == read - 1
+    assert len(lines[1]["keys"]) == read + 1
+    assert lines[1]["nbest"][0]["key_words"][-1][-1] == read - 1
     assert len(lines[1]["nbest"][0]["weights"][0]) == read + 1
-    assert lines[2]["text"] == saccade.load(run).predict(["kelu"], max_length=5)[0].text
+    assert lines[2]["answer"] == saccade.load(run).predict(["kelu"], max_length=5)[0].text
 
 
 def test_python_is_warned_of_a_huge_text(run) -> None:
-    with pytest.warns(UserWarning, match=r"Input 1, counted from 0, has [\d,]+ tokens, of which the model reads the"):
+    with pytest.warns(UserWarning, match=r"Input 1, counted from 0, has [\d,]+ tokens, and the model reads only"):
         saccade.load(run).predict(["su", "dodo " * 2000], beam=1, max_length=2)
 
 
@@ -195,7 +195,7 @@ def test_a_model_without_attention_shows_none(option, blind, call, tmp_path, mon
     assert (code, out) == (2, "")
     assert f"{option.partition('=')[0]} shows what a model looked at, and Cho has no attention" in err
     assert not any(tmp_path.iterdir())
-    code, out, _ = call("predict", blind, "--jsonl", given="kelu\n")
+    code, out, _ = call("predict", blind, "--format", "jsonl", given="kelu\n")
     assert code == 0
     assert json.loads(out)["nbest"][0]["weights"] is None
 

@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from tests.commands.conftest import PAIRS
 
 SMALL = [
-    "--task.source_tokeniser=char",
+    "--task.source.tokeniser=char",
     "--task.metrics=[exact_match]",
     "--model={class: rnnsearch, embedding_dim: 7, hidden_dim: 11}",
     "--trainer={max_steps: 2, batch_tokens: 130, validate_examples: 3}",
@@ -26,10 +25,10 @@ def write_pairs(path) -> str:
 @pytest.mark.parametrize(
     ("place", "begun", "number"),
     [
-        ("saccade.run_training.hold_out", False, signal.SIGTERM),
-        ("saccade.tasks.transduction.Transduction.fit", False, signal.SIGINT),
-        ("saccade.run_training.save_task", True, signal.SIGTERM),
-        ("saccade.run_training.store", True, signal.SIGINT),
+        ("saccade.runs.training.choose_held_out", False, signal.SIGTERM),
+        ("saccade.tasks.generation.task.Generation.fit", False, signal.SIGINT),
+        ("saccade.runs.training.save_task", True, signal.SIGTERM),
+        ("saccade.runs.training.store", True, signal.SIGINT),
         ("saccade.runs.plan.Plan.build", True, signal.SIGTERM),
     ],
 )
@@ -54,22 +53,33 @@ def test_a_signal_before_the_first_step_loses_nothing(
     assert call("predict", str(output), given="su\n")[0] == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+SLOW = """
+import sys, time
+from saccade.cli import main
+from saccade.data.corpus import Corpus
+
+def read(*_, **__):
+    print("reading", flush=True)
+    time.sleep(120)
+
+Corpus.read = read
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_a_signal_while_the_data_are_read(tmp_path) -> None:
-    pipe = tmp_path / "pairs.tsv"
-    os.mkfifo(pipe)
-    command = [sys.executable, "-m", "saccade", "train", *SMALL, "--data", str(pipe), "--output", str(tmp_path / "run")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=os.getcwd())
-    too_late = threading.Timer(120, process.kill)
-    too_late.start()
+    data = ["--data", write_pairs(tmp_path / "pairs.tsv"), "--output", str(tmp_path / "run")]
+    command = [sys.executable, "-c", SLOW, "train", *SMALL, *data]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        with open(pipe, "w"):  # waits until the command reads
-            process.send_signal(signal.SIGTERM)
-            out, err = process.communicate()
+        assert process.stdout is not None
+        begun = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
     finally:
-        too_late.cancel()
         process.kill()
+    assert begun == "reading\n", err
     assert (process.returncode, out) == (130, "")
-    assert "give the same command again" in err
+    assert "run the same command again" in err
     assert "Traceback" not in err
     assert not (tmp_path / "run").exists()

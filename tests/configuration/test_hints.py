@@ -25,7 +25,7 @@ def test_a_score_within_a_selection(score) -> None:
     plan = Plan(
         {"model": {**config, "selection": {"class": "mocha", "chunk_score": score}}, "trainer": {"max_steps": 3}}
     )
-    chunk_score = plan.model.arguments()["selection"].chunk_score
+    chunk_score = plan.outline().decoder.attention.selection.chunk_score
     assert isinstance(chunk_score, AdditiveScore)
     assert chunk_score.query_dim == 7
     assert Plan(plan.plain).plain == plan.plain

@@ -143,7 +143,7 @@ def test_appended_keys_are_prepared_by_themselves(name):
     if not score.appendable:
         attention = Assembly("score", name).attention(sizes)
         memory = attention.prepare(x.keys[..., :5, :], x.values[..., :5, :])
-        with pytest.raises(ValueError, match="prepare all keys at once"):
+        with pytest.raises(ValueError, match="prepare all keys in one call"):
             memory.append(x.keys[..., 5:, :], x.values[..., 5:, :])
         return
     parts = (score.prepare(x.keys[..., :5, :]), score.prepare(x.keys[..., 5:, :], start=5))

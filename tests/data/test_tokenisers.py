@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from saccade.data.errors import DataError
+from saccade.artifacts import ArtifactError
 from saccade.data.special import BOS, EOS, NAMES, PAD, UNK
 from saccade.data.tokenisers import Tokeniser, UnigramTokeniser, tokenisers
 from saccade.data.tokenisers.subwords import settled
@@ -139,7 +139,7 @@ def test_lowercase():
 
 
 def test_mistakes_are_named(tmp_path):
-    with pytest.raises(ValueError, match="vocab_size counts the 4 special ids"):
+    with pytest.raises(ValueError, match="vocab_size includes the 4 special ids"):
         tokenisers.create("word", vocab_size=4)
     with pytest.raises(ValueError, match="min_frequency"):
         tokenisers.create("word", min_frequency=0)
@@ -153,10 +153,10 @@ def test_mistakes_are_named(tmp_path):
     with pytest.raises(ValueError, match="Did you mean 'unigram'"):
         tokenisers.create("unigramm")
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(DataError, match=r"x\.json is not a tokeniser"):
+    with pytest.raises(ArtifactError, match=r"x\.json is not a tokeniser"):
         Tokeniser.load(tmp_path / "x.json")
-    newer = tokenisers.create("char").fit(["a"]).dumps().replace('"version": 1', '"version": 99')
-    with pytest.raises(DataError, match="newer"):
+    newer = tokenisers.create("char").fit(["a"]).dumps().replace('"version": 2', '"version": 99')
+    with pytest.raises(ArtifactError, match="newer"):
         Tokeniser.loads(newer)
 
 
@@ -174,3 +174,59 @@ def test_tags_are_pieces_of_their_own():
     assert tokeniser.words("go on <V;PRS>") == [[0, 1], [3, 4], [5, 6]]
     for text in ("a<V>", "<V> a", "<V;N> <N>", "< V>", "<>", "a <V;;N>", "> <V>"):
         assert tokeniser.join(tokeniser.split(text)) == text
+
+
+HOSTILE = {
+    "deep": lambda d: "[" * 100_000,
+    "digits": lambda d: json.dumps(d).replace('"version": 2', '"version": ' + "9" * 5000),
+    "not an object": lambda d: "[]",
+    "a key twice": lambda d: json.dumps(d)[:-1] + ', "kind": "char"}',
+    "half a character": lambda d: json.dumps({**d, "vocabulary": [*d["vocabulary"], "\ud800"]}),
+    "no version": lambda d: json.dumps({k: v for k, v in d.items() if k != "version"}),
+    "no kind": lambda d: json.dumps({k: v for k, v in d.items() if k != "kind"}),
+    "no options": lambda d: json.dumps({k: v for k, v in d.items() if k != "options"}),
+    "no vocabulary": lambda d: json.dumps({k: v for k, v in d.items() if k != "vocabulary"}),
+    "version": lambda d: json.dumps({**d, "version": "2"}),
+    "kind": lambda d: json.dumps({**d, "kind": ["char"]}),
+    "unknown kind": lambda d: json.dumps({**d, "kind": "os.system"}),
+    "options": lambda d: json.dumps({**d, "options": 7}),
+    "unknown option": lambda d: json.dumps({**d, "options": {**d["options"], "shell": True}}),
+    "option's type": lambda d: json.dumps({**d, "options": {**d["options"], "vocab_size": "9"}}),
+    "option's value": lambda d: json.dumps({**d, "options": {**d["options"], "vocab_size": -1}}),
+    "switch": lambda d: json.dumps({**d, "options": {**d["options"], "lowercase": 1}}),
+    "vocabulary": lambda d: json.dumps({**d, "vocabulary": {"a": 1}}),
+    "a number as a piece": lambda d: json.dumps({**d, "vocabulary": [*d["vocabulary"], 7]}),
+    "an empty piece": lambda d: json.dumps({**d, "vocabulary": [*d["vocabulary"], ""]}),
+    "a piece twice": lambda d: json.dumps({**d, "vocabulary": [*d["vocabulary"], d["vocabulary"][-1]]}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files_are_refused_by_name(kind, name, tmp_path):
+    content = json.loads(tokenisers.create(kind).fit(TEXTS).dumps())
+    (tmp_path / "x.json").write_text(HOSTILE[name](content))
+    with pytest.raises(ArtifactError, match=r"x\.json (is|was)") as caught:
+        Tokeniser.load(tmp_path / "x.json")
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "complaint"),
+    [
+        ("bpe", {"vocabulary": ["<s>", "a"]}, "vocabulary does not begin with"),
+        ("bpe", {"merges": ["a"]}, r"merges\[0\] is 'a', not two pieces"),
+        ("bpe", {"merges": ["zz y"]}, r"merges\[0\] is 'zz y', not two pieces"),
+        ("bpe", {"merges": [["a", "b"]]}, r"merges\[0\] is a list, not a string"),
+        ("unigram", {"scores": []}, "scores has 0 values, not"),
+        ("unigram", {"vocabulary": [], "scores": []}, "vocabulary does not begin with"),
+        ("unigram", {"scores": float("nan")}, r"scores\[4\] is NaN"),
+        ("unigram", {"scores": "1.0"}, r'scores\[4\] is "1.0", not a number'),
+    ],
+)
+def test_hostile_subwords_are_refused_by_key(kind, change, complaint):
+    content = json.loads(tokenisers.create(kind).fit(TEXTS).dumps())
+    if not isinstance(change.get("scores", []), list):
+        change = {"scores": [*content["scores"][:4], change["scores"], *content["scores"][5:]]}
+    with pytest.raises(ArtifactError, match=complaint):
+        Tokeniser.loads(json.dumps({**content, **change}))

@@ -49,7 +49,7 @@ def test_bounds() -> None:
     assert score_alignments([[]], [[]]) == (0, 1, 1, 1, 0)
     without_possible = score_alignments([[(0, 0), (1, 0)]], [[(0, 0), (3, 3)]])
     assert without_possible.aer == pytest.approx(1 - without_possible.f)  # then AER is what F lacks
-    with pytest.raises(ValueError, match="3 predicted alignments cannot be judged by 2"):
+    with pytest.raises(ValueError, match="3 predicted alignments cannot be compared with 2"):
         score_alignments([[], [], []], GOLD)
     with pytest.raises(ValueError, match="no predicted alignments"):
         score_alignments([], [])
@@ -74,7 +74,7 @@ def test_match_and_mass() -> None:
     assert uniform == pytest.approx((0.3, 0.3, 2))  # a tie is worth its share, in any order
     assert match_and_mass([torch.zeros(2, 3)], [[(0, 0)]]) == (0, 0, 1)
     assert match_and_mass([torch.zeros(2, 3)], [[]]) == (0, 0, 0)
-    with pytest.raises(ValueError, match=r"link 3-0 \(from 0\) is outside of 3 source"):
+    with pytest.raises(ValueError, match=r"link 3-0 \(from 0\) is outside the 3 source"):
         match_and_mass([torch.zeros(2, 3)], [[(3, 0)]])
 
 
@@ -109,5 +109,5 @@ def test_the_best_head_is_chosen() -> None:
     assert all(math.isfinite(aer) for aer in chosen.table.values())
     with pytest.raises(ValueError, match="maps is empty"):
         choose_head({}, gold)
-    with pytest.raises(ValueError, match="1 maps of 'first' cannot be judged by 2"):
+    with pytest.raises(ValueError, match="1 maps of 'first' cannot be compared with 2"):
         choose_head({"first": maps["first"][:1]}, gold)

@@ -84,7 +84,7 @@ def test_perfect_predictions_have_perfect_figures() -> None:
 def test_wrong_use_is_named() -> None:
     with pytest.raises(ValueError, match=r"'blue'.*Did you mean 'bleu'"):
         score_texts(WANTED, WANTED, ["blue"])
-    with pytest.raises(ValueError, match=r"2 predicted texts .* 3 wanted"):
+    with pytest.raises(ValueError, match=r"2 predicted texts .* 3 references"):
         exact_match(WANTED[:2], WANTED)
     with pytest.raises(ValueError, match="no texts"):
         bleu([], [])

@@ -23,6 +23,7 @@ from saccade.data.marks import digest
 from saccade.data.readers import lines
 from saccade.data.storage import store
 from tests.data.stand_ins import read
+from tests.hostile.counting import report
 
 SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
 GOOD = "a dog\tein Hund\n"
@@ -234,6 +235,7 @@ def test_fuzzed_files(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
+    report("data files", outcomes)
     assert min(outcomes.values()) > 0, outcomes
 
 

@@ -75,7 +75,7 @@ def test_decoder_layer_equals_pytorchs(norm):
 
 
 @pytest.mark.parametrize(
-    ("selection", "message"), [(Windowed(), "Windowed.*cross-attention"), (NonProjectiveTree(), "all queries together")]
+    ("selection", "message"), [(Windowed(), "Windowed.*cross-attention"), (NonProjectiveTree(), "all queries at once")]
 )
 def test_refuses_what_cannot_look_back(selection, message):
     with pytest.raises(ValueError, match=message):

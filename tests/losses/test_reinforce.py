@@ -159,5 +159,5 @@ def test_learns_where_to_look(selection):
 
 def test_refuses_likelihoods_that_are_not_one_per_sentence():
     selection = Categorical(torch.full((3, STEPS, KEYS), 1 / KEYS))
-    with pytest.raises(ValueError, match=r"\(3,\) as the selection's batch, got \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"batch shape \(3,\) of the selection, got \(3, 2\)"):
         reinforce_loss(selection, torch.zeros(3, 2))

@@ -105,7 +105,7 @@ def test_learns_to_spell_noisy_signals(model):
         source = symbols[content].repeat_interleave(2, dim=1) + 0.1 * torch.randn(32, 8, DIM)
         target = torch.cat([torch.ones(32, 1, dtype=torch.long), content + 4], dim=1)
         decoded = model(source, torch.ones(32, 8, dtype=torch.bool), target[:, :-1])
-        total, right = model.head.loss(decoded.features.flatten(0, 1), target[:, 1:].flatten())
+        total, right, _ = model.head.loss(decoded.features.flatten(0, 1), target[:, 1:].flatten())
         optimiser.zero_grad()
         (total / 128).backward()
         optimiser.step()
@@ -114,7 +114,7 @@ def test_learns_to_spell_noisy_signals(model):
 
 def test_refusals():
     for made, options, message in (
-        (RNNSearch, {"source_vocab": 7}, "Give either source_vocab.*got source_vocab=7 and source_dim=3"),
+        (RNNSearch, {"source_vocab": 7}, "Pass either source_vocab.*got source_vocab=7 and source_dim=3"),
         (RNNSearch, {"source_dim": None}, "got source_vocab=None and source_dim=None"),
         (RNNSearch, {"source_dim": None, "source_vocab": 7, "source_stride": 2}, "needs source_dim"),
         (RNNSearch, {"source_stride": 0}, "stride must be"),

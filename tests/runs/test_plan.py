@@ -6,11 +6,14 @@ from functools import partial
 import pytest
 
 from saccade.configuration import ConfigError, override, read_config, write_config
+from saccade.configuration.yaml_files import parse_yaml
 from saccade.data.tokenisers import BpeTokeniser
+from saccade.fields import Text
 from saccade.models import RNNSearch, Transformer
 from saccade.runs.plan import Plan
-from saccade.selections import Sparsemax
-from saccade.tasks import Transduction
+from saccade.scores import AdditiveScore, BilinearScore
+from saccade.selections import Sparsemax, TopK
+from saccade.tasks import Generation
 from saccade.training import Adam, Noam
 
 SMALL = {"model": {"class": "rnnsearch", "hidden_dim": 7}, "trainer": {"max_steps": 3}}
@@ -27,7 +30,7 @@ def changed(config, **changes):
 
 def test_short_names_and_defaults() -> None:
     plan = Plan(SMALL)
-    assert isinstance(plan.task, Transduction)
+    assert isinstance(plan.task, Generation)
     assert plan.model.kind is RNNSearch
     assert plan.plain["model"]["hidden_dim"] == 7
     assert plan.plain["model"]["embedding_dim"] == 128
@@ -40,14 +43,14 @@ def test_what_is_saved_reads_as_the_same_plan() -> None:
         model__selection={"class": "entmax", "alpha": 1.3, "learn_alpha": False},
         trainer__optimiser={"class": "adam", "betas": [0.9, 0.98]},
         trainer__schedule={"class": "noam", "model_dim": 12},
-        task__source_tokeniser={"class": "bpe", "vocab_size": 31},
+        task__source={"class": "text", "tokeniser": {"class": "bpe", "vocab_size": 31}},
     )
     plan = Plan(config)
     assert isinstance(plan.trainer.optimiser, Adam)
     assert plan.trainer.optimiser.betas == (0.9, 0.98)
     assert isinstance(plan.trainer.schedule, Noam)
-    assert isinstance(plan.task.source_tokeniser, BpeTokeniser)
-    assert plan.model.arguments()["selection"].alpha == pytest.approx(1.3)
+    assert isinstance(plan.task.source.tokeniser, BpeTokeniser)
+    assert plan.model.arguments()["selection"].keywords == {"alpha": 1.3, "learn_alpha": False}
     again = Plan(plan.plain)
     assert again.plain == plan.plain
     assert plan.plain["trainer"]["schedule"] == {"class": "noam", "model_dim": 12, "warmup": 4000}
@@ -63,12 +66,12 @@ def test_yaml_round_trip(tmp_path) -> None:
 def test_python_says_it_with_classes_and_partials() -> None:
     plan = Plan(
         {
-            "task": partial(Transduction, source_tokeniser=partial(BpeTokeniser, vocab_size=31)),
+            "task": partial(Generation, source=partial(Text, tokeniser=partial(BpeTokeniser, vocab_size=31))),
             "model": partial(RNNSearch, hidden_dim=7, selection=Sparsemax),
             "trainer": {"max_steps": 3},
         }
     )
-    assert plan.plain["task"]["source_tokeniser"]["vocab_size"] == 31
+    assert plan.plain["task"]["source"]["tokeniser"]["vocab_size"] == 31
     assert plan.plain["model"]["selection"] == {"class": "sparsemax"}
     assert Plan(plan.plain).plain == plan.plain
 
@@ -145,9 +148,7 @@ def test_parts_in_a_list() -> None:
     ],
 )
 def test_classes_of_others_need_trust(model) -> None:
-    with pytest.raises(
-        ConfigError, match=r"'calendar\.Calendar' is not a class that comes with Sac.*--trust-classes"
-    ):
+    with pytest.raises(ConfigError, match=r"'calendar\.Calendar' is not a class that comes with Sac.*--trust-classes"):
         Plan({"model": model, **ONE_STEP})
     with pytest.raises(ConfigError, match=r"calendar\.Calendar is not a kind of"):
         Plan({"model": model, **ONE_STEP}, trust=True)
@@ -188,9 +189,14 @@ def test_classes_of_saccade_may_be_dotted_without_trust() -> None:
         (changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": 0.5}), r"model\.selection: alpha .* 0\.5"),
         (changed(TRANSFORMER, model__num_heads=5), r"model: dim=12 is not a multiple of num_heads=5"),
         (changed(TRANSFORMER, task__joint=False), r"model: tied='all' needs one vocabulary"),
-        (changed(TRANSFORMER, task__target_tokeniser="char"), r"task: joint=True"),
+        (changed(TRANSFORMER, task__target="text"), r"task: joint=True"),
         (
-            changed(TRANSFORMER, task__max_length=30, model__positions="learned", model__max_length=30),
+            changed(
+                TRANSFORMER,
+                task__source={"class": "text", "max_length": 30},
+                model__positions="learned",
+                model__max_length=30,
+            ),
             r"30 learned positions are too few .* model\.max_length to 31",
         ),
         (changed(TRANSFORMER, model__dropout=1.5), r"model: dropout must be from 0 to less than 1, got 1\.5"),
@@ -237,3 +243,70 @@ def test_what_follows_from_the_data_is_no_choice() -> None:
 def test_checking_makes_no_weights() -> None:
     config = changed(TRANSFORMER, model__dim=6 * 1024, model__feed_forward_dim=60_000)  # tens of gigabytes
     assert Plan(config).model.kind is Transformer
+
+
+def test_luongs_names_work_wherever_a_score_is_named() -> None:
+    for model in ("rnnsearch", "luong", "kim", "hard_monotonic"):
+        assert Plan({"model": {"class": model, "score": "general"}, **ONE_STEP}).plain["model"]["score"] == "general"
+    plan = Plan({"model": {"class": "rnnsearch", "score": {"class": "general"}}, **ONE_STEP})
+    assert isinstance(plan.outline().decoder.attention.score, BilinearScore)
+    assert plan.plain["model"]["score"] == {"class": "bilinear"}
+
+
+def test_a_part_needs_only_what_its_owner_does_not_fill_in() -> None:
+    plan = Plan(changed(SMALL, model__score={"class": "additive", "hidden_dim": 64}))
+    score = plan.outline().decoder.attention.score
+    assert (score.query_dim, score.key_dim, score.hidden_proj.in_features) == (7, 14, 64)
+    assert plan.plain["model"]["score"]["hidden_dim"] == 64
+    assert Plan(plan.plain).plain == plan.plain
+    history = {"class": "history", "features": ["coverage", {"class": "neural_coverage", "feature_dim": 3}]}
+    score = Plan(changed(SMALL, model__score=history)).outline().decoder.attention.score
+    assert [feature.feature_dim for feature in score.members] == [1, 3]
+    with pytest.raises(ConfigError, match="model: HistoryScore needs features"):
+        Plan(changed(SMALL, model__score={"class": "history"}))
+    with pytest.raises(ConfigError, match=r"trainer\.schedule \(noam\) needs model_dim"):
+        Plan(changed(SMALL, trainer__schedule={"class": "noam"}))
+
+
+def test_instances_are_written_as_what_made_them() -> None:
+    config = {
+        "task": {"source": Text(tokeniser=BpeTokeniser(vocab_size=31))},
+        "model": {"class": "rnnsearch", "selection": TopK(k=3), "score": AdditiveScore(**SCORE_SIZES)},
+        "trainer": {"max_steps": 3, "optimiser": Adam(betas=(0.5, 0.6)), "schedule": Noam(model_dim=12)},
+    }
+    plan = Plan(config)
+    assert plan.plain["task"]["source"]["tokeniser"]["vocab_size"] == 31
+    assert plan.plain["model"]["selection"] == {"class": "top_k", "k": 3}
+    assert plan.plain["trainer"]["optimiser"]["betas"] == [0.5, 0.6]
+    assert plan.trainer.schedule.model_dim == 12
+    assert Plan(parse_yaml(write_config(plan.plain), "saved")).plain == plan.plain
+
+
+SCORE_SIZES = {"query_dim": 256, "key_dim": 512, "hidden_dim": 64}
+
+
+class Frames(Generation):
+    """Reads features where the model reads tokens."""
+
+    def sizes(self) -> dict[str, int]:
+        return {"source_dim": 40, "target_vocab": 13}
+
+
+def test_a_model_that_cannot_take_the_input_is_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Plan({"task": Frames, "model": "cho", **ONE_STEP})
+    assert str(raised.value) == (
+        "model cho has no argument 'source_dim': it reads tokens, and this task's source gives features."
+    )
+
+
+def test_each_part_is_built_once() -> None:
+    made = []
+
+    class Counted(Generation):
+        def __init__(self, *, joint: bool = False) -> None:
+            made.append(joint)
+            super().__init__(joint=joint)
+
+    Plan({"task": Counted, "model": "rnnsearch", **ONE_STEP})
+    assert made == [False]

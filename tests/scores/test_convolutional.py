@@ -93,7 +93,7 @@ def test_a_row_without_any_key_is_finite():
 
 
 def test_wrong_widths():
-    with pytest.raises(ValueError, match=r"widths must be three numbers of 1 or more, got \(3, 0, 2\)"):
+    with pytest.raises(ValueError, match=r"widths must be three numbers, each 1 or more, got \(3, 0, 2\)"):
         make((3, 0, 2))
 
 

@@ -34,7 +34,7 @@ def test_zero_vectors_score_zero_with_finite_gradients(dtype):
 
 
 def test_cosine_needs_one_size():
-    with pytest.raises(ValueError, match=r"CosineScore needs queries and keys of one size.*\(3, 5\).*\(7, 4\)"):
+    with pytest.raises(ValueError, match=r"CosineScore needs queries and keys of the same size.*\(3, 5\).*\(7, 4\)"):
         CosineScore()(torch.randn(3, 5), torch.randn(7, 4))
 
 

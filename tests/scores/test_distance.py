@@ -89,5 +89,5 @@ def test_bandwidth_must_be_positive(kind, bandwidth):
 
 @pytest.mark.parametrize("score", [KernelScore(), NegativeDistanceScore()], ids=lambda s: type(s).__name__)
 def test_one_size(score):
-    with pytest.raises(ValueError, match="needs queries and keys of one size"):
+    with pytest.raises(ValueError, match="needs queries and keys of the same size"):
         score(torch.randn(3, 5), torch.randn(7, 4))

@@ -346,7 +346,7 @@ def test_a_memory_that_has_grown_needs_a_new_state():
     memory = attention.prepare(keys[:, :4])
     state = attention.read(query, memory).state
     grown = memory.append(keys[:, 4:])
-    with pytest.raises(ValueError, match="state was begun with 4 keys, the memory has 7"):
+    with pytest.raises(ValueError, match="state was started with 4 keys, but the memory has 7"):
         attention.read(query, grown, state=state)
     assert_near(attention.read(query, grown).weights, attention(query, keys).weights)
 
@@ -381,7 +381,7 @@ def test_the_state_of_another_batch_is_refused(name):
     query, keys = random_inputs(queries=STEPS)
     state = attention(query, keys).state
     for other in (lambda x: x[:1].expand(5, -1, -1), lambda x: x[:1], lambda x: x[0]):
-        with pytest.raises(ValueError, match="pass the state of the reading before from the same memory"):
+        with pytest.raises(ValueError, match="pass the state of the previous reading of the same memory"):
             attention(other(query), other(keys), state=state)
 
 

@@ -90,15 +90,15 @@ def test_far_positions_in_half_precision():
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match="dim must be an even number of 2 or more, got 5"):
+    with pytest.raises(ValueError, match="dim must be an even number, 2 or more, got 5"):
         RotaryScore(dim=5)
-    with pytest.raises(ValueError, match=r"keys of shape \(7, 5\) has 5 features.*turns 5"):
+    with pytest.raises(ValueError, match=r"keys of shape \(7, 5\) has 5 features.*rotates 5"):
         RotaryScore()(torch.randn(3, 5), torch.randn(7, 5))
-    with pytest.raises(ValueError, match=r"keys of shape \(7, 6\) has 6 features.*turns 8"):
+    with pytest.raises(ValueError, match=r"keys of shape \(7, 6\) has 6 features.*rotates 8"):
         RotaryScore(dim=8)(torch.randn(3, 6), torch.randn(7, 6))
     with pytest.raises(TypeError, match=r"score must be DotScore.*got BilinearScore"):
         RotaryScore(score=BilinearScore(query_dim=4, key_dim=4))
     with pytest.raises(ValueError, match="base must be above 0"):
         RotaryScore(base=0.0)
-    with pytest.raises(ValueError, match="needs queries and keys of one size"):
+    with pytest.raises(ValueError, match="needs queries and keys of the same size"):
         RotaryScore()(torch.randn(3, 4), torch.randn(7, 6))

@@ -215,16 +215,16 @@ def test_bfloat16_logits():
 def test_mistakes_are_named():
     model = Table(batch=3, vocab=7)
     for options, message in (
-        ({"size": 2, "nbest": 3}, "nbest is between 1 and size=2"),
+        ({"size": 2, "nbest": 3}, "nbest must be between 1 and size=2"),
         ({"size": 0}, "nbest"),
         ({"length_penalty": -1.0}, "length_penalty=-1.0"),
         ({"coverage_penalty": -0.1}, "coverage_penalty=-0.1"),
         ({"min_length": -1}, "min_length"),
         ({"no_repeat_ngram": -2}, "no_repeat_ngram"),
         ({"max_length": [1, 2]}, "one for each of 3 sentences"),
-        ({"max_length": -1}, "max_length is at least 0"),
+        ({"max_length": -1}, "max_length must be 0 or more"),
         ({"prefix": [[3], [4]]}, "one list for each of the 3 sentences, got 2"),
-        ({"forced": {-1: 3}}, "counted from 0"),
+        ({"forced": {-1: 3}}, "must be 0 or more"),
     ):
         with pytest.raises(ValueError, match=message):
             beam(model, model.encoded, **{"max_length": 3, **options})

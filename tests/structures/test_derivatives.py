@@ -267,12 +267,12 @@ WRONG = {
     "targets padded at the start": (
         lambda: AlignmentPosterior.hard(random(3, 4), random(3, 4), target_mask=torch.tensor([False, True, True])),
         ValueError,
-        "targets that are masked must be the last",
+        "masked targets must be the last",
     ),
     "sources padded at the start": (
         lambda: AlignmentPosterior.stepwise_monotonic(random(3, 4), random(3, 4, 2), source_mask=MASK[0]),
         ValueError,
-        "sources that are masked must be the last",
+        "masked sources must be the last",
     ),
     "states by number": (
         lambda: Chain.of(random(2, 5, 3), random(3, 3)).log_prob(torch.zeros(2, 5)),

@@ -69,7 +69,7 @@ def test_the_text_of_an_answer_is_what_its_user_reads(value, text):
 
 
 def test_options_are_checked_where_they_enter():
-    with pytest.raises(ValueError, match="no option 'baem'. Did you mean 'beam'"):
+    with pytest.raises(ValueError, match=r"no option 'baem'\. Did you mean 'beam'"):
         Generation.options.of({"baem": 3})
     with pytest.raises(ValueError, match="beam must be"):
         Generation.options.of({"beam": "many"})

@@ -1,4 +1,5 @@
 import errno
+import json
 import os
 import pickletools
 
@@ -108,3 +109,76 @@ def test_nothing_in_it_is_a_pickle(tmp_path):
 def test_what_json_cannot_hold_is_refused(tmp_path):
     with pytest.raises(TypeError, match="does not fit into a checkpoint"):
         Checkpoints(tmp_path).save(checkpoint(2)._replace(state={"x": object()}))
+
+
+def reseal(path):
+    artifacts.seal(path, [file.name for file in path.iterdir() if file.name != "checksums.json"])
+
+
+def without(key):
+    return lambda state: {name: value for name, value in state.items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (without("step"), "state.json is damaged: step is missing"),
+        (without("optimiser"), "optimiser is missing"),
+        (lambda s: [s], "its content is a list, not an object"),
+        (lambda s: {**s, "step": 3}, "step is 3, but the folder is step-00000007"),
+        (lambda s: {**s, "step": "7"}, 'step is "7", not a whole number'),
+        (lambda s: {**s, "optimiser": []}, "optimiser is a list, not an object"),
+        (lambda s: {**s, "optimiser": {"numbers": {}}}, "optimiser.param_groups is missing"),
+        (
+            lambda s: {**s, "optimiser": {**s["optimiser"], "numbers": {"x": 1}}},
+            "optimiser.x is not a parameter's number",
+        ),
+        (lambda s: {**s, "optimiser": {**s["optimiser"], "numbers": {"9" * 5000 + ".k": 1}}}, "optimiser.999"),
+        (lambda s: {**s, "optimiser": {**s["optimiser"], "param_groups": [7]}}, r"param_groups\[0\] is 7"),
+        (
+            lambda s: {**s, "optimiser": {**s["optimiser"], "param_groups": [{"betas": 7}]}},
+            r"optimiser.param_groups\[0\].betas is 7, not a list",
+        ),
+    ],
+)
+def test_damage_under_right_sums_falls_back_too(tmp_path, change, complaint):
+    checkpoints = Checkpoints(tmp_path)
+    for step in (3, 7):
+        checkpoints.save(checkpoint(step))
+    path = checkpoints.path(7) / "state.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    reseal(path.parent)
+    with pytest.warns(UserWarning, match=rf"{complaint}.*Trying the checkpoint before step-00000007"):
+        assert checkpoints.latest().step == 3
+
+
+def test_names_of_absurd_steps_are_not_ours(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.save(checkpoint(3))
+    for name in ("step-99999999999999999999", "step-" + "9" * 240, "step-3", "step-٣٣٣٣٣٣٣٣", "step-0000000x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "step-00000009").write_text("a file")
+    assert checkpoints.steps() == [3]
+    assert checkpoints.latest().step == 3
+    checkpoints.drop_after(2)
+    assert checkpoints.steps() == []
+
+
+def test_a_checkpoint_that_cannot_be_used_is_passed_over(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for step in (3, 7):
+        checkpoints.save(checkpoint(step))
+    used = []
+
+    def use(one):
+        used.append(one.step)
+        if one.step in refused:
+            raise ArtifactError(f"{one.step} does not fit.")
+
+    refused = {7}
+    with pytest.warns(UserWarning, match="7 does not fit. Trying the checkpoint before step-00000007"):
+        assert checkpoints.latest(use).step == 3
+    assert used == [7, 3]
+    refused = {7, 3}
+    with pytest.warns(UserWarning, match="7"), pytest.raises(ArtifactError, match=r"None of the 2.*: 7 does not fit"):
+        checkpoints.latest(use)

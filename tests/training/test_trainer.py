@@ -9,6 +9,8 @@ import torch
 
 from saccade import artifacts
 from saccade.artifacts import ArtifactError, read_tensors, weights_of
+from saccade.configuration import ConfigError
+from saccade.configuration.build import check_part
 from saccade.tasks import Loss
 from saccade.training import Adam, Checkpoints, Cosine, Plateau, Trainer, read_metrics
 from tests.tasks.toy import NeighbourSums, SumModel, examples
@@ -378,7 +380,7 @@ def test_tensorboard_gets_the_figures(tmp_path):
         ({"max_steps": 1, "schedule": "cosin"}, "Did you mean 'cosine'"),
         ({"max_steps": 1, "precision": "bf61"}, "Did you mean 'bf16'"),
         ({"max_steps": 1, "keep": 1}, "keep must be 2 or more"),
-        ({"max_minutes": 1.0, "schedule": "cosine"}, "give it steps, or set max_steps"),
+        ({"max_epochs": 1, "schedule": "cosine"}, "give it steps, or set max_steps or max_minutes"),
         ({"max_steps": 1, "average_decay": 1.0}, "average_decay"),
         ({"max_steps": 1, "weight_decay": -0.1}, "weight_decay"),
     ],
@@ -391,9 +393,9 @@ def test_impossible_trainers_are_refused(options, complaint):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"validate": False, "patience": 3}, "no validation data for patience"),
-        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "no validation data"),
-        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "no validation data for the plateau schedule"),
+        ({"validate": False, "patience": 3}, "patience needs validation data"),
+        ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "metric='accuracy' needs validation data"),
+        ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "the plateau schedule needs validation data"),
         ({"max_steps": 1, "metric": "acuracy"}, "Did you mean 'accuracy'"),
         ({"max_steps": 1, "metric": "accuracy", "validate_examples": 0}, "needs predictions"),
         ({"max_steps": 1, "trackers": ["tensorbord"]}, "Did you mean 'tensorboard'"),
@@ -435,19 +437,16 @@ def test_the_missing_extra_is_named_and_nothing_heavy_is_imported_before(tmp_pat
 
 
 def test_a_configuration_is_checked_against_the_constructor():
-    jsonargparse = pytest.importorskip("jsonargparse")
-    parser = jsonargparse.ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(Trainer, "trainer")
     config = {
         "max_steps": 5,
-        "optimiser": {"class_path": "saccade.training.Adam", "init_args": {"betas": [0.9, 0.98]}},
-        "schedule": {"class_path": "saccade.training.Noam", "init_args": {"model_dim": 32}},
+        "optimiser": {"class": "adam", "betas": [0.9, 0.98]},
+        "schedule": {"class": "noam", "model_dim": 32},
         "trackers": ["tensorboard"],
     }
-    trainer = parser.instantiate(parser.parse_object({"trainer": config})).trainer
+    trainer = check_part(Trainer, config, "trainer").make()
     assert trainer.optimiser.betas == (0.9, 0.98)
     assert trainer.schedule.factor(4000) == 32**-0.5 * 4000**-0.5
-    by_name = parser.instantiate(parser.parse_args(["--trainer.max_steps=3", "--trainer.schedule=cosine"]))
-    assert isinstance(by_name.trainer.schedule, Cosine)
-    with pytest.raises(jsonargparse.ArgumentError, match="max_stpes"):
-        parser.parse_object({"trainer": {"max_stpes": 5}})
+    by_name = check_part(Trainer, {"max_steps": "3", "schedule": "cosine"}, "trainer").make()
+    assert isinstance(by_name.schedule, Cosine)
+    with pytest.raises(ConfigError, match="max_stpes"):
+        check_part(Trainer, {"max_stpes": 5}, "trainer")

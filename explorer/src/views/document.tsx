@@ -5,7 +5,7 @@ import { lengthOf } from "../data";
 import { profile, shades } from "../focus";
 import { runsLeft } from "../geometry";
 import { loadMatrix, type Matrix } from "../matrix";
-import { numberAt, unitAt, written } from "../reading";
+import { aligned, unitAt, written } from "../reading";
 import { visible, type Unit } from "../units";
 import { Outcomes } from "./outcomes";
 import type { Scene } from "./view";
@@ -150,7 +150,7 @@ export function Document(scene: Scene) {
               <span class="meter" aria-hidden="true">
                 <span style={{ width: `${largest > 0 ? (100 * weights[place]!) / largest : 0}%` }} />
               </span>
-              <span class="number">{numberAt(matrix, 0, place)}</span>
+              <span class="number">{aligned(weights[place]!)}</span>
             </li>
           ))}
         </ol>

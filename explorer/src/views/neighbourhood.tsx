@@ -7,7 +7,7 @@ import { FONT, shortened } from "../geometry";
 import { graphOf, LONGEST_NAME, NAME, type Graph, type Node } from "../graph";
 import { at, loadMatrix, type HeadChoice, type Matrix } from "../matrix";
 import { shade } from "../picture";
-import { numberAt, unitAt, written } from "../reading";
+import { aligned, numberAt, unitAt, written } from "../reading";
 import { visible } from "../units";
 import { Outcomes } from "./outcomes";
 import { registerView, type Scene } from "./view";
@@ -94,7 +94,7 @@ function Picture({ scene, graph, matrix, names, over, point, press }: PicturePro
       onMouseLeave={() => point?.(null)}
       onClick={() => press?.(node)}
     >
-      <circle cx={node.x} cy={node.y} r={Math.max(dot + 3, 8)} fill="transparent" />
+      <circle cx={node.x} cy={node.y} r={faint ? Math.min(graph.reach, 5) : graph.reach} fill="transparent" />
       <circle
         cx={node.x}
         cy={node.y}
@@ -305,7 +305,7 @@ function Neighbourhood(scene: Scene) {
                 <span class="meter" aria-hidden="true">
                   <span style={{ width: `${largest > 0 ? (100 * weightOf(col)) / largest : 0}%` }} />
                 </span>
-                <span class="number">{numberAt(matrix, graph.row, col)}</span>
+                <span class="number">{aligned(weightOf(col))}</span>
               </li>
             );
           })}

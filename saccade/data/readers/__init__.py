@@ -1,22 +1,29 @@
 """Readers: sources of many formats become rows, one at a time."""
 
-from saccade.data.readers import delimited, folder, generated, hub, jsonl, memory, parallel, parquet
 from saccade.data.readers.base import Reader, readers
-from saccade.data.readers.memory import Rows
+from saccade.data.readers.delimited import Csv, Tsv
+from saccade.data.readers.folder import Folder
+from saccade.data.readers.generated import Dates
+from saccade.data.readers.hub import Hub
+from saccade.data.readers.jsonl import JsonLines
+from saccade.data.readers.memory import Memory, Rows
+from saccade.data.readers.parallel import ParallelText
+from saccade.data.readers.parquet import Parquet
 from saccade.data.readers.sources import absolute, open_readers
 
 __all__ = [
+    "Csv",
+    "Dates",
+    "Folder",
+    "Hub",
+    "JsonLines",
+    "Memory",
+    "ParallelText",
+    "Parquet",
     "Reader",
     "Rows",
+    "Tsv",
     "absolute",
-    "delimited",
-    "folder",
-    "generated",
-    "hub",
-    "jsonl",
-    "memory",
     "open_readers",
-    "parallel",
-    "parquet",
     "readers",
 ]

@@ -1,4 +1,4 @@
-"""What a tokeniser is."""
+"""The base class of tokenisers."""
 
 from __future__ import annotations
 
@@ -8,79 +8,81 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from saccade.data.errors import DataError
+from saccade.artifacts import ArtifactError, Document, parse_json, read_json, write_file
 from saccade.data.special import EOS, NAMES
 from saccade.registry import Registry, constructor_parameters
 
 FORMAT = "saccade.tokeniser"
-VERSION = 1
+VERSION = 2
+OPTIONS: dict[str, tuple[type, ...]] = {"lowercase": (bool,), "vocab_size": (int, type(None)), "min_frequency": (int,)}
+"""The types of the options that Saccade's own tokenisers have."""
 T = TypeVar("T", bound="Tokeniser")
 
 
 class Tokeniser:
     """Text to ids and back.
 
-    What is decoded equals what was encoded, up to `normalise`, as long as every piece is in the vocabulary; what is
-    not becomes `<unk>`. Equal training texts give equal ids in every run. A new tokeniser writes `fit`, `encode`,
-    `join`, `touches` if words have several pieces, and `_state` / `_restore` for what it learned.
+    Decoding reverses encoding, up to `normalise`, as long as every piece is in the vocabulary; other pieces become
+    `<unk>`. The same training texts give the same ids in every run. A new tokeniser implements `fit`, `encode`, `join`,
+    `touches` if a word can have several pieces, and `_state` and `_restore` for what it has learned.
 
     Args:
-        lowercase: whether upper case is folded to lower case.
+        lowercase: whether to fold upper case to lower case.
     """
 
     kind: ClassVar[str]
     """The short name in the registry."""
 
     reserved: ClassVar[str] = ""
-    """Characters with which it marks spaces; in texts they are replaced by underscores."""
+    """Characters that mark spaces; in texts they are replaced by underscores."""
 
     def __init__(self, *, lowercase: bool = False) -> None:
         self.lowercase = lowercase
         self._pieces: list[str] = []
 
     def fit(self: T, texts: Iterable[str]) -> T:
-        """Learns the vocabulary; the texts are read once. Returns itself."""
+        """Learns the vocabulary in one pass over the texts, and returns the tokeniser."""
         raise NotImplementedError
 
     def encode(self, text: str) -> list[int]:
-        """The ids, without those of begin and end."""
+        """The ids of a text, without begin and end."""
         raise NotImplementedError
 
     def join(self, pieces: Iterable[str]) -> str:
-        """The text that the pieces make."""
+        """The text that these pieces spell."""
         raise NotImplementedError
 
     @property
     def size(self) -> int:
-        """The number of ids, the four special ones included."""
+        """The number of ids, including the four special ones."""
         if not self._pieces:
             raise RuntimeError(f"This {type(self).__name__} has no vocabulary yet: call fit(texts) first.")
         return len(self._pieces)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text, up to the end-of-sentence id if there is one; padding and the begin id are left out."""
+        """The text up to the end-of-sentence id, if there is one, without padding and begin."""
         return self.join(self.pieces(visible(ids)))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary's entry for each id, as tables and pictures show it."""
+        """The vocabulary entry for each id, as tables and plots show it."""
         size = self.size
         found = list(ids)
         for token in found:
             if not 0 <= token < size:
-                raise ValueError(f"Ids are between 0 and {size - 1}, got {token}.")
+                raise ValueError(f"Ids must be between 0 and {size - 1}, got {token}.")
         return [self._pieces[token] for token in found]
 
     def words(self, text: str) -> list[list[int]]:
-        """Which ids of `encode(text)` each word is made of, by their places; words stand between spaces.
+        """The positions in `encode(text)` of each word's ids, where words are separated by spaces.
 
-        So there are as many as in `text.split()`, whatever is in the vocabulary.
+        There are as many words as in `text.split()`, whatever the vocabulary holds.
         """
         return self.group(self.parts(text))
 
     def group(self, pieces: Sequence[str]) -> list[list[int]]:
-        """Which pieces each word is made of, by their places, as the pieces themselves tell: special ones left out.
+        """The positions of each word's pieces, judged by the pieces alone, without special ones.
 
-        Of a text that is known, `words` tells more surely: `<unk>` does not say whether it stands beside a space.
+        If the text is at hand, `words` is more reliable: `<unk>` does not say whether a space is next to it.
         """
         words: list[list[int]] = []
         before = " "
@@ -94,26 +96,26 @@ class Tokeniser:
         return words
 
     def parts(self, text: str) -> list[str]:
-        """The pieces of a text, those that are not in the vocabulary as they were written where that is known."""
+        """The pieces of a text; where possible, unknown ones as they are spelled in the text."""
         return self.pieces(self.encode(text))
 
     def touches(self, before: str, piece: str) -> bool:
-        """Whether a piece belongs to the same word as the one before it; by default every piece is a word."""
+        """Whether a piece belongs to the same word as the piece before it; by default every piece is a word."""
         return False
 
     def normalise(self, text: str) -> str:
-        """The text with single spaces, composed characters (NFC), without reserved characters, folded if asked."""
+        """The text with single spaces and composed characters (NFC), no reserved characters, and folded if asked."""
         text = unicodedata.normalize("NFC", text.lower() if self.lowercase else text)
         for mark in self.reserved:
             text = text.replace(mark, "_")
         return " ".join(text.split())
 
     def options(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """The arguments of its constructor."""
         return {name: getattr(self, name) for name in constructor_parameters(type(self))}
 
     def dumps(self) -> str:
-        """The tokeniser as JSON; equal tokenisers give equal text."""
+        """The tokeniser as JSON; equal tokenisers give equal JSON."""
         if not self._pieces:
             raise RuntimeError(f"This {type(self).__name__} has nothing to save yet: call fit(texts) first.")
         head = {"format": FORMAT, "version": VERSION, "kind": self.kind, "options": self.options()}
@@ -121,40 +123,66 @@ class Tokeniser:
 
     def save(self, path: str | Path) -> None:
         """Writes one JSON file."""
-        Path(path).write_text(self.dumps(), encoding="utf-8")
+        write_file(path, self.dumps())
 
     @staticmethod
     def loads(text: str, name: str = "The text") -> Tokeniser:
-        """The tokeniser that `dumps` wrote."""
-        try:
-            found = json.loads(text)
-        except ValueError as error:
-            raise DataError(f"{name} is not a tokeniser: {error}") from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise DataError(f"{name} is not a tokeniser that Saccade saved.")
-        if found["version"] > VERSION:
-            raise DataError(f"{name} was saved by a newer Saccade (format {found['version']} > {VERSION}): upgrade.")
-        tokeniser = tokenisers.create(found["kind"], **found["options"])
-        tokeniser._restore(found)
-        return tokeniser
+        """The tokeniser that `dumps` wrote; `name` stands for the text in errors."""
+        return _build(parse_json(text.encode(errors="surrogatepass"), name), name)
 
     @staticmethod
     def load(path: str | Path) -> Tokeniser:
-        """The tokeniser of any kind that `save` wrote."""
-        return Tokeniser.loads(Path(path).read_text(encoding="utf-8"), str(path))
+        """The tokeniser of any kind that `save` wrote; `ArtifactError` names what is wrong with a file."""
+        return _build(read_json(path), str(path))
 
     def _state(self) -> dict[str, Any]:
+        """What it has learned, in a form that JSON can hold."""
         raise NotImplementedError
 
-    def _restore(self, found: dict[str, Any]) -> None:
+    def _restore(self, found: Document) -> None:
+        """Takes what `_state` returned, and checks it: the file may be damaged, or a stranger's."""
         raise NotImplementedError
 
 
 tokenisers: Registry[Tokeniser] = Registry("tokeniser", base=Tokeniser, home="saccade.data.tokenisers")
 
 
+def _build(content: Any, name: str) -> Tokeniser:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ArtifactError(f"{name} is not a tokeniser that Saccade saved.")
+    found = Document(content, name)
+    version = found.take("version", int)
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise ArtifactError(f"{name} was saved by {age} Saccade (format {version}, not {VERSION}): use that version.")
+    kind = found.take("kind", str)
+    if kind not in tokenisers.names():
+        raise found.wrong("kind", f"is {kind[:40]!r}, not one of {', '.join(tokenisers.names())}")
+    options = found.inner("options")
+    options.only(constructor_parameters(tokenisers.get(kind)))
+    for option, kinds in OPTIONS.items():
+        if option in options.values:
+            options.take(option, *kinds)
+    try:
+        tokeniser = tokenisers.create(kind, **options.values)
+    except (TypeError, ValueError) as error:  # its constructor refuses them
+        raise ArtifactError(f"{name} is damaged: {error}") from None
+    tokeniser._restore(found)
+    return tokeniser
+
+
+def read_vocabulary(found: Document) -> list[str]:
+    """The pieces of a saved vocabulary, each of which must be there once."""
+    pieces = found.take_list("vocabulary", str)
+    if not all(pieces):
+        raise found.wrong("vocabulary", "holds an empty piece")
+    if len(set(pieces)) < len(pieces):
+        raise found.wrong("vocabulary", "holds a piece twice")
+    return pieces
+
+
 def visible(ids: Iterable[int]) -> Iterator[int]:
-    """The ids before the end that stand for text."""
+    """The ids of text before the end of the sentence."""
     for token in ids:
         if token == EOS:
             return
@@ -163,14 +191,14 @@ def visible(ids: Iterable[int]) -> Iterator[int]:
 
 
 def check_size(vocab_size: int | None, min_frequency: int) -> None:
-    """Refuses limits that leave nothing."""
+    """Refuses limits that leave no room for pieces."""
     if vocab_size is not None and vocab_size <= len(NAMES):
-        raise ValueError(f"vocab_size counts the {len(NAMES)} special ids and must be more, got {vocab_size}.")
+        raise ValueError(f"vocab_size includes the {len(NAMES)} special ids and must be larger, got {vocab_size}.")
     if min_frequency < 1:
-        raise ValueError(f"min_frequency is at least 1, got {min_frequency}.")
+        raise ValueError(f"min_frequency must be 1 or more, got {min_frequency}.")
 
 
 def most_frequent(counts: dict[str, int], vocab_size: int | None, min_frequency: int) -> Sequence[str]:
-    """The pieces of a vocabulary, the frequent ones first and equally frequent ones in alphabetical order."""
+    """The pieces of a vocabulary, the most frequent first, and equally frequent ones in alphabetical order."""
     kept = sorted((piece for piece, count in counts.items() if count >= min_frequency), key=lambda p: (-counts[p], p))
     return kept if vocab_size is None else kept[: vocab_size - len(NAMES)]

@@ -1,4 +1,4 @@
-"""Tokenisers whose vocabulary is a list: characters, words, and words that are already split."""
+"""Tokenisers with a list of pieces as their vocabulary: characters, words, and words that are already split."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
+from saccade.artifacts import Document
 from saccade.data.special import NAMES, UNK
-from saccade.data.tokenisers.base import Tokeniser, check_size, most_frequent, tokenisers
+from saccade.data.tokenisers.base import Tokeniser, check_size, most_frequent, read_vocabulary, tokenisers
 
 T = TypeVar("T", bound="ListTokeniser")
 
 
 class ListTokeniser(Tokeniser):
-    """A vocabulary of the most frequent pieces; a new one writes `split` and `join`.
+    """A tokeniser with the most frequent pieces as its vocabulary; a new one implements `split` and `join`.
 
     Args:
-        vocab_size: how many ids there may be, the four special ones included; as many as there are pieces by default.
-        min_frequency: how often a piece must occur to get an id.
-        lowercase: whether upper case is folded to lower case.
+        vocab_size: the largest number of ids, including the four special ones; by default every piece gets one.
+        min_frequency: the number of times a piece must occur to get an id.
+        lowercase: whether to fold upper case to lower case.
     """
 
     def __init__(self, *, vocab_size: int | None = None, min_frequency: int = 1, lowercase: bool = False) -> None:
@@ -52,19 +53,19 @@ class ListTokeniser(Tokeniser):
     def _set(self, pieces: Iterable[str]) -> None:
         learned = list(pieces)
         self._pieces = [*NAMES, *learned]
-        # The special names are no entries: "<s>" in a text is text.
+        # The special names are not entries: "<s>" in a text is text.
         self._ids = {piece: number for number, piece in enumerate(learned, start=len(NAMES))} or {"": UNK}
 
     def _state(self) -> dict[str, Any]:
         return {"vocabulary": self._pieces[len(NAMES) :]}
 
-    def _restore(self, found: dict[str, Any]) -> None:
-        self._set(found["vocabulary"])
+    def _restore(self, found: Document) -> None:
+        self._set(read_vocabulary(found))
 
 
 @tokenisers.register("char")
 class CharTokeniser(ListTokeniser):
-    """Every character is a piece, the space too."""
+    """Every character is a piece, spaces included."""
 
     kind = "char"
 
@@ -75,12 +76,12 @@ class CharTokeniser(ListTokeniser):
         return "".join(pieces)
 
     def touches(self, before: str, piece: str) -> bool:
-        return True  # but for spaces, which are in no word
+        return True  # spaces, which belong to no word, are handled by `group`
 
 
 @tokenisers.register("pretokenised")
 class PretokenisedTokeniser(ListTokeniser):
-    """Pieces stand between spaces, as another program left them."""
+    """Pieces are separated by spaces, as another program left them."""
 
     kind = "pretokenised"
 
@@ -93,10 +94,10 @@ class PretokenisedTokeniser(ListTokeniser):
 
 @tokenisers.register("word")
 class WordTokeniser(ListTokeniser):
-    """Words and signs of punctuation are pieces, and a mark keeps which of them touch.
+    """Words and punctuation marks are pieces, and a joiner records which of them touch.
 
-    `Hello, (world)!` becomes `Hello ￭, (￭ world ￭) ￭!`: the mark on the side of a sign says that there is no space.
-    Words never carry it, so that a word has one entry wherever it stands.
+    `Hello, (world)!` becomes `Hello ￭, (￭ world ￭) ￭!`: the joiner on one side of a sign means that there is no space.
+    Words never carry it, so a word has the same entry wherever it occurs.
     """
 
     kind = "word"
@@ -117,16 +118,16 @@ NEITHER_WORD_NOR_SPACE = re.compile(r"[^\w\s]")
 
 
 def detach(match: re.Match[str]) -> str:
-    """The sign set off by spaces, with a mark wherever a space was not there before."""
+    """The sign surrounded by spaces, with a joiner on each side that had none before."""
     sign, text, mark = match[0], match.string, WordTokeniser.reserved
     if not is_sign(sign):
         return sign
     before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
     touches_left = match.start() > 0 and before != " "
-    touches_right = after not in ("", " ") and not is_sign(after)  # the next sign has a mark of its own
+    touches_right = after not in ("", " ") and not is_sign(after)  # the next sign has a joiner of its own
     return (f" {mark}" if touches_left else "") + sign + (f"{mark} " if touches_right else "")
 
 
 def is_sign(character: str) -> bool:
-    """Punctuation or a symbol; accents, vowel signs and joiners belong to their word, as does the underscore."""
+    """Whether this is punctuation or a symbol; accents, vowel signs, joiners and underscores belong to their word."""
     return character != "_" and unicodedata.category(character)[0] in "PS"

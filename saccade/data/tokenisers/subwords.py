@@ -1,4 +1,4 @@
-"""Tokenisers that learn parts of words: BPE and unigram, trained by the `tokenizers` library."""
+"""Subword tokenisers: BPE and unigram, trained by the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
+from saccade.artifacts import Document
 from saccade.data.extra import required
 from saccade.data.special import NAMES, UNK
-from saccade.data.tokenisers.base import Tokeniser, check_size, tokenisers
+from saccade.data.tokenisers.base import Tokeniser, check_size, read_vocabulary, tokenisers
 
 T = TypeVar("T", bound="SubwordTokeniser")
 SPACE = "▁"
 HIDDEN = [f"{name}{SPACE}" for name in NAMES]
-"""Names of the special ids inside the model, which no text can contain: "<s>" in a text is text."""
+"""The names of the special ids inside the model, which no text can contain: "<s>" in a text is text."""
 
 
 class SubwordTokeniser(Tokeniser):
-    """Frequent words are whole, rare ones fall into parts; a mark at its first part says that a word begins.
+    """Frequent words stay whole, rare ones are split into parts; the first part of a word carries a mark.
 
-    Signs of punctuation are parted from words, so that "dog" and "dog." share a piece. Only characters that were not
-    in the training texts become `<unk>`.
+    Punctuation is separated from words, so that "dog" and "dog." share a piece. Only characters that never occur in the
+    training texts become `<unk>`.
 
     Args:
-        vocab_size: how many ids there may be, the four special ones included.
-        lowercase: whether upper case is folded to lower case.
+        vocab_size: the largest number of ids, including the four special ones.
+        lowercase: whether to fold upper case to lower case.
     """
 
     reserved: ClassVar[str] = SPACE
@@ -49,7 +50,7 @@ class SubwordTokeniser(Tokeniser):
         if alphabet and needed > self.vocab_size:
             raise ValueError(
                 f"vocab_size={self.vocab_size} leaves no room for joined parts: the characters and special ids alone "
-                f"are {needed}. Take more, or clean rare characters out of the text."
+                f"take {needed}. Choose a larger one, or remove rare characters from the texts."
             )
         self._set(model)
         return self
@@ -72,15 +73,13 @@ class SubwordTokeniser(Tokeniser):
 
     def _set(self, model: Any) -> None:
         self._model = model
-        entries = model.get_vocab()
-        self._pieces = sorted(entries, key=entries.__getitem__)
+        self._pieces = in_order(model.get_vocab())
         self._pieces[: len(NAMES)] = NAMES
 
-    def _state(self) -> dict[str, Any]:
-        return {"model": json.loads(self._model.to_str())}
-
-    def _restore(self, found: dict[str, Any]) -> None:
-        self._set(required("tokenizers").Tokenizer.from_str(json.dumps(found["model"])))
+    def _learned(self) -> dict[str, Any]:
+        """The library's own description of the model."""
+        learned: dict[str, Any] = json.loads(self._model.to_str())["model"]
+        return learned
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_model": None if self._model is None else self._model.to_str()}
@@ -92,7 +91,7 @@ class SubwordTokeniser(Tokeniser):
 
 
 def empty_tokenizer(model: Any) -> Any:
-    """A `tokenizers.Tokenizer` that parts words at spaces and signs of punctuation from words."""
+    """A `tokenizers.Tokenizer` that splits texts at spaces and separates punctuation from words."""
     tokenizers = required("tokenizers")
     parts = tokenizers.pre_tokenizers
     tokenizer = tokenizers.Tokenizer(model)
@@ -104,12 +103,12 @@ def empty_tokenizer(model: Any) -> Any:
 
 @tokenisers.register("bpe")
 class BpeTokeniser(SubwordTokeniser):
-    """Byte-pair encoding over characters: the most frequent pair of neighbours is joined, again and again.
+    """Byte-pair encoding of characters: joins the most frequent pair of neighbours, again and again.
 
     Args:
-        vocab_size: how many ids there may be, the four special ones included.
-        min_frequency: how often two parts must meet to be joined.
-        lowercase: whether upper case is folded to lower case.
+        vocab_size: the largest number of ids, including the four special ones.
+        min_frequency: the number of times two parts must be neighbours to be joined.
+        lowercase: whether to fold upper case to lower case.
 
     Reference:
         Sennrich et al. (2016), arXiv:1508.07909.
@@ -133,16 +132,32 @@ class BpeTokeniser(SubwordTokeniser):
             show_progress=False,
         )
         tokenizer.train_from_iterator(texts, trainer)
-        return tokenizer
+        learned = json.loads(tokenizer.to_str())["model"]
+        return bpe_tokenizer(in_order(learned["vocab"]), [tuple(merge) for merge in learned["merges"]])
+
+    def _state(self) -> dict[str, Any]:
+        learned = self._learned()
+        return {"vocabulary": in_order(learned["vocab"]), "merges": [" ".join(merge) for merge in learned["merges"]]}
+
+    def _restore(self, found: Document) -> None:
+        vocabulary = read_subwords(found)
+        known = set(vocabulary)
+        merges = []
+        for place, text in enumerate(found.take_list("merges", str)):
+            left, _, right = text.partition(" ")
+            if not {left, right, left + right} <= known:
+                raise found.wrong(f"merges[{place}]", f"is {text[:40]!r}, not two pieces that make a third")
+            merges.append((left, right))
+        self._set(bpe_tokenizer(vocabulary, merges))
 
 
 @tokenisers.register("unigram")
 class UnigramTokeniser(SubwordTokeniser):
-    """A language model over parts of words, from which the likeliest split is taken.
+    """A unigram language model of parts of words, which splits a word in the most probable way.
 
     Args:
-        vocab_size: how many ids there may be, the four special ones included.
-        lowercase: whether upper case is folded to lower case.
+        vocab_size: the largest number of ids, including the four special ones.
+        lowercase: whether to fold upper case to lower case.
 
     Reference:
         Kudo (2018), arXiv:1804.10959.
@@ -161,17 +176,54 @@ class UnigramTokeniser(SubwordTokeniser):
             show_progress=False,
         )
         tokenizer.train_from_iterator(texts, trainer)
-        trained = json.loads(tokenizer.to_str())["model"]["vocab"]
-        return empty_tokenizer(tokenizers.models.Unigram(settled(trained), unk_id=UNK, byte_fallback=False))
+        return unigram_tokenizer(settled(json.loads(tokenizer.to_str())["model"]["vocab"]))
+
+    def _state(self) -> dict[str, Any]:
+        pieces, scores = zip(*self._learned()["vocab"], strict=True)
+        return {"vocabulary": pieces, "scores": scores}
+
+    def _restore(self, found: Document) -> None:
+        vocabulary = read_subwords(found)
+        scores = found.take_list("scores", float, length=len(vocabulary), least=-1e6, most=1e6)
+        self._set(unigram_tokenizer(list(zip(vocabulary, map(float, scores), strict=True))))
+
+
+def bpe_tokenizer(vocabulary: list[str], merges: list[tuple[str, str]]) -> Any:
+    """A `tokenizers.Tokenizer` with these pieces, whose ids are their positions, and these merges, most frequent first.
+
+    Built from lists and never from the library's own files, in which a stranger could hide a slow regular expression.
+    """
+    ids = {piece: number for number, piece in enumerate(vocabulary)}
+    return empty_tokenizer(required("tokenizers").models.BPE(vocab=ids, merges=merges, unk_token=HIDDEN[UNK]))
+
+
+def unigram_tokenizer(scored: list[tuple[str, float]]) -> Any:
+    """A `tokenizers.Tokenizer` with these pieces and their log-probabilities."""
+    return empty_tokenizer(required("tokenizers").models.Unigram(scored, unk_id=UNK, byte_fallback=False))
+
+
+def read_subwords(found: Document) -> list[str]:
+    """A saved vocabulary that begins with the special names."""
+    vocabulary = read_vocabulary(found)
+    if vocabulary[: len(HIDDEN)] != HIDDEN:
+        raise found.wrong("vocabulary", f"does not begin with {', '.join(HIDDEN)}")
+    return vocabulary
+
+
+def in_order(ids: dict[str, int]) -> list[str]:
+    """The pieces in the order of their ids."""
+    return sorted(ids, key=ids.__getitem__)
 
 
 def settled(trained: list[tuple[str, float | None]]) -> list[tuple[str, float]]:
-    """The trained pieces in an order, and with scores, that are the same in every run.
+    """The trained pieces with an order and scores that are the same in every run.
 
-    The trainer sums in several threads, and gives the characters that it would have dropped the lowest score, 0.0001
-    more for each of them in the order of a hash table. Here these share one score, and scores are rounded.
+    The trainer sums in several threads, and gives the characters that it would have dropped the lowest score, plus
+    0.0001 for each in the order of a hash table. Here they share one score, and all scores are rounded.
     """
-    pieces = {piece: score or 0.0 for piece, score in trained if piece not in HIDDEN}  # no score: there was no text
+    pieces = {
+        piece: score or 0.0 for piece, score in trained if piece not in HIDDEN
+    }  # without texts there are no scores
     lowest = min(pieces.values())
     leftover = lowest + 0.0001 * sum(len(piece) == 1 for piece in pieces)
     scores = {

@@ -14,9 +14,9 @@ TAGS = re.compile(r"<([^<>\s]+)>")
 
 @tokenisers.register("tagged")
 class TaggedTokeniser(CharTokeniser):
-    """Every character is a piece, but for words in angle brackets: `run <V;PST>` is r, u, n, <V>, <PST>.
+    """Every character is a piece, except for tags in angle brackets: `run <V;PST>` is r, u, n, <V>, <PST>.
 
-    Tags are set apart by semicolons. The space before them is no piece of its own.
+    Semicolons separate tags. The space before them is not a piece.
     """
 
     kind = "tagged"

@@ -20,7 +20,7 @@ class LinearHead(OutputHead):
         Tied weights: Press and Wolf (2017), arXiv:1608.05859.
 
     Args:
-        bias: whether there is a b.
+        bias: whether to add the bias b.
         tied_to: embedding weights (vocab_size, input_dim) to use as W, without a bias.
     """
 

@@ -1,4 +1,4 @@
-"""Alignments: which source word each target word came from, read off attention."""
+"""Alignments: which source word each target word came from, extracted from attention."""
 
 from saccade.interpretation.alignments.extraction import Link, align, align_above, align_mutual, pharaoh
 from saccade.interpretation.alignments.formats import (

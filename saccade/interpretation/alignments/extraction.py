@@ -11,7 +11,7 @@ Link = tuple[int, int]
 
 
 def align(weights: Tensor) -> list[Link]:
-    """(source, target) for each target step: the place that it looked at most. A step that looked nowhere has none.
+    """(source, target) for each target step: its most attended position. A step without any weight has no link.
 
     Shapes:
         weights (target, source).
@@ -24,7 +24,7 @@ def align(weights: Tensor) -> list[Link]:
 
 
 def align_above(weights: Tensor, threshold: float) -> list[Link]:
-    """Every (source, target) whose weight is at least the threshold: none, one or several for each step.
+    """Every (source, target) whose weight is at least the threshold: any number per step.
 
     Shapes:
         weights (target, source).
@@ -36,11 +36,11 @@ def align_above(weights: Tensor, threshold: float) -> list[Link]:
 
 
 def align_mutual(forward: Tensor, backward: Tensor | None = None) -> list[Link]:
-    """(source, target) for those that look at each other most: few links, and most of them right.
+    """(source, target) for words that attend to each other most: few links, but mostly right.
 
     Args:
         forward: (target, source).
-        backward: (source, target), of a model of the other direction; without it, the columns of `forward`.
+        backward: (source, target), from a model of the other direction; by default, the columns of `forward`.
     """
     _check(forward, "forward", "(target, source)")
     back = forward.T if backward is None else backward
@@ -55,12 +55,12 @@ def align_mutual(forward: Tensor, backward: Tensor | None = None) -> list[Link]:
 
 
 def pharaoh(alignment: Iterable[Link]) -> str:
-    """`0-0 1-2 2-1`: source and target places, counted from 0."""
+    """`0-0 1-2 2-1`: source and target positions, counted from 0."""
     return " ".join(f"{source}-{target}" for source, target in alignment)
 
 
 def _check(weights: Tensor, name: str, shape: str) -> None:
     if weights.dim() != 2:
         raise ValueError(
-            f"{name} must be {shape}, got {tuple(weights.shape)}: choose a sentence and a head, or a mean."
+            f"{name} must be {shape}, got {tuple(weights.shape)}: select one sentence and one head, or take a mean."
         )

@@ -1,4 +1,4 @@
-"""Alignments as files: Pharaoh and talp, NAACL, JSON."""
+"""Alignment file formats: Pharaoh and talp, NAACL, JSON."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PAIR = re.compile(r"(\d+)([-p])(\d+)")
 
 
 class Alignment(NamedTuple):
-    """The links of one sentence pair: those that are sure, and all that are possible, the sure ones included."""
+    """The links of one sentence pair: the sure links, and all possible links including the sure ones."""
 
     sure: frozenset[Link]
     possible: frozenset[Link]
 
     @classmethod
     def of(cls, sure: Iterable[Link], possible: Iterable[Link] = ()) -> Alignment:
-        """From sure links, and others that are merely possible."""
+        """Creates an alignment from sure links and additional possible links."""
         certain = frozenset(sure)
         return cls(certain, certain | frozenset(possible))
 
@@ -47,19 +47,19 @@ def read_alignments(
     one_based: bool = False,
     sentences: int | None = None,
 ) -> list[Alignment]:
-    """The alignments of a file, one for each sentence pair.
+    """Reads the alignments of a file, one for each sentence pair.
 
-    | format | one sentence |
+    | format | each sentence |
     | --- | --- |
-    | pharaoh, talp | a line, `0-0 1-2 2p1`: source, `-` if sure or `p` if possible, target |
+    | pharaoh, talp | one line, `0-0 1-2 2p1`: source, `-` if sure or `p` if possible, target |
     | naacl | lines `sentence source target [S or P] [confidence]`, all counted from 1, 0 for no word |
-    | json | a line, `{"sure": [[0, 0], [1, 2]], "possible": [[2, 1]]}`, counted from 0 |
+    | json | one line, `{"sure": [[0, 0], [1, 2]], "possible": [[2, 1]]}`, counted from 0 |
 
     Args:
         path: the file.
-        format: by default that of the suffix: .naacl, .wa and .nonullalign, .json and .jsonl; pharaoh otherwise.
+        format: by default, determined by the suffix: .naacl, .wa and .nonullalign, .json and .jsonl; otherwise pharaoh.
         one_based: whether the words of a Pharaoh or talp file are counted from 1.
-        sentences: how many there are; a NAACL file does not name those without links.
+        sentences: the number of sentence pairs; a NAACL file does not mention those without links.
     """
     chosen = SUFFIXES.get(Path(path).suffix, "pharaoh") if format is None else _check_format(format)
     if chosen == "naacl":
@@ -75,12 +75,12 @@ def read_alignments(
 def format_alignment(
     alignment: Alignment, format: Format = "pharaoh", *, number: int = 1, one_based: bool = False
 ) -> str:
-    """One sentence pair as a line, or in NAACL format as a line for each link; `read_alignments` describes them.
+    """Formats one sentence pair as one line, or in NAACL format as one line per link; see `read_alignments`.
 
     Args:
         alignment: the links.
         format: one of `FORMATS`.
-        number: of the sentence pair, counted from 1, which NAACL format names.
+        number: the number of the sentence pair, counted from 1, which NAACL format includes.
         one_based: whether Pharaoh and talp count words from 1.
     """
     _check_format(format)
@@ -101,30 +101,30 @@ def _check_format(format: str) -> Format:
 
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Each line with how an error names its place."""
+    """Each line, with its location for error messages."""
     with open(path, "rb") as file:
         for number, raw in enumerate(file, start=1):
             place = f"{os.fspath(path)}, line {number}"
             try:
                 yield place, raw.decode("utf-8").strip("\ufeff \t\r\n")
             except UnicodeDecodeError:
-                raise ValueError(f"{place} is not UTF-8: is it a file of alignments?") from None
+                raise ValueError(f"{place} is not UTF-8: is it an alignment file?") from None
 
 
 def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = False) -> Alignment:
-    """The links of one line, `0-0 1-2 2p1`; `place` is how an error names it."""
+    """The links of one line, `0-0 1-2 2p1`; `place` is its location for error messages."""
     sure: list[Link] = []
     possible: list[Link] = []
     for pair in line.split():
         match = PAIR.fullmatch(pair)
         if match is None:
             raise ValueError(
-                f"{place}: {pair!r} is not a link. Links are written 0-2 (sure) or 0p2 (possible), source first, with "
-                "spaces between; for other files name the format."
+                f"{place}: {pair!r} is not a link. Write links as 0-2 (sure) or 0p2 (possible), source first, "
+                "separated by spaces; for other files, specify the format."
             )
         source, target = int(match[1]) - one_based, int(match[3]) - one_based
         if min(source, target) < 0:
-            raise ValueError(f"{place}: {pair!r} has a word 0, but words are counted from 1 here: leave one_based out.")
+            raise ValueError(f"{place}: {pair!r} has a word 0, but words are counted from 1 here: omit one_based.")
         (sure if match[2] == "-" else possible).append((source, target))
     return Alignment.of(sure, possible)
 
@@ -135,8 +135,8 @@ def _read_json(line: str, place: str, one_based: bool) -> Alignment:
         return Alignment.of(_pairs(found["sure"]), _pairs(found.get("possible", [])))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
-            f'{place} is not an alignment. Each line is written {{"sure": [[0, 0], [1, 2]], "possible": [[2, 1]]}}, '
-            "pairs of source and target words counted from 0."
+            f'{place} is not an alignment. Each line must be {{"sure": [[0, 0], [1, 2]], "possible": [[2, 1]]}}, '
+            "with pairs of source and target words counted from 0."
         ) from None
 
 
@@ -157,14 +157,14 @@ def _read_naacl(path: str | os.PathLike[str], sentences: int | None) -> list[Ali
         if len(numbers) < 3 or not all(map(str.isdecimal, numbers)) or mark not in ("S", "P") or len(fields) > 5:
             raise ValueError(
                 f"{place}: {line!r} is not a link in NAACL format, which is: sentence source target, counted from 1, "
-                "then S for sure or P for possible; for other files name the format."
+                "then S for sure or P for possible; for other files, specify the format."
             )
         sentence, source, target = map(int, numbers)
         if not 1 <= sentence <= (sentence if sentences is None else sentences):
             known = "1 or more" if sentences is None else f"from 1 to {sentences}"
             raise ValueError(f"{place}: sentence {sentence} must be {known}.")
         of_sentence = links.setdefault(sentence, ([], []))
-        if source and target:  # 0 stands for no word
+        if source and target:  # 0 means no word
             of_sentence[mark == "P"].append((source - 1, target - 1))
     count = max(links, default=0) if sentences is None else sentences
     return [Alignment.of(*links.get(number, ([], []))) for number in range(1, count + 1)]

@@ -1,21 +1,21 @@
-"""The greatest flow through a graph."""
+"""Maximum flow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 TINY = 1e-12
-"""Capacities below this are used up: they are what rounding leaves."""
+"""Capacities below this count as used up: they are rounding errors."""
 
 
 class FlowGraph:
-    """A directed graph with capacities, in which the flow between any two nodes can be asked for, again and again.
+    """A directed graph with capacities, for repeated maximum-flow queries between nodes.
 
     Reference:
-        Dinic (1970): augments along all shortest paths at once, which end after as many rounds as there are nodes.
+        Dinic (1970): augments along all shortest paths at once, in at most as many rounds as there are nodes.
 
     Args:
-        nodes: how many there are; their names are the numbers from 0.
+        nodes: the number of nodes, which are numbered from 0.
         edges: (from, to, capacity).
     """
 
@@ -30,7 +30,7 @@ class FlowGraph:
             self._capacity += [float(capacity), 0.0]
 
     def max_flow(self, source: int, sink: int) -> float:
-        """How much can flow from one node to another, which by the theorem is the capacity of the least cut."""
+        """The maximum flow from one node to another, which equals the capacity of the minimum cut."""
         room = list(self._capacity)
         total = 0.0
         while True:
@@ -40,7 +40,7 @@ class FlowGraph:
             total += self._augment(source, sink, room, depth)
 
     def _depths(self, source: int, sink: int, room: list[float]) -> list[int]:
-        """The steps from the source to each node along edges with room, -1 where there is no way."""
+        """The number of steps from the source to each node along edges with spare capacity, -1 if unreachable."""
         depth = [-1] * len(self._leaving)
         depth[source] = 0
         reached = [source]
@@ -55,8 +55,8 @@ class FlowGraph:
         return depth
 
     def _augment(self, source: int, sink: int, room: list[float], depth: list[int]) -> float:
-        """Fills every path on which each edge leads one step deeper; how much that is."""
-        tried = [0] * len(self._leaving)  # of each node's edges: those before lead nowhere any more
+        """Saturates every path whose edges each lead one step deeper; returns the added flow."""
+        tried = [0] * len(self._leaving)  # per node: edges before this index are exhausted
         path: list[int] = []
         node, total = source, 0.0
         while True:

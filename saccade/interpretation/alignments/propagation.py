@@ -11,16 +11,16 @@ from saccade.interpretation.alignments.max_flow import FlowGraph
 
 
 def rollout(layers: Sequence[Tensor], *, residual: float = 0.5) -> Tensor:
-    r"""How much of each input is in each output, if every layer mixes by its attention.
+    r"""How much of each input is in each output, if every layer mixes its inputs by its attention weights.
 
     .. math:: \tilde A = A_L A_{L-1} \cdots A_1, \qquad
         A_l = (1 - r) \bar W_l + r I \text{ with rows that sum to 1}
 
-    The bar is the mean over heads, I stands for the residual connection. What a decoder sees of the inputs of its
-    encoder is `cross_weights @ rollout(encoder_layers)`.
+    The bar is the mean over heads, and I represents the residual connection. A decoder's attention to the encoder
+    inputs is `cross_weights @ rollout(encoder_layers)`.
 
     Shapes:
-        layers, the first one first, each (tokens, tokens), with heads (heads, tokens, tokens), or of a batch
+        layers, in order, each (tokens, tokens), with heads (heads, tokens, tokens), or of a batch
         (*batch, heads, tokens, tokens) -> (*batch, tokens, tokens).
 
     Reference:
@@ -28,7 +28,7 @@ def rollout(layers: Sequence[Tensor], *, residual: float = 0.5) -> Tensor:
 
     Args:
         layers: a list with the self-attention of each layer.
-        residual: how much of each state comes from the layer below at the same place.
+        residual: how much of each state comes from the same position in the layer below.
     """
     mixed = [_mix(weights, residual) for weights in _check(layers, residual)]
     rolled = mixed[0]
@@ -38,14 +38,14 @@ def rollout(layers: Sequence[Tensor], *, residual: float = 0.5) -> Tensor:
 
 
 def flow(layers: Sequence[Tensor], *, residual: float = 0.5, queries: Sequence[int] | None = None) -> Tensor:
-    """How much could flow from each output down to each input, if attention weights were the widths of pipes.
+    """The maximum flow from each output to each input, with attention weights as capacities.
 
-    The layers are a graph whose edges, from each place to the places of the layer below, have the weights of `rollout`
-    as capacities; a value is the greatest flow between two places, computed exactly. It takes seconds for 6 layers of
-    20 tokens and grows with a high power of the length, so that long inputs need a choice of `queries`.
+    The layers form a graph whose edges, from each position to the positions of the layer below, have the weights of
+    `rollout` as capacities; each value is the exact maximum flow between two positions. This takes seconds for 6 layers
+    of 20 tokens and grows with a high power of the length, so restrict `queries` for long inputs.
 
     Shapes:
-        layers, the first one first, each (tokens, tokens) or with heads (heads, tokens, tokens)
+        layers, in order, each (tokens, tokens) or with heads (heads, tokens, tokens)
         -> (queries, tokens), float64.
 
     Reference:
@@ -54,11 +54,11 @@ def flow(layers: Sequence[Tensor], *, residual: float = 0.5, queries: Sequence[i
     Args:
         layers: a list with the self-attention of each layer.
         residual: as in `rollout`.
-        queries: the outputs to ask about; all of them if left out.
+        queries: the outputs to compute; all of them by default.
     """
     if any(weights.dim() > 3 for weights in _check(layers, residual)):
         raise ValueError(
-            "flow takes one sequence at a time: each layer is (heads, tokens, tokens) or (tokens, tokens)."
+            "flow takes one sequence at a time: each layer must be (heads, tokens, tokens) or (tokens, tokens)."
         )
     mixed = [_mix(weights, residual).double() for weights in layers]
     size = mixed[0].shape[-1]
@@ -79,11 +79,11 @@ def flow(layers: Sequence[Tensor], *, residual: float = 0.5, queries: Sequence[i
 def _check(layers: Sequence[Tensor], residual: float) -> Sequence[Tensor]:
     if isinstance(layers, Tensor):
         raise TypeError(
-            f"layers must be a list with a tensor for each layer, got one tensor {tuple(layers.shape)}: write "
-            "list(tensor) if its first axis is of layers, [tensor] if it is one layer."
+            f"layers must be a list with a tensor for each layer, got one tensor {tuple(layers.shape)}: pass "
+            "list(tensor) if its first axis is layers, or [tensor] if it is one layer."
         )
     if not len(layers):
-        raise ValueError("There are no layers: give the self-attention of one or more.")
+        raise ValueError("layers is empty: pass the self-attention of at least one layer.")
     if not 0 <= residual <= 1:
         raise ValueError(f"residual must be from 0 to 1, got {residual}.")
     for weights in layers:

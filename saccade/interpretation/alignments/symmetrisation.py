@@ -1,4 +1,4 @@
-"""Symmetrisation: one alignment from those of two directions."""
+"""Symmetrisation: combines the alignments of two directions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def symmetrise(forward: Iterable[Link], backward: Iterable[Link], method: Method = "grow-diag-final-and") -> list[Link]:
-    """The links that two directions agree on, and more of those that only one has.
+    """Combines the links of two directions into one alignment.
 
-    `intersection` keeps what both have, `union` what either has. `grow-diag` begins with the intersection and adds, as
-    long as there are any, links of the union that touch one it has, be it diagonally, if one of their two words has no
-    link yet. `grow-diag-final` then adds links of either direction, the forward ones first, of which a word has none
-    yet; `grow-diag-final-and` those of which both words have none. Links are tried in the order of their target words,
-    then of their source words. Every result lies between the intersection and the union.
+    `intersection` keeps the links in both, `union` those in either. `grow-diag` starts from the intersection and
+    repeatedly adds links of the union that are adjacent to an existing link, including diagonally, if one of their two
+    words is still unlinked. `grow-diag-final` then adds links of either direction, forward first, if at least one of
+    the words is still unlinked; `grow-diag-final-and` only if both are. Links are tried in the order of their target
+    words, then of their source words. Every result lies between the intersection and the union.
 
     Reference:
         Och & Ney (2003), Computational Linguistics 29(1); Koehn et al. (2005), IWSLT.
 
     Args:
-        forward: (source, target), read off the model that writes the target.
-        backward: (source, target) too, read off the model of the other direction.
+        forward: (source, target), from the model that generates the target.
+        backward: also (source, target), from the model of the other direction.
         method: one of `METHODS`.
 
     Returns:

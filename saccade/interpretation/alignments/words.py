@@ -1,4 +1,4 @@
-"""From pieces to words: the attention between the words of two texts."""
+"""Attention between words, from attention between pieces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.registry import nearest
 
 Words = Sequence[Sequence[int]]
-"""The places of each word's pieces, as `Tokeniser.words` gives them."""
+"""The positions of each word's pieces, as returned by `Tokeniser.words`."""
 
 Sink = Literal["drop", "redistribute"]
 
@@ -21,10 +21,10 @@ def merge_words(weights: Tensor, source_words: Words, target_words: Words, *, si
 
     .. math:: w_{ij} = \frac{1}{|t_i|} \sum_{p \in t_i} \sum_{q \in s_j} a_{pq}
 
-    What was looked at outside of the words (the end of the sentence, on which models rest when there is nothing to look
-    at; spaces, if they are pieces) is dropped, so that rows sum to less than they did, or redistributed over the words
-    in proportion to what these have. A row that has nothing on any word is zero either way: it is no alignment, and is
-    not made one. To show a special token, give it as a word of its own: `[*words, [len(ids) - 1]]`.
+    Weight outside the words (on the end of the sentence, where models often attend when they need nothing from the
+    source, or on spaces, if they are pieces) is dropped, so that rows sum to less, or redistributed over the words in
+    proportion to their weights. A row without weight on any word is zero either way, since it is not an alignment. To
+    show a special token, pass it as a separate word: `[*words, [len(ids) - 1]]`.
 
     Shapes:
         weights (*batch, target pieces, source pieces) -> (*batch, target words, source words).
@@ -33,10 +33,10 @@ def merge_words(weights: Tensor, source_words: Words, target_words: Words, *, si
         Koehn & Knowles (2017), arXiv:1706.03872, section 3.5.
 
     Args:
-        weights: for each target piece, how much it looked at each source piece.
-        source_words: the places of each source word's pieces.
+        weights: the attention of each target piece to each source piece.
+        source_words: the positions of each source word's pieces.
         target_words: the same for the target.
-        sink: "drop" or "redistribute" what is on none of the source words.
+        sink: "drop" or "redistribute" the weight that is not on any source word.
     """
     if sink not in ("drop", "redistribute"):
         raise ValueError(f"Unknown sink {sink!r}.{nearest(sink, ('drop', 'redistribute'))}")
@@ -54,7 +54,7 @@ def merge_words(weights: Tensor, source_words: Words, target_words: Words, *, si
 
 
 def _membership(words: Words, weights: Tensor, dim: int, side: str) -> Tensor:
-    """(words, pieces): 1 where a piece is of a word."""
+    """(words, pieces): 1 where a piece belongs to a word."""
     pieces = weights.shape[dim]
     members = weights.new_zeros(len(words), pieces)
     for number, word in enumerate(words):

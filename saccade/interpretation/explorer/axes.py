@@ -125,7 +125,7 @@ class NodeAxis:
         centre: the index of the node in the centre of the drawing.
     """
 
-    names: Sequence[str]
+    names: list[str]
     labels: Sequence[str] | None = None
     centre: int = 0
 

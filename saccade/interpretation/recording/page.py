@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from torch import Tensor
 
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, write_page
 from saccade.interpretation.recording.joining import Rows
 
-if TYPE_CHECKING:
-    from saccade.interpretation.recording.trace import Recorded, Trace
-
 Names = Axis | Sequence[str] | None
 
 
+class Call(Protocol):
+    """One call of attention: see `saccade.interpretation.recording.trace.Recorded`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def kind(self) -> str | None: ...
+    @property
+    def shape(self) -> Sequence[int]: ...
+    @property
+    def weights(self) -> Tensor: ...
+    def joined(self, rows: Rows | None = None) -> Tensor: ...
+
+
+class Calls(Protocol):
+    """Call calls: see `saccade.interpretation.recording.trace.Trace`."""
+
+    @property
+    def calls(self) -> Sequence[Call]: ...
+    @property
+    def paths(self) -> Sequence[str]: ...
+    def find(self, pattern: str) -> Sequence[Call]: ...
+    def why_empty(self) -> str: ...
+
+
 def write_trace(
-    trace: Trace,
+    trace: Calls,
     path: str | os.PathLike[str],
     *,
     queries: Names,
@@ -51,7 +75,7 @@ def write_trace(
     write_page(path, [Item(title=title, maps=maps, measures=measures)], title=title)
 
 
-def _matrices(trace: Trace, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Recorded, Tensor]]:
+def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
@@ -69,7 +93,7 @@ def _row(name: str, weights: Tensor, row: int) -> Tensor:
     return weights[row].float().cpu()
 
 
-def _fit(call: Recorded, weights: Tensor, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
+def _fit(call: Call, weights: Tensor, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
     """The axes with the lengths of the weights; if both fit, the path decides between source and target."""
     if queries is None and keys is None:
         return _numbers(weights.shape[1]), _numbers(weights.shape[2])

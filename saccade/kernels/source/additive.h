@@ -24,7 +24,7 @@
 #define score_tile NAME(score_tile)
 #define score_block NAME(score_block)
 
-/* Rows of `width` numbers into rows of `padded` ones, the rest zero. */
+/* Copies rows of `width` numbers into rows of `padded` numbers, filling with zeros. */
 INLINE void copy_block(REAL *to, long padded, const REAL *from, long stride, long rows, long width) {
     for (long i = 0; i < rows; i++) {
         memcpy(to + i * padded, from + i * stride, width * sizeof(REAL));
@@ -32,7 +32,7 @@ INLINE void copy_block(REAL *to, long padded, const REAL *from, long stride, lon
     }
 }
 
-/* Whether |2x| <= SATURATED everywhere; NaN is not. `size` is a multiple of LANES. */
+/* Whether |2x| <= SATURATED everywhere, which is false for NaN. `size` is a multiple of LANES. */
 INLINE int within_range(const REAL *x, long size) {
     mask_vec outside = {0};
     for (long h = 0; h < size; h += LANES) {
@@ -46,7 +46,7 @@ INLINE void exponentiate(REAL *to, const REAL *from, long size) {
     for (long h = 0; h < size; h += LANES) store(to + h, exponential(load(from + h) * 2));
 }
 
-/* exp(2(q + k)): of exp(2q) and exp(2k), or directly of q and k. */
+/* exp(2(q + k)), from exp(2q) and exp(2k) or directly from q and k. */
 INLINE vec odds(vec query, vec key, int direct) {
     if (!direct) return query * key;
     vec x = (query + key) * 2;
@@ -130,8 +130,8 @@ void NAME(additive_forward)(const REAL *query, const REAL *keys, const REAL *vec
 }
 
 /* The gradients of query, keys and vector need tanh = e u - u and its slope 1 - tanh^2 = 4 e u u of each pair, a form
-   that is exact to the last digits however small the slope, and sum them over keys, over queries and over both: each
-   hidden unit by itself. So a block of work is a slice of hidden units of one batch row, and no two threads
+   that is exact to the last digits however small the slope, and sum them over keys, over queries and over both,
+   separately for each hidden unit. So a block of work is a slice of hidden units of one batch row, and no two threads
    ever add to the same number. */
 
 #undef GRAD_QUERIES

@@ -1,8 +1,8 @@
 /* Chains of states: forward-backward with probabilities scaled at every position, and its derivative.
 
    A state whose probability underflows could only matter later if the states' futures differed by more than the range
-   of double: that is excluded by refusing transitions further apart than CHAIN_RANGE (the caller then takes the plain
-   path). Scores of states may be as far apart as they like. */
+   of double: that is excluded by rejecting transitions further apart than CHAIN_RANGE (the caller then uses the plain
+   path). Scores of states may be arbitrarily far apart. */
 
 #define CHAIN_RANGE 300.0
 
@@ -23,7 +23,7 @@ static void chain_transpose(const double *from, double *to, long states) {
         for (long c = 0; c < states; c++) to[c * states + y] = from[y * states + c];
 }
 
-/* exp of the transitions into the position `place`, unless they are shared and there already. */
+/* exp of the transitions into the position `place`, unless they are shared and already computed. */
 static double chain_move(chain *it, const void *transitions, long start, long stride, long place, int first) {
     long square = it->states * it->states;
     if (stride || first) {
@@ -76,9 +76,9 @@ INLINE void combine(double *restrict to, double *restrict dto, const double *tab
 /* Rows first..last-1 of unary (rows, length, states), transitions (rows or 1, length - 1 or 1, states, states; strides
    of 0 for 1) and mask (rows, length). Writes the log-partition (rows), the marginals of states, and those of
    transitions (rows, length - 1 or 1, states, states), summed over positions if they are shared. With directions for
-   unary and transitions (not NULL; `turn` may be, for transitions that stay), the marginals' derivatives along them
-   take their place.
-   Returns 0; 1 if transitions are too far apart; -1 if there is no memory. */
+   unary and transitions (not NULL; `turn` may be NULL if transitions do not change), the derivatives of the marginals
+   along them are written instead.
+   Returns 0; 1 if transitions are too far apart; -1 if out of memory. */
 INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
                       const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
                       long states, long row_stride, long stride, long first, long last) {
@@ -88,7 +88,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
     if (!work) return -1;
     double *space = work;
     chain it = {.length = length, .states = states, .floats = floats, .places = (long *)take(&space, length + 1)};
-    double *u = take(&space, tables), *du = take(&space, tables), *out = u; /* u is not looked at any more by then */
+    double *u = take(&space, tables), *du = take(&space, tables), *out = u; /* u is no longer needed by then */
     it.emission = take(&space, tables);
     it.forward = take(&space, tables);
     double *dforward = take(&space, tables);
@@ -113,7 +113,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
         }
         read_table(u, unary, row * tables, tables, floats);
         if (dual) read_table(du, direction, row * tables, tables, floats);
-        double log_total = 0, product = 1; /* of the sums whose logarithm is still to be taken */
+        double log_total = 0, product = 1; /* of the sums whose logarithm has not been taken yet */
         int none = 0;
         for (long i = 0; i < count; i++) {
             const double *here = u + it.places[i] * states;
@@ -208,7 +208,7 @@ INLINE int chain_rows(const void *unary, const void *transitions, const uint8_t 
     return problem;
 }
 
-/* Two states are most common, and their loops are so short that the compiler should know it. */
+/* Two states are the most common case, with loops so short that the compiler should know their length. */
 static int chain_run(const void *unary, const void *transitions, const uint8_t *mask, const void *direction,
                      const void *turn, double *log_partition, void *marginals, void *edges, long floats, long length,
                      long states, long row_stride, long stride, long first, long last) {

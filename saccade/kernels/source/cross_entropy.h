@@ -9,7 +9,7 @@
 #undef cross_entropy_row
 #define cross_entropy_row NAME(cross_entropy_row)
 
-/* exp(x - largest), where x - largest <= 0: below -SATURATED nothing is left of it beside the largest one's 1. */
+/* exp(x - largest), where x - largest <= 0: below -SATURATED it is negligible compared with 1. */
 #undef relative_exponential
 #define relative_exponential NAME(relative_exponential)
 INLINE vec relative_exponential(vec x, REAL largest) {
@@ -77,7 +77,7 @@ static REAL cross_entropy_row(REAL *x, const REAL *bias, long target, double smo
 }
 
 /* Work is counted in blocks of ROW_BLOCK rows; each has its own row of `bias_sums` (blocks, vocab), the gradient of the
-   bias, so that no two threads add to the same number and the sum does not depend on their count. */
+   bias, so that no two threads add to the same number and the sum does not depend on the number of threads. */
 void NAME(cross_entropy)(REAL *logits, const REAL *bias, const int64_t *targets, double smoothing, long first_class,
                          long rows, long vocab, long derive, REAL *losses, REAL *plain, int32_t *right, REAL *bias_sums,
                          long first, long last) {

@@ -1,4 +1,4 @@
-/* Projective trees: Eisner's inside-outside algorithm over words alone, roots joined at the end, and its derivative.
+/* Projective trees: Eisner's inside-outside algorithm over words, with roots added at the end, and its derivative.
 
    Tables (n, n): right[s][t] is the weight of the words s..t below s, left[s][t] below t, split[s][t] that of an arc
    between s and t without the arc. Tables that are read along their first index have a transposed twin. */
@@ -18,7 +18,7 @@ static eisner_tables eisner_new(double **space, long size) {
     it.open_right = take(space, square);
     it.open_left_end = take(space, square);
     it.before = take(space, size + 1); /* the words before t, all below roots */
-    it.opened = take(space, size + 1); /* those up to t, t a root whose words after it are to come */
+    it.opened = take(space, size + 1); /* those up to t, where t is a root whose dependents on the right are still to come */
     return it;
 }
 
@@ -76,7 +76,7 @@ static double eisner_inside(const double *arcs, const double *darcs, long n, int
 #undef SUM
 }
 
-/* g and dg are zero at the beginning; marginals (n, n) or, with darcs, what they change by. */
+/* g and dg are zero initially; marginals (n, n) or, with darcs, their derivatives. */
 static void eisner_outside(const double *arcs, const double *darcs, long n, int single, eisner_tables v,
                            eisner_tables dv, double sum, double dsum, eisner_tables g, eisner_tables dg,
                            double *marginals) {
@@ -123,7 +123,7 @@ static void eisner_outside(const double *arcs, const double *darcs, long n, int 
 #undef RESULT
 }
 
-/* Of a table (n, n) at `start`, the rows and columns of the words that are present; `places` says which they are.
+/* The rows and columns of present words of a table (n, n) at `start`; `places` lists these words.
    Returns their number. */
 static long compress(const void *table, long start, const uint8_t *present, double *to, long *places, long n,
                      long floats) {
@@ -139,7 +139,7 @@ static long compress(const void *table, long start, const uint8_t *present, doub
     return count;
 }
 
-/* The way back, into a table of zeros. */
+/* The reverse, into a table of zeros. */
 static void expand(const double *from, void *table, long start, const long *places, long count, long n, long floats) {
     if (count == n) {
         write_table(table, start, from, n * n, floats);

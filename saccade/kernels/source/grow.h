@@ -1,7 +1,7 @@
-/* Chosen rows of a tensor, each with more at its end. */
+/* Selected rows of a tensor, each extended at its end. */
 
 /* old (some, heads, length, size), new (rows, heads, added, size) -> out (rows, heads, length + added, size), where `from`
-   says which row of `old` each one continues. Rows and heads of `new` lie `row_stride` and `head_stride` numbers apart.
+   is the row of `old` that each one continues. Rows and heads of `new` are `row_stride` and `head_stride` numbers apart.
    Work is counted in rows. */
 void NAME(grow)(const REAL *old, const int64_t *from, const REAL *new, REAL *out, long heads, long length, long added,
                 long size, long row_stride, long head_stride, long added_stride, long first, long last) {

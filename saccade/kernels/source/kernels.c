@@ -16,7 +16,7 @@
 #define VECTOR_BYTES 16
 #endif
 
-/* Has a vector that is used several times loaded once: compilers rather load it anew for each use. */
+/* Makes the compiler load a vector once that is used several times, rather than reloading it for each use. */
 #if defined(__AVX__)
 #define IN_REGISTER(x) __asm__("" : "+x"(x))
 #else
@@ -61,7 +61,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
-#include "structured.h" /* from here on in double alone */
+#include "structured.h" /* double only from here on */
 #include "chain.h"
 #include "eisner.h"
 #include "matrix_tree.h"

@@ -1,8 +1,8 @@
 /* Non-projective trees: elimination of one word after another, its gradient, and the derivative of that.
 
-   a[i][j] grows by a[i][k] a[k][j] / d[k], d[k] being all that leads away from k; roots stand on the diagonal. Nothing
-   is ever subtracted, so that nothing cancels. With a single root, d[k] leaves out the way to the root: that is the
-   part of the determinant that is linear in the roots. */
+   a[i][j] grows by a[i][k] a[k][j] / d[k], where d[k] is the total weight leaving k; roots are on the diagonal. Nothing
+   is ever subtracted, so nothing cancels. With a single root, d[k] excludes the arc to the root: that gives the part
+   of the determinant that is linear in the roots. */
 
 #define TREE_RANGE 300.0
 
@@ -15,12 +15,12 @@ INLINE double dot(const double *x, const double *y, long size) {
     return sum;
 }
 
-/* A matrix (n, n) whose diagonal stands apart: roots. */
+/* A matrix (n, n) whose diagonal, the roots, is stored separately. */
 typedef struct {
     double *a, *root;
 } rooted;
 
-/* One word: a[i][j] grows by a[i][k] a[k][j] / d[k]. Returns 1 if nothing leads away from it. */
+/* One word: a[i][j] grows by a[i][k] a[k][j] / d[k]. Returns 1 if nothing leaves it. */
 static int tree_eliminate_one(rooted m, double *d, long k, long n, int single) {
     const double *row = m.a + k * n;
     double sum = !single || k == 0 ? m.root[k] : 0;
@@ -28,7 +28,7 @@ static int tree_eliminate_one(rooted m, double *d, long k, long n, int single) {
     if (!(sum > 0)) return 1;
     d[k] = sum;
     for (long i = 0; i < k; i++) {
-        double factor = m.a[i * n + k] / sum, *to = m.a + i * n; /* what falls on the diagonal is never looked at */
+        double factor = m.a[i * n + k] / sum, *to = m.a + i * n; /* the diagonal is never read */
         for (long j = 0; j < k; j++) to[j] += factor * row[j];
         m.root[i] += factor * m.root[k];
     }
@@ -69,7 +69,7 @@ static int tree_eliminate(rooted m, double *d, long n, int single) {
     return 0;
 }
 
-/* The same, one word at a time, and what all of it changes by. */
+/* The same, one word at a time, with derivatives. */
 static int tree_eliminate_dual(rooted m, rooted dm, double *d, double *dd, long n, int single) {
     for (long k = n - 1; k >= 0; k--) {
         const double *row = m.a + k * n, *drow = dm.a + k * n;
@@ -100,7 +100,7 @@ static int tree_eliminate_dual(rooted m, rooted dm, double *d, double *dd, long 
     return 0;
 }
 
-/* One look at `rows` rows of `from`, n apart, for two things: their dot products with `row`, which become `sums`, and
+/* One pass over `rows` rows of `from`, n apart, for two things: their dot products with `row`, which become `sums`, and
    b += into * from. */
 INLINE void dot_and_add(const double *from, const double *row, double *b, const double *into, double *sums, long n,
                         long size, int rows) {
@@ -123,7 +123,7 @@ INLINE void dot_and_add(const double *from, const double *row, double *b, const 
         }
 }
 
-/* The same of one row, and what both change by; returns the dot product. */
+/* The same for one row, with derivatives; returns the dot product. */
 INLINE double dot_and_add_dual(const double *from, const double *dfrom, const double *row, const double *drow,
                                double *b, double *db, double into, double dinto, long size, double *change) {
     vec sums = splat(0), changes = splat(0);
@@ -146,8 +146,8 @@ INLINE double dot_and_add_dual(const double *from, const double *dfrom, const do
     return sum;
 }
 
-/* g: the derivative of the log-partition by the entries of the matrix, zero on the diagonal. b (n) is space to work
-   in. */
+/* g: the derivative of the log-partition by the entries of the matrix, zero on the diagonal. b (n) is
+   workspace. */
 static void tree_gradient(rooted m, const double *d, rooted g, double *b, long n, int single) {
     g.root[0] = 1 / m.root[0];
     g.a[0] = 0;
@@ -168,7 +168,7 @@ static void tree_gradient(rooted m, const double *d, rooted g, double *b, long n
                 g.a[(i + r) * n + k] = (sums[r] + g.root[i + r] * root) * scale;
             }
         }
-        double passing = (dot(b, row, k) + broot * root) * scale; /* P(some word goes through k) */
+        double passing = (dot(b, row, k) + broot * root) * scale; /* P(some path passes through k) */
         double away = (1 - passing) * scale;
         for (long j = 0; j < k; j++) g.a[k * n + j] = b[j] * scale + away;
         g.a[k * n + k] = 0;
@@ -176,7 +176,7 @@ static void tree_gradient(rooted m, const double *d, rooted g, double *b, long n
     }
 }
 
-/* The same, and dg, what it changes by. */
+/* The same, with its derivative dg. */
 static void tree_gradient_dual(rooted m, rooted dm, const double *d, const double *dd, rooted g, rooted dg, double *b,
                                double *db, long n, int single) {
     g.root[0] = 1 / m.root[0];
@@ -245,15 +245,15 @@ static void multiply(const double *a, const double *b, double *c, long n, long i
 }
 
 #define TREE_STEEP 300.0
-#define TREE_STEEP_FLOAT 100.0 /* rounded marginals then cost digits from 1e-6 on */
+#define TREE_STEEP_FLOAT 100.0 /* beyond it, rounded marginals cause errors above 1e-6 */
 
-/* What the marginals change by when weights (n, n), 1 at most, change by a share of `direction`, straight from the
+/* The derivative of the marginals when weights (n, n), 1 at most, change by a share of `direction`, directly from the
    marginals: with G = marginals / weights, the derivative of the log-partition by the weights,
 
        dG[i][j] = sum over k, l of dweights[k][l] (G[k][j] - G[k][i]) (G[i][k] - G[i][l]),
 
-   two products of matrices. Where G is so `steep` that these differences would lose digits, and where a weight is 0, it
-   returns 1 and the derivative must be found the long way. `direction` becomes the result. */
+   two products of matrices. If G is so `steep` that these differences would lose precision, or if a weight is 0, it
+   returns 1 and the derivative must be computed the long way. `direction` becomes the result. */
 static int tree_direct(const double *weights, const double *marginals, double *direction, long n, long single,
                        double steep, double *space) {
     long stride = PADDED(n, 3 * LANES), rows = PADDED(n, 4), size = rows * stride;
@@ -268,7 +268,7 @@ static int tree_direct(const double *weights, const double *marginals, double *d
         double *slope = g + i * stride, *change = v + i * stride, *along = direction + i * n;
         for (long j = 0; j < n; j++) slope[j] = marginal[j] / weight[j];
         for (long j = 0; j < n; j++) change[j] = weight[j] * along[j];
-        for (long j = 0; j < n; j++) along[j] = slope[j] * change[j]; /* what needs no other arc */
+        for (long j = 0; j < n; j++) along[j] = slope[j] * change[j]; /* the part that involves no other arc */
         double low = minimum(weight, n), high = maximum(slope, n), sum = 0;
         lowest = low < lowest ? low : lowest;
         steepest = high > steepest ? high : steepest;

@@ -1,4 +1,4 @@
-/* Alignments that never go back: forward-backward in logarithms.
+/* Alignments that never move back: forward-backward in log space.
 
    Forward: alpha_t(j) = theta_t(j) + c_t(j), where c_t(j) is the log of the sum of exp alpha_{t-1}(k) over k <= j. */
 

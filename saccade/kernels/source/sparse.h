@@ -30,7 +30,7 @@
 
 typedef int8_t mask_bytes __attribute__((vector_size(VECTOR_BYTES / sizeof(REAL)), aligned(1), may_alias));
 
-/* Bools of one byte each as a vector mask. */
+/* Converts one-byte bools to a vector mask. */
 INLINE mask_vec as_mask(const uint8_t *from) {
     return __builtin_convertvector(*(const mask_bytes *)from, mask_vec) != 0;
 }
@@ -68,7 +68,7 @@ INLINE REAL scan_row(const REAL *row, const uint8_t *mask, REAL *masked, long si
     return result;
 }
 
-/* The scores from `threshold` on, less `origin` and times `scale`, padded with minus infinity to whole vectors. */
+/* The scores >= `threshold`, minus `origin` and times `scale`, padded with minus infinity to whole vectors. */
 INLINE long collect(const REAL *row, long size, REAL threshold, REAL origin, REAL scale, REAL *found) {
     long count = 0, j = 0;
     for (; j + LANES <= size; j += LANES) {
@@ -83,7 +83,7 @@ INLINE long collect(const REAL *row, long size, REAL threshold, REAL origin, REA
     return count;
 }
 
-/* The sum of max(x - tau, 0) is piecewise linear, so Newton's method ends exactly, when the support stays as it is. */
+/* The sum of max(x - tau, 0) is piecewise linear, so Newton's method is exact once the support does not change. */
 INLINE REAL sparsemax_tau(const REAL *x, long count) {
     REAL tau = -1;
     for (REAL before = count + 1;;) {
@@ -106,7 +106,7 @@ INLINE REAL sparsemax_tau(const REAL *x, long count) {
 }
 
 /* Newton's method on the norm |max(x - tau, 0)| - 1, which is convex and nearly linear, so that it never passes the
-   root and is soon near it; then the quadratic equation on the support, which is exact once the support is. */
+   root and converges fast; then the quadratic equation on the support, which is exact once the support is. */
 INLINE REAL entmax15_tau(const REAL *x, long count) {
     const REAL near = IS_FLOAT ? (REAL)1e-2 : (REAL)1e-4, small = IS_FLOAT ? (REAL)1e-4 : (REAL)1e-8;
     REAL tau = -1;
@@ -131,7 +131,7 @@ INLINE REAL entmax15_tau(const REAL *x, long count) {
         }
         REAL discriminant = sum * sum - total(ones) * over;
         tau += over / (sum + square_root_of(discriminant > 0 ? discriminant : 0));
-        if (over < small && over > -small) break; /* what is left is of the order of its square */
+        if (over < small && over > -small) break; /* the remaining error is of the order of its square */
     }
     return tau;
 }
@@ -173,7 +173,7 @@ INLINE int normalise_rows(const REAL *scores, const uint8_t *mask, REAL *out, lo
 /* s (g - sum s g / sum s), where s is 1 on the support (sparsemax) or the square root of the weight (entmax). */
 INLINE void gradient_rows(const REAL *weights, const REAL *grad, REAL *out, long size, long first, long last,
                           int entmax) {
-    /* Long rows are nearly all zeros, and looking for them pays; in short ones the branch would be a coin toss. */
+    /* Long rows are nearly all zeros, so checking for them pays; in short ones the branch is unpredictable. */
     const int skip = size > 32 * LANES;
     for (long i = first; i < last; i++) {
         const REAL *p = weights + i * size, *g = grad + i * size;
@@ -209,7 +209,7 @@ INLINE void gradient_rows(const REAL *weights, const REAL *grad, REAL *out, long
     }
 }
 
-/* Rows first..last-1. Returns 0, 1 if a score that may be attended is not finite, -1 if there is no memory. `mask` may
+/* Rows first..last-1. Returns 0, 1 if a score that may be attended is not finite, -1 if out of memory. `mask` may
    be NULL. */
 int NAME(sparsemax_forward)(const REAL *scores, const uint8_t *mask, REAL *out, long size, long first, long last) {
     return normalise_rows(scores, mask, out, size, first, last, 0);

@@ -1,14 +1,14 @@
-/* What the kernels of structures share. They work in double alone: REAL is double here. */
+/* Common parts of the structure kernels. They work in double only: REAL is double here. */
 
 #include <math.h>
 
 #define FORBIDDEN (-1e30)
-#define NEGLIGIBLE (-700.0) /* exp of less is taken as 0 */
+#define NEGLIGIBLE (-700.0) /* exp of anything less counts as 0 */
 
 #define PADDED(size, to) (((size) + (to) - 1) / (to) * (to))
-#define LINE 8 /* doubles: vectors that lie across two lines of the cache take twice as long to load */
+#define LINE 8 /* doubles: vectors that straddle two cache lines take twice as long to load */
 
-/* Space to work in, to be freed, of which `take` gives parts that begin with a line: their sizes are PADDED to it. */
+/* Workspace, to be freed, from which `take` hands out parts aligned to cache lines: sizes are PADDED to lines. */
 static double *workspace(long size) {
     return aligned_alloc(LINE * sizeof(double), PADDED(size, LINE) * sizeof(double));
 }
@@ -19,7 +19,7 @@ INLINE double *take(double **space, long size) {
     return taken;
 }
 
-/* Tables that come from outside and go there are of float or of double. */
+/* Input and output tables are float or double. */
 INLINE void read_table(double *restrict to, const void *table, long start, long size, long floats) {
     if (floats)
         for (long i = 0; i < size; i++) to[i] = ((const float *)table)[start + i];
@@ -92,7 +92,7 @@ static double log_sum(const double *a, const double *b, long size) {
     return top + log(sum);
 }
 
-/* The same, and what it changes by when a and b change by da and db. */
+/* The same, with its derivative when a and b change by da and db. */
 static double log_sum_dual(const double *a, const double *b, const double *da, const double *db, long size,
                            double *change) {
     vec highest = splat(4 * FORBIDDEN);
@@ -116,7 +116,7 @@ static double log_sum_dual(const double *a, const double *b, const double *da, c
     return top + log(sum);
 }
 
-/* Going back through log_sum: ga[i] and gb[i] grow by the share of i in `sum`, times g. */
+/* Backward through log_sum: ga[i] and gb[i] grow by the share of i in `sum`, times g. */
 static void share(const double *a, const double *b, double sum, double g, double *ga, double *gb, long size) {
     if (g == 0) return;
     long i = 0;
@@ -132,7 +132,7 @@ static void share(const double *a, const double *b, double sum, double g, double
     }
 }
 
-/* The same for the changes: dga and dgb grow by what those shares change by. */
+/* The same for the derivatives: dga and dgb grow by the derivatives of these shares. */
 static void share_dual(const double *a, const double *b, const double *da, const double *db, double sum, double dsum,
                        double g, double dg, double *ga, double *gb, double *dga, double *dgb, long size) {
     if (g == 0 && dg == 0) return;

@@ -1,7 +1,7 @@
-/* The largest log-probabilities of rows of logits, in falling order, the earlier of equal ones first. */
+/* The largest log-probabilities of rows of logits, in descending order; ties go to the earlier class. */
 
 /* `values` and `ids` (rows, count). `without` lists classes that count in the sum but are not chosen: their logits are
-   taken out of the row while it is searched. Work is counted in rows. Where logits are not numbers, values are NaN. */
+   removed from the row while it is searched. Work is counted in rows. If logits are NaN, so are the values. */
 void NAME(top_log_probs)(REAL *logits, const int64_t *without, long left_out, long vocab, long count, REAL *values,
                          int64_t *ids, long first, long last) {
     long whole = vocab / LANES * LANES;

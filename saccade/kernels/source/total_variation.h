@@ -1,9 +1,9 @@
 /* The proximal operator of total variation: argmin_x 1/2 |x - y|^2 + strength * sum |x_{j+1} - x_j|.
 
-   Johnson's dynamic programme: the derivative of the cost of the first j elements, as a function of x_j, is piecewise
-   linear and rises. It is kept as its knots; clipping it to [-strength, strength] drops knots at the ends and adds one
-   on either side, so a row takes linear time. Going back, x_j is x_{j+1} clamped to where the derivative of step j is
-   within those bounds. */
+   Johnson's dynamic program: the derivative of the cost of the first j elements, as a function of x_j, is piecewise
+   linear and increasing. It is stored as its knots; clipping it to [-strength, strength] drops knots at the ends and adds
+   one on either side, so a row takes linear time. Going back, x_j is x_{j+1} clamped to where the derivative of step j
+   is within those bounds. */
 
 #undef prox_row
 #define prox_row NAME(prox_row)
@@ -14,7 +14,7 @@ static void prox_row(double *y, long size, double strength, double *work) {
     double *knot = work + 2 * size, *slope = knot + 2 * size + 2, *intercept = slope + 2 * size + 2;
     long left = size, right = size - 1; /* knots left..right, empty */
     for (long j = 0; j < size - 1; j++) {
-        double edge = j ? strength : 0; /* beyond the knots the derivative of the steps before is -+strength */
+        double edge = j ? strength : 0; /* beyond the knots the derivative of earlier steps is -+strength */
         double a = 1, b = -y[j] - edge;
         while (left <= right && a * knot[left] + b < -strength) {
             a += slope[left];
@@ -49,7 +49,7 @@ static void prox_row(double *y, long size, double strength, double *work) {
 }
 
 /* Rows first..last-1. Masked elements are removed from the chain; in `out` they repeat the element before them (the
-   first one if there is none before). Returns -1 if there is no memory. */
+   first one if there is none before). Returns -1 if out of memory. */
 int NAME(total_variation_prox)(const REAL *rows, const uint8_t *mask, REAL *out, double strength, long size,
                                long first, long last) {
     if (size == 0) return 0;

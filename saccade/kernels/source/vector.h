@@ -59,7 +59,7 @@ INLINE vec larger(vec a, vec b) {
 #endif
 }
 
-/* Stores the chosen elements side by side and says how many they are; writes a whole vector. */
+/* Stores the chosen elements contiguously and returns their number; writes a whole vector. */
 INLINE long pack(vec x, mask_vec chosen, REAL *to) {
 #if defined(__AVX2__) && !defined(__AVX512F__) && IS_FLOAT
     int bits = _mm256_movemask_ps((__m256)chosen);

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -64,6 +64,13 @@ class ExplainOptions(Options):
     gold_format: str | None = None
     gold_one_based: bool = False
     name: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        gold = given.get("gold")
+        if gold is None or isinstance(gold, str):
+            return super().of(given)
+        return replace(super().of({**given, "gold": None}), gold=gold)  # links are no configuration
 
     def check(self) -> None:
         if self.gold_format is not None and self.gold_format not in FORMATS:
@@ -150,15 +157,14 @@ def _check(
             raise ValueError("Gold links connect the words of two texts: give the targets as well.")
         if given and search:
             raise ValueError(f"{next(iter(search))} changes the search, and the targets are given: leave it out.")
-        for side, field, most in (
-            ("source", task.source, model.longest_source()),
-            ("target", task.target, model.longest_target()),
-        ):
-            if side in example and isinstance(field, Text):
-                if not field.show(example[side]).strip():
-                    raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
-                if most is not None and len(field.encode(example[side])) - 1 > most:
-                    raise ValueError(f"The {side} of input {number} has more tokens than the model has positions.")
+        for side, field in (("source", task.source), ("target", task.target)):
+            if side in example and isinstance(field, Text) and not field.show(example[side]).strip():
+                raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
+        most = model.longest_target()
+        if given and most is not None and len(task.target.encode(example["target"])) - 1 > most:
+            raise ValueError(
+                f"The target of input {number} has more tokens than the {most:,} that the model can write."
+            )
     task.options.of(search)
     for number, left in task.truncated(model, examples).items():
         raise ValueError(f"Input {number + 1} has {left}. Split it into sentences.")

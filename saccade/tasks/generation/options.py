@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from saccade.search.sampling import check_draws
 from saccade.tasks.options import Options
@@ -31,64 +31,44 @@ RANGES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(Options):
-    """How a text is written.
+class WritingOptions(Options):
+    """How a text is written, whatever it is written for.
 
     The score that texts are ranked by is their log-probability, summed over all tokens and the end, divided by
-    ((5 + tokens) / 6) ^ length_penalty, plus the coverage penalty if there is one. With a length penalty of 0 it is
-    the log-probability itself.
+    ((5 + tokens) / 6) ^ length_penalty. With a length penalty of 0 it is the log-probability itself.
 
     Args:
         beam: hypotheses kept at each step of the search; 1 is greedy search (default: 5).
         nbest: how many texts to return for each input; with sample, how many to draw.
         length_penalty: exponent of the length that a score is divided by; 0 favours short texts, 1 compares nearly by
             token (default: 0.6, and 0 with sample).
-        coverage_penalty: cost of leaving parts of the input unread (default: 0).
         min_length: the fewest tokens of a text (default: 0).
-        max_length: the most tokens of a text (default: ten more than the longest training target, or than twice what
-            the length of the input suggests).
+        max_length: the most tokens of a text.
         no_repeat_ngram: never write a sequence of so many tokens twice; 0 allows all (default: 0).
-        prefix: a text that all answers begin with; in Python also a list with one for each input.
-        forbidden: texts that no answer contains, as the vocabulary splits them; may be given several times.
-        forced: pieces at places counted from 0, as 0=The; may be given several times.
         sample: draw from the model instead of searching.
         temperature: of the draws; below 1 they are more alike (default: 1).
         top_k: draw from only this many of the likeliest tokens (default: from all).
         top_p: draw from the fewest tokens that together have this probability (default: 1).
         seed: of the draws; the same seed gives the same answers (default: a new one each time).
-        alignments: add which input word each output word attended to most, as 0-0 1-2: words are separated by spaces
-            and counted from 0.
-        subwords: align the pieces of the vocabulary instead of words, the last input piece being its end.
     """
+
+    usual_beam: ClassVar[int] = BEAM
 
     beam: int | None = None
     nbest: int = 1
     length_penalty: float | None = None
-    coverage_penalty: float | None = None
     min_length: int | None = None
     max_length: int | None = None
     no_repeat_ngram: int | None = None
-    prefix: Any = None
-    forbidden: list[Any] | None = None
-    forced: Any = field(default=None, metadata={"several": True})
     sample: bool = False
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
     seed: int | None = None
-    alignments: bool = False
-    subwords: bool = False
-
-    @classmethod
-    def of(cls, given: Any) -> Self:
-        forced = given.get("forced")
-        if isinstance(forced, list | tuple):
-            given = {**given, "forced": dict(map(_place, forced))}
-        return super().of(given)
 
     def check(self) -> None:
         for name, (least, most) in RANGES.items():
-            value = getattr(self, name)
+            value = getattr(self, name, None)
             if value is not None and not least <= value <= most:
                 raise ValueError(f"{name} must be from {least} to {most}, got {value}.")
         if self.sample:
@@ -104,19 +84,62 @@ class SearchOptions(Options):
                 raise ValueError(f"nbest={self.nbest} needs a beam of as many, got beam={self.width}.")
         if self.max_length is not None and (self.min_length or 0) > self.max_length:
             raise ValueError(f"min_length={self.min_length} is more than max_length={self.max_length}.")
+
+    @property
+    def width(self) -> int:
+        """How many hypotheses the search keeps."""
+        return self.usual_beam if self.beam is None else self.beam
+
+    def wishes(self) -> dict[str, Any]:
+        """The arguments of a search that are given."""
+        names = ("min_length", "no_repeat_ngram", "length_penalty")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(WritingOptions):
+    """How the text for an input is written.
+
+    The coverage penalty, if there is one, is added to the score.
+
+    Args:
+        coverage_penalty: cost of leaving parts of the input unread (default: 0).
+        max_length: the most tokens of a text (default: ten more than the longest training target, or than twice what
+            the length of the input suggests).
+        prefix: a text that all answers begin with; in Python also a list with one for each input.
+        forbidden: texts that no answer contains, as the vocabulary splits them; may be given several times.
+        forced: pieces at places counted from 0, as 0=The; may be given several times.
+        alignments: add which input word each output word attended to most, as 0-0 1-2: words are separated by spaces
+            and counted from 0.
+        subwords: align the pieces of the vocabulary instead of words, the last input piece being its end.
+    """
+
+    coverage_penalty: float | None = None
+    prefix: Any = None
+    forbidden: list[Any] | None = None
+    forced: Any = field(default=None, metadata={"several": True})
+    alignments: bool = False
+    subwords: bool = False
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        forced = given.get("forced")
+        if isinstance(forced, list | tuple):
+            given = {**given, "forced": dict(map(_place, forced))}
+        return super().of(given)
+
+    def check(self) -> None:
+        super().check()
         if self.subwords and not self.alignments:
             raise ValueError("subwords changes alignments: give both.")
-        if isinstance(self.forbidden, str):
-            raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
         for place in self.forced or ():
             most = self.max_length or RANGES["max_length"][1]
             if not isinstance(place, int) or not 0 <= place < most:
                 raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r}.")
 
-    @property
-    def width(self) -> int:
-        """How many hypotheses the search keeps."""
-        return BEAM if self.beam is None else self.beam
+    def wishes(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("coverage_penalty", "prefix", "forbidden", "forced")}
+        return super().wishes() | {name: value for name, value in own.items() if value not in (None, [], {})}
 
     def part(self, numbers: Sequence[int], of: int) -> Self:
         if not isinstance(self.prefix, list | tuple) or not self.prefix or isinstance(self.prefix[0], int):

@@ -6,7 +6,6 @@ import copy
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,19 @@ from saccade.artifacts import ArtifactError
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
-from saccade.evaluation.alignment import score_alignments
 from saccade.fields import Field, Links, Text, fields
 from saccade.fields.text import texts_of
-from saccade.interpretation.alignments import align, merge_words, pharaoh, read_pharaoh
+from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.layers.positions import LearnedPositions
 from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
+from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
@@ -57,6 +57,7 @@ class Generation(Task):
         bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
     """
 
+    unit = "tokens"
     options = SearchOptions
     explain_options = ExplainOptions
 
@@ -208,12 +209,15 @@ class Generation(Task):
     ) -> list[Answer]:
         mask = batch["source_mask"]
         asked = as_ids(options, self.target.tokeniser)
-        found = search(model, batch["source"], mask, asked, max_length=self.most_tokens(mask.sum(dim=1)))
+        most, limit = model.longest_target(), self.most_tokens(mask.sum(dim=1))
+        limit = limit if most is None else limit.clamp(max=most)
+        encoded = model.encode(batch["source"], mask)
+        found = search(model, encoded, asked, max_length=asked.max_length or limit)
         if sums_alignments(model):
             found = with_posteriors(model, batch["source"], mask, found)
         lengths = model.positions(mask).tolist()
         return [
-            self._answer(example["source"], length, hypotheses)
+            answer_of(self.source, self.target, example["source"], length, hypotheses)
             for example, length, hypotheses in zip(examples, lengths, found, strict=True)
         ]
 
@@ -255,18 +259,8 @@ class Generation(Task):
                 tokens = [tokeniser.encode(texts[0]) for texts in wanted]
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
         if AER in self.metrics:
-            figures[AER] = self._aer(answers, examples)
+            figures[AER] = aer(answers, examples)
         return {name: figures[name] for name in self.metrics}
-
-    def _aer(self, answers: Sequence[Answer], examples: Sequence[Example]) -> Figure:
-        """Of answers whose words are those of the target: only they have gold links."""
-        found, gold = [], []
-        for answer, example in zip(answers, examples, strict=True):
-            if answer.text.split() == self.target.show(example["target"]).split():
-                found.append(alignment_of(answer))
-                gold.append(read_pharaoh(example["alignment"], "The alignment"))
-        note = f"of the {len(found):,} of {len(answers):,} answers that equal their target"
-        return Figure(100.0 * score_alignments(found, gold).aer if found else math.nan, note)
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum(not getattr(answer, "finished", True) for answer in answers)
@@ -277,24 +271,18 @@ class Generation(Task):
     ) -> list[Item]:
         return explain(self, model, examples, answers, **options)
 
+    def align(self, model: nn.Module, pairs: Sequence[tuple[str, str]], **options: Any) -> list[AlignedPair]:
+        """The word alignment of each pair of texts, by forced decoding: see `align_pairs`."""
+        return align_pairs(self, model, pairs, **options)
+
     def cells(self, answer: Answer, options: SearchOptions) -> list[str]:
         links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
         return [answer.text, *links]
 
     def as_json(self, example: Example, answer: Answer) -> dict[str, Any]:
         shown = super().as_json(example, answer)
-        texts = [self._as_json(each) for each in answer.alternatives or [answer]]
+        texts = [generated_json(each) for each in answer.alternatives or [answer]]
         return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
-
-    def _as_json(self, answer: Answer) -> dict[str, Any]:
-        attention = answer.attention
-        shown = {"answer": answer.value, "score": answer.score}
-        shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
-        if attention is None:
-            return shown
-        shown |= {"queries": attention.queries, "query_words": attention.query_words, "key_words": attention.key_words}
-        shown |= {"alignment": alignment_of(answer, subwords=True), "word_alignment": alignment_of(answer)}
-        return {**shown, "weights": rounded(attention.weights)}
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -316,44 +304,6 @@ class Generation(Task):
         if not isinstance(field, Text):
             raise ValueError("alignment_weight teaches links between words: the source must be a text.")
         return field.tokeniser.words(field.show(value))
-
-    def _answer(self, value: Any, length: int, hypotheses: Sequence[Any]) -> Answer:
-        """The best hypothesis, with all of them if several were asked for."""
-        tokeniser = self.target.tokeniser
-        keys, words = self._positions(value, length)
-        answers = []
-        for h in hypotheses:
-            pieces = tokeniser.pieces(h.tokens)
-            attention = None
-            if h.weights is not None:
-                queries = [*pieces, *([NAMES[EOS]] if h.finished else [])]
-                weights = h.weights[: len(queries), : len(keys)].cpu()
-                attention = Attended(weights, queries, keys, tokeniser.group(pieces), words)
-            ended = {"finished": h.finished, "log_prob": h.log_prob}
-            answers.append(Generated(tokeniser.decode(h.tokens), h.score, attention, tokens=list(h.tokens), **ended))
-        return replace(answers[0], alternatives=answers) if len(answers) > 1 else answers[0]
-
-    def _positions(self, value: Any, length: int) -> tuple[list[str], list[list[int]]]:
-        """Names of the positions of the source that the model read, and which of them make words."""
-        if not isinstance(self.source, Text):
-            return self.source.names(value, length), []
-        text = self.source.show(value)
-        names = [*self.source.tokeniser.pieces(self.source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
-        words = [[place for place in word if place < length - 1] for word in self.source.tokeniser.words(text)]
-        return names, [word for word in words if word]
-
-
-def alignment_of(answer: Answer, *, subwords: bool = False) -> list[tuple[int, int]]:
-    """Which source word each target word attended to most, or which piece each piece.
-
-    The end of the target is left out; a piece may have attended to the end of the source, which is the last piece.
-    """
-    attention = answer.attention
-    if attention is None:
-        return []
-    if subwords or not attention.key_words:
-        return align(attention.weights[: len(getattr(answer, "tokens", []))])
-    return align(merge_words(attention.weights, attention.key_words, attention.query_words))
 
 
 def _read_lengths(path: Path) -> Mapping[str, Any]:

@@ -30,5 +30,5 @@ def test_those_that_look_at_each_other() -> None:
 
 def test_heads_are_refused() -> None:
     for extract in (align, align_mutual, lambda weights: align_above(weights, 0.5)):
-        with pytest.raises(ValueError, match="choose a sentence and a head"):
+        with pytest.raises(ValueError, match="select one sentence and one head"):
             extract(torch.ones(2, 5, 3))

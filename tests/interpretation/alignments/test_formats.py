@@ -24,7 +24,7 @@ def test_pharaoh(tmp_path) -> None:
     assert first.possible == {(0, 0), (1, 1), (2, 1)}
     assert empty == Alignment.of([])
     assert last == Alignment.of([(3, 3)])
-    with pytest.raises(ValueError, match=r"a\.align, line 1: '0-0' has a word 0, but .* leave one_based out"):
+    with pytest.raises(ValueError, match=r"a\.align, line 1: '0-0' has a word 0, but .* omit one_based"):
         read_alignments(path, one_based=True)
     assert read_alignments(written(tmp_path, "1-1 3p2 2-2"), one_based=True) == [first]
 
@@ -56,7 +56,7 @@ def test_a_link_that_is_sure_and_possible_is_sure(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
-        ("a.align", "0-0 1:2", "line 2: '1:2' is not a link. Links are written 0-2"),
+        ("a.align", "0-0 1:2", "line 2: '1:2' is not a link. Write links as 0-2"),
         ("a.align", "0-0 -1-2", "line 2: '-1-2' is not a link"),
         ("a.align", "0-0 1-2-3", "line 2: '1-2-3' is not a link"),
         ("a.talp", "0--1", "line 2: '0--1' is not a link"),
@@ -64,7 +64,7 @@ def test_a_link_that_is_sure_and_possible_is_sure(tmp_path) -> None:
         ("a.wa", "1 1 x S", "line 2: '1 1 x S' is not a link in NAACL format"),
         ("a.naacl", "1 1 1 Q", "line 2: '1 1 1 Q' is not a link in NAACL format"),
         ("a.naacl", "0 1 1 S", "line 2: sentence 0 must be 1 or more"),
-        ("a.json", '{"possible": []}', "line 2 is not an alignment. Each line is written"),
+        ("a.json", '{"possible": []}', "line 2 is not an alignment. Each line must be"),
         ("a.jsonl", '{"sure": [[0]]}', "line 2 is not an alignment"),
         ("a.jsonl", '{"sure": [[0, -1]]}', "line 2 is not an alignment"),
         ("a.jsonl", "[1, 2]", "line 2 is not an alignment"),

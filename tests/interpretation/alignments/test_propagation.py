@@ -54,7 +54,7 @@ def test_rollout_is_the_product_of_the_mixed_layers() -> None:
 
 @pytest.mark.parametrize("function", [rollout, flow])
 def test_layers_or_heads_is_asked(function) -> None:
-    with pytest.raises(TypeError, match=r"one tensor \(3, 5, 5\): write list\(tensor\) if its first axis is of layers"):
+    with pytest.raises(TypeError, match=r"one tensor \(3, 5, 5\): pass list\(tensor\) if its first axis is layers"):
         function(attention(3, 5, 5))
 
 
@@ -89,7 +89,7 @@ def test_rows_without_weight_stay_empty() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match="no layers"):
+    with pytest.raises(ValueError, match="layers is empty"):
         rollout([])
     with pytest.raises(ValueError, match=r"residual must be from 0 to 1, got 1\.5"):
         rollout([torch.eye(3)], residual=1.5)

@@ -1,4 +1,4 @@
-"""A real browser, and pages opened in it that may neither fail nor speak to anyone."""
+"""A real browser, in which pages may neither fail nor fetch anything."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def tab(chromium: Any) -> tuple[Any, list[str]]:
-    """One tab for all tests, and what went wrong in it: an error, a dialog, a request to anyone."""
+    """One tab for all tests, and what went wrong in it: errors, dialogs, requests."""
     trouble: list[str] = []
     page = chromium.new_page(viewport={"width": 1280, "height": 800})
     page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)

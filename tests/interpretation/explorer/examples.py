@@ -1,13 +1,11 @@
-"""Items to look at: every size is another prime, so that no two axes can be confused."""
+"""Items to show: axes have different lengths, so that no two can be confused."""
 
-import struct
-import zlib
-
+import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.interpretation.explorer import ImageAxis, Item, Map, Measure, TextAxis
-from saccade.interpretation.explorer.axes import PNG
+from saccade.interpretation.explorer import ImageAxis, Item, Map, Measure, NodeAxis, Outcome, SoundAxis, TextAxis
+from saccade.interpretation.explorer.media import grey_png
 
 SOURCE = TextAxis(
     pieces=["[CLS]", "un", "##believ", "##able", "luck", ".", "[SEP]"],
@@ -33,18 +31,12 @@ def translation(title: str = "first", seed: int = 0) -> Item:
 
 
 def png(width: int = 34, height: int = 22) -> bytes:
-    """A picture of one colour, made without a library."""
-    lines = (b"\0" + bytes((200, 120, 40)) * width) * height
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return PNG + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
+    """A picture of one colour."""
+    return grey_png(np.full((height, width), 160, np.uint8))
 
 
 def caption() -> Item:
-    """A text that looks at a picture, and a picture that looks at itself."""
+    """A text that attends to a picture, and a picture that attends to itself."""
     text = TextAxis(pieces=["a", "red", "kite", "</s>"], special=[3])
     picture = ImageAxis(png=png(), grid=(3, 5))
     patches = ImageAxis(png=png(), grid=(3, 5), leading=["[CLS]"])
@@ -55,3 +47,53 @@ def caption() -> Item:
             Map(name="decoder", weights=softmax(2, 4, 15), queries=text, keys=picture),
         ],
     )
+
+
+RATE = 8000
+LETTERS = TextAxis(pieces=["s", "i", "x", "</s>"], special=[3])
+
+
+def recording(*, sound: bool = True, frames: int = 23, feature_frames: int = 46) -> Item:
+    """Letters that attend to a tone of half a second, later letters to later frames."""
+    time = np.arange(RATE // 2) / RATE
+    given = {"samples": 0.5 * np.sin(2 * np.pi * 440 * time), "rate": RATE} if sound else {}
+    features = np.random.default_rng(0).standard_normal((16, feature_frames)).cumsum(axis=1)
+    axis = SoundAxis.from_features(features, seconds=0.5, frames=frames, **given)
+    centre = torch.tensor([3.0, 9.0, 14.0, 20.0])[:, None]
+    weights = (-((torch.arange(float(frames)) - centre) ** 2) / 4).softmax(-1)
+    return Item(title="a tone", maps=[Map(name="decoder", weights=weights[None], queries=LETTERS, keys=axis)])
+
+
+def review(words: int = 40, *, sentences: int = 0, heads: int = 2) -> Item:
+    """A label that attends to the words of a text; with sentences, a second map attends to these."""
+    pieces = [f"word{number}" for number in range(words - 1)] + ["."]
+    size = -(-words // sentences) if sentences else words
+    groups = [list(range(start, min(start + size, words))) for start in range(0, words, size)]
+    text = TextAxis(pieces=pieces, words=[[place] for place in range(words)], sentences=groups if sentences else None)
+    label = TextAxis(pieces=["positive"])
+    maps = [Map(name="words", weights=softmax(heads, 1, words), queries=label, keys=text)]
+    if sentences:
+        names = TextAxis(pieces=[f"sentence {number + 1}" for number in range(sentences)])
+        maps.append(Map(name="sentences", weights=softmax(1, 1, sentences, seed=1), queries=label, keys=names))
+    outcomes = [Outcome(label="positive", probability=0.875), Outcome(label="negative", probability=0.125, gold=True)]
+    return Item(title="a review", maps=maps, outcomes=outcomes)
+
+
+def star(neighbours: int, *, heads: int = 3) -> Item:
+    """A node with its neighbours, and itself in front."""
+    names = [f"paper {number}" for number in range(neighbours + 1)]
+    labels = [("Theory", "Agents", "")[number % 3] for number in range(neighbours + 1)]
+    queries = NodeAxis(names=names[:1], labels=labels[:1])
+    weights = softmax(heads, 1, neighbours + 1)
+    return Item(
+        title="a node",
+        maps=[Map(name="conv", weights=weights, queries=queries, keys=NodeAxis(names=names, labels=labels))],
+    )
+
+
+def path_graph() -> Item:
+    """a - b - c - d, each with itself; b is in the centre."""
+    near = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]).bool()
+    scores = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(3)).masked_fill(~near, float("-inf"))
+    nodes = NodeAxis(names=["a", "b", "c", "d"], labels=["x", "y", "x", "y"], centre=1)
+    return Item(title="a path", maps=[Map(name="conv", weights=scores.softmax(-1), queries=nodes, keys=nodes)])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from saccade.interpretation.explorer import Item, Map, TextAxis, write_page
-from tests.interpretation.explorer.examples import softmax, translation
+from tests.interpretation.explorer.examples import recording, review, softmax, star, translation
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,13 @@ def test_scale_and_palette_change_the_colours(visit, place) -> None:
         return page.eval_on_selector("canvas.sheet", "canvas => canvas.toDataURL()")
 
     seen = {picture()}
-    for name in ("Map", "0 to 1"):
+    assert page.get_by_role("radio", name="0 to 1").get_attribute("aria-checked") == "true"
+    assert page.locator(".caution").count() == 0
+    for name in ("Map", "Row"):
         page.get_by_role("radio", name=name).click()
-        fragment(page, f"scale={'map' if name == 'Map' else 'one'}")
+        fragment(page, f"scale={name.lower()}")
         seen.add(picture())
+    assert "untrained model looks sharp" in page.inner_text(".caution")
     for palette in ("viridis", "cividis", "magma", "greys"):
         page.get_by_label("Palette").select_option(palette)
         fragment(page, f"palette={palette}")
@@ -134,6 +137,7 @@ def test_keys(visit, place) -> None:
         ("s", "special=false"),
         ("l", "links=false"),
         ("c", "scale=map"),
+        ("h", "split=true"),
         ("+", "zoom=1.4142135623730951"),
         ("b", "beside=1.2.max"),
         ("d", "theme=dark"),
@@ -144,7 +148,7 @@ def test_keys(visit, place) -> None:
         fragment(page, expected)
     page.keyboard.press("?")
     page.wait_for_selector("dialog[open]")
-    assert "two side by side" in page.inner_text("dialog")
+    assert "side by side" in page.inner_text("dialog")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog:not([open])", state="attached")
 
@@ -173,7 +177,7 @@ def test_dark_and_light(visit, place) -> None:
 def test_address_holds_the_state(visit, place) -> None:
     state = (
         "view=ribbons&show=1.1.2&beside=0.2.max&units=pieces&special=false&threshold=0.01&scale=map&palette=magma"
-        "&theme=dark&links=false&pin=query.2&at=2.4"
+        "&theme=dark&links=false&split=true&pin=query.2&at=2.4"
     )
     page = visit(place, state)
     assert page.get_by_label("Item", exact=True).input_value() == "1"
@@ -198,8 +202,17 @@ def test_nonsense_in_the_address_does_no_harm(visit, place) -> None:
     page.get_by_role("tab", name="Ribbons").click()
     page.locator("[role=alert]").wait_for(state="detached")
     page.evaluate("location.hash = 'view=image'")
-    page.wait_for_selector("[role=alert]:has-text('Picture has nothing to show of this map')")
+    page.wait_for_selector("[role=alert]:has-text('Picture cannot show this map')")
     assert visit(place, "view=heat").locator("[role=alert]").count() == 0
+
+
+def test_each_map_falls_back_to_the_view_that_suits_it(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [review(), star(5), recording()], title="Three domains")
+    page = visit(tmp_path / "page.html")
+    for item, view in (("1", "Neighbourhood"), ("2", "Text"), ("0", "Text")):
+        page.get_by_label("Item", exact=True).select_option(item)
+        page.wait_for_selector(f"[role=tab][aria-selected=true]:text-is('{view}')")
+        assert page.locator("[role=alert]").count() == 0
 
 
 def test_measures_have_no_controls_of_weights(visit, place) -> None:

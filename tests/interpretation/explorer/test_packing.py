@@ -20,7 +20,7 @@ def bound(weights, levels: int):
 def test_no_weight_is_farther_off_than_half_a_level(levels, monkeypatch) -> None:
     monkeypatch.setattr("saccade.interpretation.explorer.packing.LADDER", (levels,))
     weights = softmax(3, 11, 13, sharp=4.0)
-    weights[1, 4] = 0  # a row that looks nowhere
+    weights[1, 4] = 0  # a row that attends to nothing
     weights[2, 7] = torch.eye(13)[5]
     packed = pack([weights], most_bytes=PLENTY)
     assert packed.levels == levels

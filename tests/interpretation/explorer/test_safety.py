@@ -3,10 +3,11 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 
 import pytest
 
-from saccade.interpretation.explorer import Item, Map, Measure, TextAxis, write_page
+from saccade.interpretation.explorer import Item, Map, Measure, NodeAxis, Outcome, TextAxis, write_page
 from tests.interpretation.explorer.examples import softmax
 
 TEXTS = [
@@ -70,6 +71,40 @@ def test_text_is_never_run(visit, place, view, tmp_path) -> None:
     assert "<script" not in drawing
     assert "<img" not in drawing
     assert page.evaluate("window.harm") is None
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory):
+    """The same texts as names of nodes, labels and classes."""
+    names = [text for text in TEXTS if text != "\ud800"]
+    size = len(names)
+    nodes = NodeAxis(names=names, labels=names[::-1])
+    text = TextAxis(pieces=TEXTS, words=[[place] for place in range(len(TEXTS))])
+    outcomes = [Outcome(label=TEXTS[0], probability=0.5), Outcome(label=TEXTS[2], probability=0.5, gold=True)]
+    items = [
+        Item(title="nodes", maps=[Map(name="m", weights=softmax(2, size, size), queries=nodes, keys=nodes)]),
+        Item(
+            title="text",
+            maps=[Map(name="m", weights=softmax(2, 1, len(TEXTS)), queries=TextAxis(pieces=TEXTS[2:3]), keys=text)],
+        ),
+    ]
+    path = tmp_path_factory.mktemp("explorer") / "others.html"
+    write_page(path, [replace(item, outcomes=outcomes) for item in items], title=TEXTS[0])
+    return path
+
+
+@pytest.mark.parametrize(
+    "fragment", ["view=nodes&show=0.0.mean&at=0.2", "view=nodes&split=true", "view=text&show=1.0.0"]
+)
+def test_names_of_nodes_and_labels_are_never_run(visit, others, fragment) -> None:
+    page = visit(others, fragment)
+    page.wait_for_selector(".top li")
+    page.locator(".top li >> nth=1").hover()
+    page.wait_for_timeout(50)
+    assert page.evaluate("window.harm") is None
+    assert page.locator("img").count() == 0
+    assert page.inner_text(".verdict bdi >> nth=0") == TEXTS[0]
+    assert not [text for text in HARMLESS[:7] if text not in page.inner_text("main")]
 
 
 def test_every_text_is_shown_as_it_is(visit, place) -> None:

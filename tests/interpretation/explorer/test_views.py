@@ -71,7 +71,11 @@ def test_ribbons(visit, place) -> None:
     page = visit(place, "view=ribbons&show=0.2.1&units=pieces&threshold=0.05")
     weights = translation().maps[2].weights[1]
     assert page.locator(".ribbon").count() == int((weights >= 0.05).sum())
-    assert page.locator(".token text").all_text_contents()[:5] == ["ein", "Glück", "sonder", "gleichen", "</s>"]
+    assert page.locator(".token text").all_text_contents()[7:] == ["ein", "Glück", "sonder", "gleichen", "</s>"]
+    left, right = (
+        page.locator(f'.token[data-side="{side}"] >> nth=0').bounding_box()["x"] for side in ("key", "query")
+    )
+    assert left < right  # the input stands on the left
     assert (
         page.locator(".link").count() == 2 * 3 + 1
     )  # sondergleichen with unbelievable, piece by piece; Glück with luck
@@ -102,7 +106,7 @@ def test_all_heads_open_on_a_click(visit, place) -> None:
 
 @pytest.mark.parametrize("level", ["words", "sentences"])
 def test_text_is_marked(visit, place, level) -> None:
-    page = visit(place, f"view=text&show=0.0.0&units={level}&special=false")
+    page = visit(place, f"view=text&show=0.0.0&units={level}&special=false&scale=row")
     marks = page.locator('.text[data-side="key"] .mark')
     expected = {"words": ["unbelievable", "luck", "."], "sentences": ["unbelievable luck."]}
     assert marks.all_inner_texts() == expected[level]
@@ -113,16 +117,17 @@ def test_text_is_marked(visit, place, level) -> None:
     assert marks.evaluate_all("marks => marks.map(mark => mark.title)") == [number(weight) for weight in row]
     darkest = marks.nth(int(torch.stack(row).argmax())).evaluate("mark => getComputedStyle(mark).backgroundColor")
     assert darkest == "rgb(8, 48, 107)"
-    assert page.inner_text(".card >> nth=1 >> h3").startswith("What unbelievable")
+    assert page.inner_text(".card >> nth=0 >> h3").startswith("Key: attention of unbelievable")
+    assert page.inner_text(".card >> nth=1 >> h3") == "Query"
 
 
-def test_text_shows_who_looks_at_a_key(visit, place) -> None:
+def test_text_shows_what_attends_to_a_key(visit, place) -> None:
     page = visit(place, "view=text&show=0.2.0&units=pieces&pin=key.4")
     shown = page.locator('.text[data-side="query"] .mark').evaluate_all("marks => marks.map(mark => mark.title)")
     assert shown == [number(weight) for weight in translation().maps[2].weights[0, :, 4]]
 
 
-def test_picture_is_bright_where_it_is_looked_at(visit, picture) -> None:
+def test_picture_is_bright_where_it_is_attended_to(visit, picture) -> None:
     page = visit(picture, "view=image&show=0.1.0&pin=query.2")
     page.wait_for_selector(".large canvas")
     weights = caption().maps[1].weights[0, 2]
@@ -138,7 +143,7 @@ def test_picture_is_bright_where_it_is_looked_at(visit, picture) -> None:
     assert page.locator(".film button").count() == 4
 
 
-def test_picture_that_looks_at_itself(visit, picture) -> None:
+def test_picture_that_attends_to_itself(visit, picture) -> None:
     page = visit(picture, "view=image&show=0.0.0")
     box = page.locator(".picker canvas").bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.9)  # line 3, column 3
@@ -150,7 +155,7 @@ def test_picture_that_looks_at_itself(visit, picture) -> None:
     assert page.inner_text("[role=status] b") == number(caption().maps[0].weights[0, 0, 1])
 
 
-def test_what_a_recorded_vision_transformer_looks_at(visit, tmp_path) -> None:
+def test_a_recorded_vision_transformer(visit, tmp_path) -> None:
     model = VisionTransformer().eval()
     with torch.no_grad(), saccade.record(model) as trace:
         model(image())

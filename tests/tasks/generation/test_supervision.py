@@ -10,9 +10,10 @@ import saccade
 from saccade.data.special import EOS
 from saccade.data.tokenisers import BpeTokeniser
 from saccade.evaluation.alignment import match_and_mass
+from saccade.fields import Text
 from saccade.models import Cho, Luong, RNNSearch, Transformer
-from saccade.tasks import Transduction
-from saccade.tasks.supervision import gold_matrix, link_pieces
+from saccade.tasks import Generation
+from saccade.tasks.generation.supervision import gold_matrix, link_pieces
 from saccade.training import seed_everything
 
 EXAMPLES = [
@@ -22,13 +23,13 @@ EXAMPLES = [
 ]
 
 
-def fitted(**arguments) -> Transduction:
-    task = Transduction(source_tokeniser="pretokenised", **arguments)
+def fitted(*, max_length: int = 256, **arguments) -> Generation:
+    task = Generation(source=Text(tokeniser="pretokenised", max_length=max_length), **arguments)
     task.fit(EXAMPLES)
     return task
 
 
-def small_model(task: Transduction, kind: type = RNNSearch, **arguments) -> torch.nn.Module:
+def small_model(task: Generation, kind: type = RNNSearch, **arguments) -> torch.nn.Module:
     seed_everything(3)
     return task.build(kind, **arguments)
 
@@ -43,20 +44,20 @@ def test_links_of_words_are_links_of_all_their_pieces() -> None:
 
 def test_subwords_are_linked_through_their_words() -> None:
     texts = ["lowest low lower newest new newer", "the lowest of the newest"]
-    task = Transduction(source_tokeniser=BpeTokeniser(vocab_size=19), alignment_weight=1.0)
+    task = Generation(source=Text(tokeniser=BpeTokeniser(vocab_size=19)), alignment_weight=1.0)
     task.fit([{"source": texts[0], "target": texts[1], "alignment": ""}])
     example = {"source": "low newest", "target": "the newest", "alignment": "1-1"}
     encoded = task.encode(example)
     batch = task.collate([encoded])
     gold = gold_matrix([encoded["alignment"]], batch["target"], batch["source"])[0]
-    words = [task.source_tokeniser.words(example["source"]), task.target_tokeniser.words(example["target"])]
+    words = [task.source.tokeniser.words(example["source"]), task.target.tokeniser.words(example["target"])]
     assert gold.sum() == len(words[0][1]) * len(words[1][1]) > 1
     assert gold[words[1][1]][:, words[0][1]].all()
 
 
 def test_collated_links_stand_beside_the_tokens() -> None:
     task = fitted(alignment_weight=1.0)
-    assert task.columns == ("source", "target", "alignment")
+    assert list(task.fields) == ["source", "target", "alignment"]
     batch = task.collate([task.encode(example) for example in EXAMPLES])
     gold = batch["alignment"]
     assert gold.shape == (*batch["target"].shape, batch["source"].shape[1]) == (3, 4, 6)
@@ -72,7 +73,7 @@ def test_shifted_links_stand_a_step_later() -> None:
 
 def test_without_a_weight_nothing_is_asked_for() -> None:
     task = fitted()
-    assert task.columns == ("source", "target")
+    assert list(task.fields) == ["source", "target"]
     assert "alignment" not in task.encode(EXAMPLES[0])
 
 
@@ -83,7 +84,7 @@ def test_length_is_that_of_the_texts() -> None:
         "target": "x x x",
         "alignment": " ".join(f"{j}-{i}" for j in range(3) for i in range(3)),
     }
-    assert task.keeps(task.encode(example))
+    assert task.left_out(task.encode(example)) is None
     assert task.size(task.encode(example)) == (4, 4)
 
 
@@ -105,7 +106,7 @@ def test_loss_against_a_loop(training) -> None:
         for target, sources in by_target.items():
             missed -= sum(math.log(weights[target, source].item()) for source in sources) / len(sources)
     batch = task.collate([task.encode(example) for example in EXAMPLES])
-    loss, tokens = task.loss(model, batch), plain.loss(model, {k: batch[k] for k in ("source", "target")})
+    loss, tokens = task.loss(model, batch), plain.loss(model, {k: v for k, v in batch.items() if k != "alignment"})
     assert loss.count == tokens.count
     assert loss.parts["alignment"].item() == pytest.approx(missed, rel=1e-4)
     assert loss.total.item() == pytest.approx(tokens.total.item() + 0.7 * missed * training, rel=1e-4)
@@ -143,7 +144,7 @@ def _masses(kind: type, weight: float, **sizes) -> tuple[float, float]:
         words = letters.choices("abcdefg", k=letters.randint(2, 4))
         beside = " ".join(f"{(place + 1) % len(words)}-{place}" for place in range(len(words)))
         examples.append({"source": " ".join(words), "target": " ".join(words), "alignment": beside})
-    task = Transduction(source_tokeniser="pretokenised", alignment_weight=weight)
+    task = Generation(source=Text(tokeniser="pretokenised"), alignment_weight=weight)
     task.fit(examples)
     model = small_model(task, kind, **sizes)
     before = _mass(task, model.eval(), examples)
@@ -193,9 +194,9 @@ def test_impossible_links_are_named(alignment, message) -> None:
 
 def test_impossible_arguments_are_named() -> None:
     with pytest.raises(ValueError, match="alignment_weight must be 0 or more, got -1"):
-        Transduction(alignment_weight=-1)
+        Generation(alignment_weight=-1)
     with pytest.raises(ValueError, match="alignment_shift must be 0 or 1, got 2"):
-        Transduction(alignment_shift=2)
+        Generation(alignment_shift=2)
 
 
 @pytest.mark.parametrize("columns", [None, {"source": 0, "target": 1, "alignment": 2}])
@@ -205,7 +206,7 @@ def test_files_have_links_for_training_and_need_none_for_evaluation(columns, tmp
     with_links = [f"{row}\t{e['alignment']}\n" for row, e in zip(rows, EXAMPLES, strict=True)]  # one has no links
     (tmp_path / "linked.tsv").write_text("".join(with_links))
     run = saccade.train(
-        task={"class": "translation", "source_tokeniser": "pretokenised", "alignment_weight": 1.0},
+        task={"source": {"class": "text", "tokeniser": "pretokenised"}, "alignment_weight": 1.0},
         model={"class": "rnnsearch", "embedding_dim": 5, "hidden_dim": 7},
         data={"train": str(tmp_path / "linked.tsv"), "held_out": 0.0, "columns": columns},
         trainer={"max_steps": 1},

@@ -3,16 +3,17 @@
 import pytest
 import torch
 
+from saccade.fields import Text
 from saccade.models import models
-from saccade.tasks.transduction import Transduction
-from saccade.workers import Workers
+from saccade.runs.workers import Workers
+from saccade.tasks import Generation
 
 TEXTS = ["abc", "", "b", "ca", "abca", "cb", "bacab", "aa", "c", "abc", "cc"]
 
 
 @pytest.fixture(scope="module")
 def task():
-    made = Transduction(source_tokeniser="char", metrics=["exact_match"])
+    made = Generation(source=Text(tokeniser="char"), metrics=["exact_match"])
     made.fit([{"source": text, "target": text[::-1]} for text in ["abcabc", "cab"]])
     return made
 
@@ -36,7 +37,7 @@ def test_the_same_predictions(task, model, workers, options):
     assert [p.text for p in ours] == [p.text for p in alone]
     for mine, other in zip(ours, alone, strict=True):
         assert mine.score == pytest.approx(other.score, rel=1e-5)
-        assert [h.tokens for h in mine.nbest] == [h.tokens for h in other.nbest]
+        assert [h.tokens for h in mine.alternatives] == [h.tokens for h in other.alternatives]
         assert (mine.weights is None) == (other.weights is None)
         if mine.weights is not None:
             torch.testing.assert_close(mine.weights, other.weights)

@@ -5,10 +5,11 @@ import torch
 
 from saccade.data.special import BOS, EOS
 from saccade.evaluation import score_alignments
+from saccade.fields import Text
 from saccade.interpretation.alignments import Alignment, align, merge_words
 from saccade.models import Cho, Luong, RNNSearch, Transformer
-from saccade.tasks import Transduction
-from saccade.tasks.forced_alignment import Reader, align_pairs, choose_reader, too_long, word_maps
+from saccade.tasks import Generation
+from saccade.tasks.generation.forced_alignment import Reader, align_pairs, choose_reader, too_long, word_maps
 
 PAIRS = [
     ("a small house .", "ein kleines Haus ."),
@@ -21,7 +22,7 @@ TINY = {"dim": 12, "num_heads": 3, "encoder_layers": 2, "feed_forward_dim": 17, 
 
 
 def fitted(kind: str = "char"):
-    task = Transduction(source_tokeniser=kind)
+    task = Generation(source=Text(tokeniser=kind))
     task.fit([{"source": source, "target": target} for source, target in PAIRS])
     return task
 
@@ -36,7 +37,7 @@ def test_words_of_every_pair_in_order() -> None:
         assert aligned.links == align(aligned.weights)
     assert found[1].links == []
     # One pair by hand, alone: batches and padding change nothing.
-    source, target = task.source_tokeniser.encode(PAIRS[0][0]), task.target_tokeniser.encode(PAIRS[0][1])
+    source, target = task.source.tokeniser.encode(PAIRS[0][0]), task.target.tokeniser.encode(PAIRS[0][1])
     decoded = model(
         torch.tensor([[*source, EOS]]), torch.ones(1, len(source) + 1, dtype=torch.bool), torch.tensor([[BOS, *target]])
     )
@@ -90,7 +91,7 @@ def test_the_reader_with_the_lowest_error_is_chosen() -> None:
 
 
 def test_two_directions() -> None:
-    task, back = fitted(), Transduction(source_tokeniser="word")
+    task, back = fitted(), Generation(source=Text(tokeniser="word"))
     back.fit([{"source": target, "target": source} for source, target in PAIRS])
     model, other = task.build(RNNSearch, **SIZES), back.build(Luong, **SIZES)
     turned = [(target, source) for source, target in PAIRS]
@@ -137,7 +138,7 @@ def test_what_is_longer_than_the_positions_has_no_links() -> None:
 
 def test_models_without_attention_are_refused() -> None:
     task = fitted()
-    with pytest.raises(ValueError, match="Cho does not look at its source"):
+    with pytest.raises(ValueError, match="Cho does not attend to its source"):
         align_pairs(task, task.build(Cho, **SIZES), PAIRS)
-    with pytest.raises(TypeError, match="int has no target text"):
+    with pytest.raises(TypeError, match="Word alignments need two texts, and this int task"):
         align_pairs(3, None, PAIRS)

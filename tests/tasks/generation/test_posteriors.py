@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from saccade.fields import Text
 from saccade.models import HardMonotonic, RNNSearch, SegmentToSegment
-from saccade.tasks import Transduction
-from saccade.tasks.aligning import sums_alignments
+from saccade.tasks import Generation
+from saccade.tasks.generation.posteriors import sums_alignments
 
 PAIRS = [
     {"source": "walk <V;PST>", "target": "walked"},
@@ -16,7 +17,7 @@ PAIRS = [
 
 @pytest.fixture
 def task():
-    task = Transduction(source_tokeniser="tagged", target_tokeniser="char", metrics=["exact_match"])
+    task = Generation(source=Text(tokeniser="tagged"), target=Text(tokeniser="char"), metrics=["exact_match"])
     task.fit(PAIRS)
     return task
 
@@ -36,7 +37,7 @@ def test_the_loss_is_that_of_the_words_one_by_one(task, kind, options, monkeypat
     model = build(task, kind, **options).train()
     batch = task.collate([task.encode(pair) for pair in PAIRS])
     summed = task.loss(model, batch)
-    monkeypatch.setattr("saccade.tasks.transduction.sums_alignments", lambda model: False)
+    monkeypatch.setattr("saccade.tasks.generation.task.sums_alignments", lambda model: False)
     one_by_one = task.loss(model, batch)
     assert summed.count == one_by_one.count == sum(len(pair["target"]) + 1 for pair in PAIRS)
     torch.testing.assert_close(summed.total, one_by_one.total, rtol=1e-4, atol=1e-4)
@@ -56,10 +57,10 @@ def test_predictions_show_the_posterior_alignment(task, options):
     model = build(task, HardMonotonic, order=0)
     texts = [pair["source"] for pair in PAIRS]
     for text, best in zip(texts, task.predict(model, texts, max_length=7, **options), strict=True):
-        for prediction in best.nbest or [best]:
-            assert prediction.weights.shape == (len(prediction.target), len(prediction.source))
+        for prediction in best.alternatives or [best]:
+            assert prediction.weights.shape == (len(prediction.attention.queries), len(prediction.attention.keys))
             target = torch.tensor([[*prediction.tokens, *([2] if prediction.finished else [])]])
-            source = torch.tensor([[*task.source_tokeniser.encode(text), 2]])
+            source = torch.tensor([[*task.source.tokeniser.encode(text), 2]])
             before = torch.cat([torch.ones(1, 1, dtype=torch.long), target[:, :-1]], dim=1)
             everything = torch.ones_like(source, dtype=torch.bool)
             alignment = model.eval().alignment(source, everything, before, target, torch.ones_like(target) > 0)
@@ -75,6 +76,6 @@ def test_online_predictions_show_what_was_chosen(task):
 
 def test_nothing_written_has_no_rows(task):
     model = build(task, HardMonotonic, order=0)
-    (prediction,) = task.predict(model, ["go <V;PST>"], max_length=torch.tensor(0))
+    (prediction,) = task.predict(model, [""])
     assert prediction.text == ""
-    assert prediction.weights is None or len(prediction.weights) == len(prediction.target)
+    assert prediction.weights.shape == (0, 1)

@@ -5,11 +5,10 @@ import torch
 
 from saccade.data.special import BOS, EOS
 from saccade.evaluation import CAUTION, MEANINGS, coverage, mean_blur
+from saccade.fields import Text
 from saccade.interpretation.alignments import Alignment, merge_words
 from saccade.models import Cho, HardMonotonic, Luong, RNNSearch, Transformer
-from saccade.tasks import Transduction
-from saccade.tasks.explaining import explain_texts
-from saccade.tasks.forced_alignment import Reader
+from saccade.tasks import Generation
 
 PAIRS = [("a small house .", "ein kleines Haus ."), ("the cat", "die Katze da")]
 SOURCES, TARGETS = ([pair[side] for pair in PAIRS] for side in (0, 1))
@@ -19,9 +18,14 @@ TINY = {"dim": 12, "num_heads": 3, "feed_forward_dim": 17, "dropout": 0.0, **LAY
 
 
 def made(model=RNNSearch, kind="char", **arguments):
-    task = Transduction(source_tokeniser=kind)
+    task = Generation(source=Text(tokeniser=kind))
     task.fit([{"source": source, "target": target} for source, target in PAIRS])
     return task, task.build(model, **(arguments or SIZES)).eval()
+
+
+def explain_texts(task, model, sources, targets=None, **options):
+    wanted = [{}] * len(sources) if targets is None else [{"target": target} for target in targets]
+    return task.explain(model, [{"source": s, **t} for s, t in zip(sources, wanted, strict=True)], **options)
 
 
 def values(item) -> dict[str, object]:
@@ -35,8 +39,8 @@ def test_one_map_with_one_head_that_is_what_the_decoder_reports(model, arguments
     task, model = made(model, **arguments)
     item = explain_texts(task, model, SOURCES, TARGETS)[0]
     (only,) = item.maps
-    source = torch.tensor([[*task.source_tokeniser.encode(SOURCES[0]), EOS]])
-    target = task.target_tokeniser.encode(TARGETS[0])
+    source = torch.tensor([[*task.source.tokeniser.encode(SOURCES[0]), EOS]])
+    target = task.target.tokeniser.encode(TARGETS[0])
     decoded = model(source, source > 0, torch.tensor([[BOS, *target]]))
     assert torch.allclose(only.weights, decoded.weights, atol=1e-6)
     assert "".join(only.keys.pieces) == SOURCES[0] + "</s>"
@@ -51,7 +55,7 @@ def test_a_prediction_shows_what_the_search_looked_at() -> None:
     task, model = made()
     found = task.predict(model, SOURCES, beam=3, max_length=7)
     for item, prediction in zip(explain_texts(task, model, SOURCES, beam=3, max_length=7), found, strict=True):
-        assert item.maps[0].queries.pieces == prediction.target
+        assert item.maps[0].queries.pieces == prediction.attention.queries
         assert torch.allclose(item.maps[0].weights[0], prediction.weights, atol=1e-5)
         assert values(item)["output"] == prediction.text
 
@@ -84,7 +88,7 @@ def test_every_attention_of_a_transformer() -> None:
 def test_measures_are_of_the_attention_that_was_chosen() -> None:
     task, model = made(Transformer, "word", **TINY)
     gold = [[(0, 0), (1, 1), (2, 2), (3, 3)], Alignment.of([(0, 0), (1, 1)])]
-    options = {"gold": gold, "reader": Reader(layer=1, head=2)}
+    options = {"gold": gold, "layer": 1, "head": 2}
     item = explain_texts(task, model, SOURCES, TARGETS, **options)[0]
     across = next(each for each in item.maps if each.name == "decoder.layers.1.cross_attention")
     words = across.weights[2, :-1, :-1]
@@ -95,7 +99,7 @@ def test_measures_are_of_the_attention_that_was_chosen() -> None:
     assert found["mass"] == pytest.approx(float(words.diagonal().mean()))
     assert found["aer"] == pytest.approx(float((words.argmax(-1) != torch.arange(4)).float().mean()))
     assert item.links == sorted(gold[0])
-    later = values(explain_texts(task, model, SOURCES, TARGETS, reader=Reader(shift=1))[0])
+    later = values(explain_texts(task, model, SOURCES, TARGETS, shift=1)[0])
     assert later["read off"].endswith("mean of 3 heads, a step later; words")
     assert "aer" not in later
     for measure in item.measures:
@@ -167,29 +171,28 @@ def test_what_cannot_be_explained_is_named() -> None:
         with pytest.raises(ValueError, match="Cho has no attention"):
             explain_texts(task, blind, SOURCES, targets)
     for message, inputs, targets, options in (
-        ("There are no inputs", [], None, {}),
-        ("Input 2 is empty", ["a", " "], None, {}),
-        ("Target 1 is empty", ["a"], [""], {}),
-        ("2 inputs and 1 targets", SOURCES, TARGETS[:1], {}),
+        ("There is nothing to explain", [], None, {}),
+        ("source of input 2 is empty", ["a", " "], None, {}),
+        ("target of input 1 is empty", ["a"], [""], {}),
         ("2 inputs and 1 gold", SOURCES, TARGETS, {"gold": [[]]}),
         ("give the targets", SOURCES, None, {"gold": [[], []]}),
-        ("beam is an option of the search", SOURCES, TARGETS, {"beam": 2}),
+        ("beam changes the search, and the targets are given", SOURCES, TARGETS, {"beam": 2}),
         ("no option 'beems'.* 'beam'", SOURCES, None, {"beems": 2}),
-        ("layer must be from 0 to 0", SOURCES, TARGETS, {"reader": Reader(layer=3)}),
+        ("layer must be from 0 to 0", SOURCES, TARGETS, {"layer": 3}),
         ("link 9-0", SOURCES, TARGETS, {"gold": [[(9, 0)], []]}),
     ):
         with pytest.raises(ValueError, match=message):
             explain_texts(task, model, inputs, targets, **options)
-    with pytest.raises(TypeError, match="lists"):
-        explain_texts(task, model, "a")
     short = made(Transformer, "word", **TINY, positions="learned", max_length=3)[1]
-    with pytest.raises(ValueError, match="Input 1 or its target has more tokens than the model"):
-        explain_texts(made(kind="word")[0], short, SOURCES, TARGETS)
+    with pytest.raises(ValueError, match="Input 1 has 4 tokens, and the model reads only the first 2"):
+        explain_texts(made(kind="word")[0], short, SOURCES)
+    with pytest.raises(ValueError, match="target of input 1 has more tokens than the 2 that the model can write"):
+        explain_texts(made(kind="word")[0], short, ["a"], ["ein kleines Haus"])
     assert not model.training
 
 
 def test_what_is_not_read_to_its_end_is_not_explained() -> None:
     task, model = made(score="location", max_length=11, **SIZES)
-    with pytest.raises(ValueError, match=r"Input 1 has 15 tokens, of which the model reads the first 10\. Split it"):
+    with pytest.raises(ValueError, match=r"Input 1 has 15 tokens, and the model reads only the first 10\. Split it"):
         explain_texts(task, model, SOURCES)
     assert len(task.predict(model, SOURCES, max_length=3)) == 2

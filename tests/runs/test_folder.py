@@ -9,9 +9,10 @@ import pytest
 import saccade
 from saccade.artifacts import ArtifactError
 from saccade.configuration import ConfigError, read_config
+from saccade.fields import Text
 from saccade.models import RNNSearch
-from saccade.run_folder import check_output, with_absolute_paths
-from saccade.tasks import Transduction
+from saccade.runs.folder import check_output, with_absolute_paths
+from saccade.tasks import Generation
 
 LETTERS = random.Random(5)
 WORDS = ["".join(LETTERS.choices("abcdefg", k=LETTERS.randint(1, 5))) for _ in range(110)]
@@ -20,7 +21,7 @@ PAIRS = [(word, word[::-1]) for word in WORDS]
 
 def train(output, *, data=None, **trainer):
     return saccade.train(
-        task=partial(Transduction, source_tokeniser="char", metrics=["exact_match"]),
+        task=partial(Generation, source=partial(Text, tokeniser="char"), metrics=["exact_match"]),
         model=partial(RNNSearch, embedding_dim=7, hidden_dim=11, cell="fast"),
         data=data or {"train": PAIRS},
         trainer={"max_steps": 2, "batch_tokens": 130, "validate_examples": 3, **trainer},
@@ -74,7 +75,7 @@ def finished(tmp_path_factory):
     ("key", "value", "old"),
     [
         ("model.hidden_dim", 13, 11),
-        ("task.max_length", 9, None),
+        ("task.source.max_length", 9, 256),
         ("trainer.batch_tokens", 99, 130),
         ("trainer.seed", 2, 1),
         ("data.bad_rows", "skip", "'error'"),
@@ -104,7 +105,7 @@ def test_a_model_without_checkpoints_is_not_trained_again(tmp_path):
     assert contents(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "task/source.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "config.yaml", "task/source/tokeniser.json"])
 def test_a_flipped_bit_is_found(tmp_path, name):
     train(tmp_path)
     path = tmp_path / name
@@ -131,7 +132,10 @@ def test_a_run_goes_on_from_any_folder_and_is_sealed_again(tmp_path, monkeypatch
 
 def test_every_way_to_name_files_becomes_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "kept").mkdir()
+    for name in ("kept", "b"):
+        (tmp_path / name).mkdir()
+    for name in ("a.en", "a.de", "b/a.de"):
+        (tmp_path / name).write_text("text\n")
     for given, expected in (
         ("a.tsv", f"{tmp_path}/a.tsv"),
         ("a.en, b/a.de", f"{tmp_path}/a.en,{tmp_path}/b/a.de"),

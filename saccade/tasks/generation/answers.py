@@ -1,0 +1,91 @@
+"""Hypotheses of a search as answers, with what each part of them attended to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from saccade.data.special import EOS, NAMES
+from saccade.evaluation import Figure
+from saccade.evaluation.alignment import score_alignments
+from saccade.fields import Field, Text
+from saccade.fields.text import texts_of
+from saccade.interpretation.alignments import align, merge_words, read_pharaoh
+from saccade.search import Hypothesis
+from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.base import Example, rounded
+
+
+def answer_of(source: Field, target: Text, value: Any, length: int, hypotheses: Sequence[Hypothesis]) -> Generated:
+    """The best hypothesis, with all of them if there are several.
+
+    Args:
+        source, target: the fields of the task.
+        value: the input.
+        length: how many positions the model made of it.
+        hypotheses: the best first.
+    """
+    tokeniser = target.tokeniser
+    keys, words = _positions(source, value, length)
+    answers: list[Answer] = []
+    for h in hypotheses:
+        pieces = tokeniser.pieces(h.tokens)
+        attention = None
+        if h.weights is not None:
+            queries = [*pieces, *([NAMES[EOS]] if h.finished else [])]
+            weights = h.weights[: len(queries), : len(keys)].cpu()
+            attention = Attended(weights, queries, keys, tokeniser.group(pieces), words)
+        text = tokeniser.decode(h.tokens)
+        made = Generated(text, h.score, attention, tokens=list(h.tokens), finished=h.finished, log_prob=h.log_prob)
+        answers.append(made)
+    best = answers[0]
+    assert isinstance(best, Generated)
+    return replace(best, alternatives=answers) if len(answers) > 1 else best
+
+
+def _positions(source: Field, value: Any, length: int) -> tuple[list[str], list[list[int]]]:
+    """Names of the positions that the model read, and which of them make words."""
+    if not isinstance(source, Text):
+        return source.names(value, length), []
+    text = source.show(value)
+    names = [*source.tokeniser.pieces(source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
+    words = [[place for place in word if place < length - 1] for word in source.tokeniser.words(text)]
+    return names, [word for word in words if word]
+
+
+def alignment_of(answer: Answer, *, subwords: bool = False) -> list[tuple[int, int]]:
+    """Which source word each target word attended to most, or which piece each piece.
+
+    The end of the target is left out; a piece may have attended to the end of the source, which is the last piece.
+    """
+    attention = answer.attention
+    if attention is None:
+        return []
+    if subwords or not attention.key_words:
+        return align(attention.weights[: len(getattr(answer, "tokens", []))])
+    return align(merge_words(attention.weights, attention.key_words, attention.query_words))
+
+
+def generated_json(answer: Answer) -> dict[str, Any]:
+    """One text as JSON can hold it."""
+    attention = answer.attention
+    shown = {"answer": answer.value, "score": answer.score}
+    shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
+    if attention is None:
+        return shown
+    shown |= {"queries": attention.queries, "query_words": attention.query_words, "key_words": attention.key_words}
+    shown |= {"alignment": alignment_of(answer, subwords=True), "word_alignment": alignment_of(answer)}
+    return {**shown, "weights": rounded(attention.weights)}
+
+
+def aer(answers: Sequence[Answer], examples: Sequence[Example]) -> Figure:
+    """The alignment error rate of the answers that have the words of their target: only they have gold links."""
+    found, gold = [], []
+    for answer, example in zip(answers, examples, strict=True):
+        if answer.text.split() == texts_of(example["target"])[0].split():
+            found.append(alignment_of(answer))
+            gold.append(read_pharaoh(example["alignment"], "The alignment"))
+    note = f"of the {len(found):,} of {len(answers):,} answers that equal their target"
+    return Figure(100.0 * score_alignments(found, gold).aer if found else math.nan, note)

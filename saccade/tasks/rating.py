@@ -1,0 +1,125 @@
+"""Rating: an input gets a number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.evaluation.figures import Figure
+from saccade.evaluation.numbers import HIGHER_IS_BETTER, score_numbers
+from saccade.fields import Field, Number, Text, fields
+from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.registry import nearest
+from saccade.tasks.answers import Answer
+from saccade.tasks.base import Example, Loss, Task, tasks
+from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
+
+LOSSES = ("squared", "absolute", "huber", "pairwise")
+
+NUMBER = "What the model answered for this input, in the unit of the training data."
+
+
+@tasks.register("rating")
+class Rating(Task):
+    r"""Predicts a number for each input: a price, a score, a duration; or learns to rank inputs.
+
+    Numbers are learned on a scale with mean 0 and deviation 1, so that the loss does not depend on their unit. The
+    pairwise loss learns the order alone, from all pairs of a batch with different targets:
+
+    .. math:: \sum_{y_i > y_j} \log(1 + \exp(z_j - z_i))
+
+    The `score` of an answer is the prediction on that scale: how many deviations it lies above the mean of the training
+    data. Answers sorted by it are ranked; it says nothing about how sure the model is.
+
+    Args:
+        inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
+        number: the column of the numbers.
+        loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
+            beyond), or "pairwise", after which only the order of the predictions means anything.
+        metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.
+
+    Reference:
+        The pairwise loss: Burges et al. (2005), "Learning to rank using gradient descent".
+    """
+
+    explain_options = RecordOptions
+
+    def __init__(
+        self,
+        *,
+        inputs: dict[str, Field] | None = None,
+        number: Field | str = "number",
+        loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
+        metrics: Sequence[str] = ("rmse", "mae", "r2", "spearman"),
+    ) -> None:
+        if loss not in LOSSES:
+            raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
+        for metric in metrics:
+            if metric not in HIGHER_IS_BETTER:
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
+        made = fields.create(number) if isinstance(number, str) else number
+        if not isinstance(made, Number):
+            raise ValueError(f"number must be the field number, got {number!r}.")
+        self.number = made
+        self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
+        if not self.inputs or "number" in self.inputs:
+            raise ValueError("inputs must name at least one input, and none may be called number.")
+        self.targets = {"number": self.number}
+        self.kind = loss
+        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+
+    def sizes(self) -> dict[str, int]:
+        return {**self.input_sizes(), "classes": 1}
+
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        found, wanted = self.ratings(model, batch), batch["number"]
+        if self.kind == "pairwise":
+            margins = (found.unsqueeze(1) - found)[wanted.unsqueeze(1) > wanted]
+            return Loss(
+                F.softplus(-margins).sum(),
+                torch.tensor(len(margins), device=found.device),
+                {"accuracy": (margins > 0).sum()},
+            )
+        losses: dict[str, Callable[..., Tensor]] = {
+            "squared": F.mse_loss,
+            "absolute": F.l1_loss,
+            "huber": F.huber_loss,
+        }
+        total = losses[self.kind](found, wanted, reduction="sum")
+        return Loss(total, torch.tensor(len(found), device=found.device))
+
+    def ratings(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
+        """(batch,): the predictions, in deviations from the mean."""
+        found: Tensor = model(*self.given(batch))
+        return found.squeeze(1).float()
+
+    def answer(
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: Any
+    ) -> list[Answer]:
+        with attended(self, model, batch, examples) as looked:
+            scores = self.ratings(model, batch).tolist()
+        answers = []
+        for row, score in enumerate(scores):
+            value = self.number.decode(score)
+            answers.append(Answer(value, score, looked.of(row, self.number.show(value))))
+        return answers
+
+    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        wanted = [example["number"] for example in examples]
+        return score_numbers([answer.value for answer in answers], wanted, list(self.metrics))
+
+    def explain(
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+    ) -> list[Item]:
+        return explain_inputs(self, model, examples, answers, describe=self._describe, **options)
+
+    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        measures = [Measure(name="number", value=answer.text, meaning=NUMBER)]
+        if "number" in example:
+            shown = self.number.show(example["number"])
+            measures.append(Measure(name="true number", value=shown, meaning="What the data give for this input."))
+        return measures, []

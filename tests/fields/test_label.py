@@ -1,0 +1,135 @@
+"""Labels: one, several, or a grade."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from saccade.artifacts import ArtifactError
+from saccade.data.cell import Cell
+from saccade.data.errors import BadRow
+from saccade.fields import Label, Labels, fields
+
+CELL = Cell("reviews.csv", 3, "label", Path())
+
+
+def fitted(kind=Label, values=("pos", "neg", "pos"), **arguments):
+    field = kind(**arguments)
+    field.fit(values)
+    return field
+
+
+def test_reachable_by_short_name():
+    assert (fields.get("label"), fields.get("labels")) == (Label, Labels)
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"), [("pos", "pos"), (" pos\t", "pos"), (3, "3"), (3.0, "3"), (True, "true"), (False, "false")]
+)
+def test_a_label_is_its_name(raw, value):
+    assert Label().read(raw, CELL) == value
+
+
+@pytest.mark.parametrize(("raw", "message"), [("", "the label is empty"), (None, "empty"), (2.5, "not text but float")])
+def test_cells_that_are_no_label(raw, message):
+    with pytest.raises(BadRow, match=rf"reviews\.csv, line 3: .*{message}"):
+        Label().read(raw, CELL)
+
+
+def test_classes_are_those_of_the_data_in_a_fixed_order():
+    field = fitted()
+    assert field.names == ["neg", "pos"]
+    assert [field.encode(name) for name in field.names] == [0, 1]
+    assert field.sizes() == {"classes": 2}
+    assert field.pad([1, 0, 1])["values"].tolist() == [1, 0, 1]
+    assert field.learned() == "2 classes: neg (1), pos (2)"
+
+
+def test_a_label_that_the_model_does_not_know_is_refused_with_the_nearest():
+    with pytest.raises(BadRow, match=r"'poz' is not one the model knows\..*Did you mean 'pos'"):
+        fitted().read("poz", CELL)
+    with pytest.raises(BadRow, match="'mixed' is not one the model knows"):
+        Label(names=["neg", "pos"]).read("mixed", CELL)
+
+
+def test_grades_are_sorted_as_numbers():
+    assert fitted(values=["10", "9", "2", "10"], ordered=True).names == ["2", "9", "10"]
+    assert fitted(values=["10", "9", "2"]).names == ["10", "2", "9"]
+    assert fitted(values=["bad", "good"], names=["good", "fair", "bad"], ordered=True).names == ["good", "fair", "bad"]
+    with pytest.raises(ValueError, match="sorted as numbers, and 'good' is none: give names"):
+        fitted(values=["1", "good"], ordered=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Label(names=["a", "a"]), "names must differ"),
+        (lambda: Label(names=["a"]), "two classes or more"),
+        (lambda: fitted(values=["a", "a"]), "two labels or more to tell apart, got a"),
+        (lambda: fitted(values=[]), "got none"),
+        (lambda: Labels(separator=""), "separator must not be empty"),
+    ],
+)
+def test_what_cannot_be_learned_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_suspicious_labels_get_a_warning():
+    assert fitted().warnings(3) == []
+    assert fitted(names=["neg", "pos", "mixed"]).warnings(3) == ["No training example has the label 'mixed'."]
+    many = fitted(values=[str(n) for n in range(60)])
+    assert many.warnings(60) == ["60 different labels in 60 examples: is that the right column?"]
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_what_was_learned_is_saved_and_loaded(ordered, tmp_path):
+    field = fitted(values=["3", "1", "3"], ordered=ordered)
+    field.save(tmp_path)
+    other = Label(ordered=ordered)
+    other.load(tmp_path)
+    assert (other.names, other.counts) == (field.names, field.counts)
+    with pytest.raises(BadRow):
+        other.read("2", CELL)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[" * 100_000,
+        "[]",
+        json.dumps({"names": ["a"], "counts": [1]}),
+        json.dumps({"names": ["a", "a"], "counts": [1, 1]}),
+        json.dumps({"names": ["a", 2], "counts": [1, 1]}),
+        json.dumps({"names": ["a", "b"]}),
+        json.dumps({"names": ["a", "b"], "counts": [1]}),
+        json.dumps({"names": ["a", "b"], "counts": [1, True]}),
+        json.dumps({"names": ["a", "b"], "counts": [1, -5]}),
+        json.dumps({"names": "ab", "counts": [1, 1]}),
+    ],
+)
+def test_a_damaged_file_is_refused(content, tmp_path):
+    (tmp_path / "labels.json").write_text(content)
+    with pytest.raises(ArtifactError, match=r"labels\.json is damaged"):
+        Label().load(tmp_path)
+
+
+def test_several_labels_in_one_cell():
+    field = Labels()
+    assert field.read("politics, sport,politics", CELL) == ["politics", "sport"]
+    assert field.read(["sport", " politics "], CELL) == ["politics", "sport"]
+    assert field.read("", CELL) == field.read(None, CELL) == []
+    assert Labels(separator="|").read("a,b|c", CELL) == ["a,b", "c"]
+    field.fit([["sport"], [], ["art", "sport"]])
+    assert field.names == ["art", "sport"]
+    assert field.counts["sport"] == 2
+    assert field.pad([field.encode(value) for value in (["sport"], [], ["art", "sport"])])["values"].tolist() == [
+        [0.0, 1.0],
+        [0.0, 0.0],
+        [1.0, 1.0],
+    ]
+    assert field.show(["art", "sport"]) == "art, sport"
+    assert field.size([0, 1]) == 1
+    with pytest.raises(BadRow, match="'arts' is not one the model knows"):
+        field.read("sport,arts", CELL)

@@ -1,0 +1,334 @@
+"""Configurations from strangers: each is refused in one clear error or becomes a plan, and none runs anything."""
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import strategies as st
+
+from saccade.configuration import ConfigError, override, read_config
+from saccade.configuration.catalogue import Parameter, catalogue, described
+from saccade.configuration.spelling import check_spelling
+from saccade.configuration.yaml_files import parse_yaml
+from saccade.runs.plan import Plan
+from tests.hostile.counting import report
+
+END = {"trainer": {"max_steps": 1}}
+MOST_SECONDS = 5.0
+CORPUS, TRAINER = described("saccade.data.corpus.Corpus"), described("saccade.training.trainer.Trainer")
+
+
+def free_form(parameter: Parameter) -> bool:
+    """Whether an argument takes text, free data or a class."""
+    words = set(parameter.annotation.replace("[", " ").replace("]", " ").replace(",", " ").split())
+    return bool({"str", "Any", "dict", "Field", "Score", "Selection", "Tokeniser", "Optimiser", "Schedule"} & words)
+
+
+def places() -> Iterator[tuple[str, ...]]:
+    """The key of every free-form argument: in the sections, and in every class that one of them takes."""
+    for name, member in catalogue()["tasks"].members.items():
+        yield from (("task", name, p.name) for p in member.parameters.values() if free_form(p))
+    for name, member in catalogue()["models"].members.items():
+        yield from (("model", name, p.name) for p in member.parameters.values() if free_form(p))
+    yield from (("data", "", p.name) for p in CORPUS.parameters.values() if free_form(p))
+    yield from (("trainer", "", p.name) for p in TRAINER.parameters.values() if free_form(p))
+    for slot, kind in (("score", "scores"), ("selection", "selections")):
+        for name, member in catalogue()[kind].members.items():
+            yield from (("model", "rnnsearch", slot, name, p) for p in member.parameters)
+    for slot, kind in (("optimiser", "optimisers"), ("schedule", "schedules")):
+        for name, member in catalogue()[kind].members.items():
+            yield from (("trainer", "", slot, name, p) for p in member.parameters)
+    for name, member in catalogue()["tokenisers"].members.items():
+        yield from (("task", "generation", "source", "text", "tokeniser", name, p) for p in member.parameters)
+    for name, member in catalogue()["fields"].members.items():
+        yield from (("task", "generation", "source", name, p) for p in member.parameters)
+
+
+def put(place: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A configuration with a value at a place."""
+    section, name, *keys = place
+    for number in range(len(keys) - 1, 0, -2):  # argument, class, argument, ...
+        value = {"class": keys[number - 1], keys[number]: value}
+    part = {keys[0]: value, **({"class": name} if name else {})}
+    base: dict[str, Any] = {"model": "rnnsearch", **END}
+    return {**base, section: {**(base[section] if section == "trainer" else {}), **part}}
+
+
+PAYLOAD = {"class_path": "subprocess.Popen", "init_args": {"args": "touch PWNED", "shell": True}}
+TEXT = json.dumps(PAYLOAD)
+SPELLINGS: list[Any] = [
+    PAYLOAD,
+    {"x": PAYLOAD},
+    TEXT,
+    {"x": TEXT},
+    [TEXT],
+    TEXT.replace("class_path", "class_p\\u0061th"),
+    {"x": TEXT.replace("class_path", "class_p\\u0061th")},
+    json.dumps({"x": TEXT}),
+    json.dumps(TEXT),
+    {"class": "subprocess.Popen", "args": "touch PWNED", "shell": True},
+    {"x": {"class": "subprocess.Popen", "args": "touch PWNED", "shell": True}},
+    {"class": {"class": "subprocess.Popen", "args": "touch PWNED", "shell": True}},
+    {"_target_": "os.system", "command": "touch PWNED"},
+    "!!python/object/apply:os.system ['touch PWNED']",
+    "os.system",
+    "subprocess.Popen",
+    "a_hostile_module.Hostile",
+    {"class": "a_hostile_module.Hostile"},
+    "saccade.__main__.X",
+    {"class": "saccade.__main__.X"},
+    "saccade.cli.main",
+    {"class": "saccade.run_training.train"},
+    "saccade.a_hostile_module.Hostile",
+]
+
+
+@pytest.fixture
+def trap(tmp_path, monkeypatch) -> Iterator[None]:
+    """A working folder with a module that leaves a trace; afterwards there is none, and nothing was imported."""
+    (tmp_path / "a_hostile_module.py").write_text("open('PWNED', 'w').close()\n\n\nclass Hostile: ...\n")
+    monkeypatch.chdir(tmp_path)
+    assert Plan(read_config("translation/rnnsearch")).task is not None  # imports what Saccade imports by itself
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    assert sorted(os.listdir(tmp_path)) in (["a_hostile_module.py"], ["a_hostile_module.py", "config.yaml"])
+    assert sys.path == path
+    assert not {name for name in set(sys.modules) - modules if not name.startswith(("torch", "hypothesis"))}
+
+
+@pytest.mark.parametrize("section", ["task", "model", "data", "trainer"])
+def test_no_spelling_in_any_place_runs_anything(section, trap) -> None:
+    tried = 0
+    for place in places():
+        if place[0] == section:
+            for value in SPELLINGS:
+                tried += 1
+                try:
+                    plan = Plan(put(place, value))
+                except ConfigError:
+                    continue
+                found = plan.plain[section]
+                for argument in place[2::2]:
+                    found = found[argument]
+                assert found == value  # data, which stays what it was
+    assert tried >= 3 * len(SPELLINGS)
+
+
+def test_the_attack_of_a_run_folder(trap) -> None:
+    """Text of a run's config.yaml, as it was reported."""
+    escaped = TEXT.replace("class_path", "class_p\\u0061th")
+    with open("config.yaml", "w") as file:
+        file.write(f"model: rnnsearch\ntrainer:\n  max_steps: 1\n  validate_options: {{x: '{escaped}'}}\n")
+    assert Plan(read_config("config.yaml")).trainer.validate_options == {"x": escaped}
+
+
+BOMB = "a: &a [x, x, x, x]\n" + "".join(
+    f"{this}: &{this} [*{last}, *{last}, *{last}, *{last}]\n" for last, this in itertools.pairwise("abcdefghijkl")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BOMB, r"line 2: aliases \(\*a\) are not allowed"),
+        ("model: &m {class: rnnsearch}\ntask: *m\n", "aliases"),
+        ("a: " + "[" * 5000 + "]" * 5000, "nested deeper than 32 levels"),
+        ("a: " + "{a: " * 5000 + "}" * 5000, "nested deeper than 32 levels"),
+        ("- " * 5000, "nested deeper than 32 levels"),
+        ("[" + "0," * 50_000 + "]", "more than 20000 values"),
+        ("a: " + "x" * 300_000, "larger than 256 kB"),
+        ("a: " + "9" * 5000, "a whole number of 5000 characters is too long"),
+        ("a: 0x_\n", "not a whole number"),
+        ("model: !!python/object/apply:os.system ['touch PWNED']", "tags .* are not allowed"),
+        ("model: !!python/name:os.system", "tags .* are not allowed"),
+        ("a: !!bool x", "tags"),
+        ("a: !!timestamp x", "tags"),
+        ("a: !!binary x", "tags"),
+        ("!!set {a, b}", "tags"),
+        ("{[a]: 1}", "a key must be a name"),
+        ("{{a: 1}: 1}", "a key must be a name"),
+        ("a: 1\na: 2\n", "'a' appears twice"),
+        ("a: 1\n---\nb: 2\n", "second document"),
+        ("a: =", "not YAML"),
+        ("<<: 3", "not YAML"),
+        ("a: \x00", "not YAML"),
+        ("", "must have sections"),
+        ("model: rnnsearch: x", "not YAML"),
+        ("a: 2020-99-99\n", None),  # text, not a date
+        ("a: 1:30:99999999\n", None),
+    ],
+)
+def test_hostile_yaml(text, message, trap, tmp_path) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    started = time.process_time()
+    if message is None:
+        assert read_config("config.yaml")
+    else:
+        with pytest.raises(ConfigError, match=message):
+            read_config("config.yaml")
+    assert time.process_time() - started < MOST_SECONDS
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_and_devices_are_no_configurations(tmp_path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    for path in (tmp_path / "pipe.yaml", "/dev/zero"):
+        with pytest.raises(ConfigError, match="not a regular file"):
+            read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model.hidden_dim": 10**12}, r"model\.hidden_dim: must be at most 1,048,576, got 1000000000000"),
+        ({"model.hidden_dim": "1" * 400}, r"model\.hidden_dim must be a whole number, got '111"),
+        ({"model.hidden_dim": -5}, r"model\.hidden_dim: must be 1 or more, got -5"),
+        ({"model.encoder_layers": 10**12}, r"model\.encoder_layers: must be at most 1,024"),
+        ({"model.encoder_layers": 1024}, r"model \(rnnsearch\) has more than .* use fewer layers"),
+        ({"model.hidden_dim": 2**20}, r"model \(rnnsearch\) has more than 8,589,934,592 parameters"),
+        ({"model": {"class": "transformer", "num_heads": 0}}, r"num_heads: must be 1 or more"),
+        ({"model": {"class": "transformer", "decoder_layers": 1000}}, r"has more than"),
+        ({"model.score": {"class": "neural_tensor", "num_slices": 50_000}}, r"num_slices: must be at most 1,024"),
+        ({"model.score": {"class": "monotonic_energy", "hidden_dim": 0}}, r"hidden_dim: must be 1 or more"),
+        ({"trainer.max_steps": 10**30}, r"trainer\.max_steps: must be at most 2,147,483,647"),
+        ({"trainer.learning_rate": float("nan")}, r"trainer\.learning_rate: nan is not a finite number"),
+        ({"trainer.learning_rate": 10**400}, r"trainer\.learning_rate: must be at most"),
+        ({"trainer.metric": "x" * 100_000}, r"trainer\.metric: .* is longer than 10000 characters"),
+        ({"a" + ".a" * 5000: 1}, r"nested deeper than 32 levels"),
+        ({"data.train": ["x"] * 50_000}, r"over 20000 values"),
+    ],
+)
+def test_absurd_sizes_are_refused_before_anything_is_allocated(changes, message) -> None:
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started = time.process_time()
+    with pytest.raises(ConfigError, match=message):
+        Plan(override({"model": {"class": "rnnsearch"}, **END}, changes))
+    assert time.process_time() - started < MOST_SECONDS
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB
+
+
+NAMES = [name for kind in catalogue().values() for name in (*kind.members, *kind.aliases)]
+PARAMETERS = sorted(
+    {p for kind in catalogue().values() for m in kind.members.values() for p in m.parameters}
+    | set(TRAINER.parameters)
+    | set(CORPUS.parameters)
+)
+numbers = st.one_of(
+    st.integers(), st.integers(-3, 70), st.floats(), st.sampled_from([0, 1, 2**20, 2**31, -1, 1e308, 10**30])
+)
+scalars = st.one_of(
+    st.none(), st.booleans(), numbers, st.text(max_size=20), st.sampled_from([*NAMES, *map(str, SPELLINGS), "null"])
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.one_of(st.sampled_from([*PARAMETERS, "class"]), st.text(max_size=8)), inner, max_size=3),
+        st.builds(
+            lambda name, rest: {**rest, "class": name},
+            st.sampled_from(NAMES),
+            st.dictionaries(st.sampled_from(PARAMETERS), inner, max_size=3),
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+def part(parameters: list[str], names: list[str]) -> st.SearchStrategy[Any]:
+    """A section in which names are mostly right, so that values are reached."""
+    arguments = st.dictionaries(st.sampled_from(parameters), values, max_size=3)
+    return st.one_of(
+        st.builds(lambda name, rest: {**rest, **({"class": name} if name else {})}, st.sampled_from(names), arguments),
+        values,
+    )
+
+
+def models() -> st.SearchStrategy[Any]:
+    """A model with arguments of its own."""
+    members = catalogue()["models"].members
+    return st.one_of([part([*member.parameters], [name]) for name, member in members.items()])
+
+
+configurations = st.fixed_dictionaries(
+    {"model": models()},
+    optional={
+        "task": part([*catalogue()["tasks"].members["generation"].parameters], ["generation"]),
+        "data": part([*CORPUS.parameters], [""]),
+        "trainer": part([*TRAINER.parameters], [""]).map(
+            lambda given: {"max_steps": 1, **given} if isinstance(given, dict) else given
+        ),
+        "other": values,
+    },
+)
+
+
+def run_for(seconds: float, check: Any) -> None:
+    """Runs a hypothesis test again and again, each time with another seed."""
+    limits = settings(
+        max_examples=20,
+        deadline=None,
+        database=None,
+        derandomize=False,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
+    limited = limits(check)
+    until, number = time.monotonic() + seconds, 0
+    while number == 0 or time.monotonic() < until:
+        seed(number)(limited)()
+        number += 1
+
+
+SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
+
+
+def test_fuzzed_configurations(trap) -> None:
+    outcomes = Counter[str]()
+
+    @given(configurations)
+    def check(config: Any) -> None:
+        started = time.process_time()
+        try:
+            check_spelling(config)
+            plan = Plan(config)
+            assert Plan(plan.plain).plain == plan.plain
+            outcomes["accepted"] += 1
+        except ConfigError as error:
+            note(str(error))
+            outcomes["refused"] += 1
+        assert time.process_time() - started < MOST_SECONDS
+
+    run_for(SECONDS, check)
+    report("configurations", outcomes)
+    assert outcomes["refused"] > 0
+
+
+def test_fuzzed_yaml() -> None:
+    tried = Counter[str]()
+
+    pieces = st.lists(
+        st.sampled_from(
+            [*"{}[]:,-&*!|>'\"#%@`? \n\t\\~<=", "a", "0x", "1e3", "<<", "---", "...", "!!int", "é", "\x07"]
+        ),
+        max_size=30,
+    ).map("".join)
+
+    @given(st.one_of(st.text(max_size=60), pieces))
+    def check(text: str) -> None:
+        tried["texts"] += 1
+        try:
+            json.dumps(parse_yaml(text, "the text"), allow_nan=True)
+        except ConfigError as error:
+            note(str(error))
+
+    run_for(SECONDS / 3, check)
+    report("texts as YAML", tried["texts"])
+    assert tried["texts"] > 0

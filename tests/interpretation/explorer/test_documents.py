@@ -1,0 +1,132 @@
+"""A label over a text: the words that decided, highlighted in a real browser and listed in the terminal."""
+
+import pytest
+import torch
+
+from saccade.interpretation.explorer import Item, Map, Outcome, TextAxis, render, write_page
+from tests.interpretation.explorer.examples import review, softmax
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    path = tmp_path_factory.mktemp("explorer") / "reviews.html"
+    write_page(path, [review(), review(1300), review(120, sentences=7)], title="Reviews")
+    return path
+
+
+def test_probabilities_are_checked() -> None:
+    with pytest.raises(ValueError, match=r"probability of 'a' must be between 0 and 1, got 1.5"):
+        Outcome(label="a", probability=1.5)
+
+
+def test_opens_with_the_label_and_the_highlighted_text(visit, place) -> None:
+    page = visit(place)
+    assert page.get_by_role("tab", name="Text").get_attribute("aria-selected") == "true"
+    assert page.inner_text(".verdict").split("\n") == ["positive", "87.5 %", "✗ true label: negative"]
+    assert "negative 12.5 %" in page.inner_text(".outcomes p")
+    weights = review().maps[0].weights.mean(dim=0)[0]
+    marks = page.locator('.text[data-side="key"] .mark')
+    titles = marks.evaluate_all("marks => marks.map(mark => +mark.title)")
+    assert titles == pytest.approx(weights.tolist(), abs=6e-5)
+    strongest = marks.nth(int(weights.argmax())).evaluate("mark => getComputedStyle(mark).backgroundColor")
+    assert strongest == "rgb(8, 48, 107)"
+    assert f"{float(weights.max() * 40):.1f} \u00d7 an even share among 40" in page.inner_text(".share")
+    assert page.inner_text(".text").endswith("word37 word38.")  # running text
+
+
+def test_top_words_largest_first(visit, place) -> None:
+    page = visit(place, "show=0.0.1")
+    weights = review().maps[0].weights[1, 0]
+    order = weights.argsort(descending=True)[:25]
+    assert page.locator(".top li .number").all_inner_texts() == [f"{float(weights[n]):.4f}" for n in order]
+    page.locator(".top li >> nth=2").hover()
+    assert float(page.inner_text("[role=status] b")) == pytest.approx(float(weights[order[2]]), abs=6e-5)
+    assert page.locator('.mark[data-focus="true"]').get_attribute("data-unit") == str(int(order[2]))
+    assert "and 15 more" in page.inner_text(".top")
+
+
+def test_long_texts_wrap_scroll_and_show_the_pinned_word(visit, place) -> None:
+    page = visit(place, "show=1.0.mean")
+    assert page.locator(".reader .mark").count() == 1300
+    reader = page.locator(".reader")
+    assert reader.evaluate("each => each.scrollHeight > 2 * each.clientHeight && each.scrollWidth <= each.clientWidth")
+    last = page.locator(".top li").evaluate_all("each => Math.max(...each.map(one => +one.dataset.unit))")
+    page.locator(f'.top li[data-unit="{last}"]').click()
+    page.wait_for_url(f"**pin=key.{last}*")
+    page.wait_for_function(
+        "unit => { const box = document.querySelector(`.mark[data-unit='${unit}']`).getBoundingClientRect();"
+        " const frame = document.querySelector('.reader').getBoundingClientRect();"
+        " return box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1; }",
+        arg=last,
+    )
+
+
+def test_sentence_weights_stand_in_the_margin(visit, place) -> None:
+    page = visit(place, "show=2.0.mean")
+    page.wait_for_selector(".sentence")
+    weights = review(120, sentences=7).maps[1].weights[0, 0]
+    assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in weights]
+    counts = page.locator(".sentence").evaluate_all("each => each.map(one => one.querySelectorAll('.mark').length)")
+    assert counts == [18, 18, 18, 18, 18, 18, 12]
+
+
+def test_the_most_detailed_of_several_one_row_maps_is_shown_first(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [review(30, sentences=3)], title="Sentences")
+    page = visit(tmp_path / "page.html")
+    assert page.get_by_label("Layer", exact=True).input_value() == "0"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words", "text"),
+    [
+        (list("a bc, d"), [[0], [2, 3, 4], [6]], "a bc, d"),
+        (["\u2581un", "do", "\u2581it", "."], [[0, 1], [2], [3]], "undo it."),
+        (["well", ",", "(", "yes", ")", "!"], [[n] for n in range(6)], "well, (yes)!"),
+        (["one", "\n", "two"], [[0], [2]], "one\ntwo"),
+        (["[CLS]", "go", "[SEP]"], [[1]], "[CLS] go [SEP]"),
+    ],
+)
+def test_running_text_keeps_its_spaces(visit, tmp_path, pieces, words, text) -> None:
+    special = [place for place, piece in enumerate(pieces) if piece.startswith("[")]
+    axis = TextAxis(pieces=pieces, words=words, special=special)
+    weights = softmax(1, 1, len(pieces))
+    item = Item(title="t", maps=[Map(name="m", weights=weights, queries=TextAxis(pieces=["label"]), keys=axis)])
+    write_page(tmp_path / "page.html", [item], title="Spaces")
+    page = visit(tmp_path / "page.html")
+    assert page.inner_text(".text").strip() == text
+    assert page.inner_text(".verdict") == "label"
+    # White space counts with the word after it, so that nothing is lost.
+    total = page.locator(".mark").evaluate_all("marks => marks.reduce((sum, mark) => sum + Number(mark.title), 0)")
+    assert total == pytest.approx(1.0, abs=1e-3)
+
+
+def test_spaces_are_no_words_in_python_either() -> None:
+    axis = TextAxis(pieces=list(" ab c "), words=[[1, 2], [4]])
+    assert axis.groups == [[0, 1, 2], [3, 4, 5]]
+    assert TextAxis(pieces=list("a b")).groups == [[0], [1], [2]]  # without words every piece stands for itself
+    assert TextAxis(pieces=[" ", "\n"], words=[]).groups == [[0], [1]]
+    text = render([Item(title="t", maps=[Map(name="m", weights=torch.eye(6)[None], queries=axis, keys=axis)])], "text")
+    assert "␣" not in text.decode()
+
+
+def test_terminal_lists_the_words_largest_first() -> None:
+    lines = render([review()], "text", width=70).decode().splitlines()
+    weights = review().maps[0].weights.mean(dim=0)[0]
+    order = weights.argsort(descending=True)
+    start = lines.index("words, mean of 2 heads: positive") + 1
+    names = [f"word{int(each)}" if each < 39 else "." for each in order[:20]]
+    assert [line.split()[0] for line in lines[start : start + 20]] == names
+    assert [line.split()[1] for line in lines[start : start + 20]] == [f"{float(weights[n]):.3f}" for n in order[:20]]
+    assert lines[start + 20] == f"… and 20 more, {float(weights[order[20:]].sum()):.3f} together"
+    assert lines[:3] == ["a review", "positive  0.875", "negative  0.125  (true label)"]
+
+
+def test_download(visit, place, tmp_path) -> None:
+    page = visit(place)
+    page.get_by_label("Download").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG drawing").click()
+    waiting.value.save_as(tmp_path / "view.svg")
+    drawing = (tmp_path / "view.svg").read_text()
+    assert "positive 0.875" in drawing
+    assert ">word12<" in drawing
