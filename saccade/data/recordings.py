@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import math
 import os
@@ -201,10 +202,9 @@ def _from_wav(file: BinaryIO, header: Header, count: int) -> NDArray[Any]:
 
 def _library(what: str) -> Any:
     try:
-        import soundfile
+        return importlib.import_module("soundfile")
     except ModuleNotFoundError:
         raise RecordingError(f"it is {what}, which needs another library", CONVERT) from None
-    return soundfile
 
 
 def _library_header(file: BinaryIO, what: str) -> Header:

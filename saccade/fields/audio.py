@@ -192,10 +192,11 @@ class Audio(Field):
             self._spectrum(samples).T,
             seconds=seconds,
             frames=length or encoded["frames"],
-            **({"samples": samples, "rate": self.rate} if seconds <= PLAYED else {}),
+            samples=samples if seconds <= PLAYED else None,
+            rate=self.rate if seconds <= PLAYED else None,
         )
 
-    def names(self, value: Recording, length: int | None = None) -> list[str]:
+    def position_names(self, value: Recording, length: int | None = None) -> list[str]:
         return moments(value["samples"] / value["rate"], length or self.encode(value)["frames"])
 
     def show(self, value: Recording) -> str:

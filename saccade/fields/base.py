@@ -84,7 +84,7 @@ class Field:
         """How the explorer draws the value, as so many positions where the model merges some."""
         return TextAxis(pieces=[self.show(value)])
 
-    def names(self, value: Any, length: int | None = None) -> list[str]:
+    def position_names(self, value: Any, length: int | None = None) -> list[str]:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
 

@@ -59,7 +59,7 @@ def attended(task: Task, model: nn.Module, batch: dict[str, Tensor], examples: S
     pooled = [call for call in trace.calls if call.shape[0] == len(examples) and call.shape[2] == 1]
     if pooled:
         looked.weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
-        looked.names = [main.names(example[role]) for example in examples]
+        looked.names = [main.position_names(example[role]) for example in examples]
 
 
 def explain_inputs(

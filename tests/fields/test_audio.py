@@ -262,9 +262,9 @@ def test_the_explorer_draws_and_plays_it() -> None:
     assert isinstance(axis, SoundAxis)
     assert len(axis) == 8
     assert axis.seconds == pytest.approx(0.3)
-    assert axis.names == field.names(value, 8)
+    assert axis.names == field.position_names(value, 8)
     assert axis.names[:2] == ["0.00 s", "0.04 s"]
-    assert len(field.axis(value)) == len(field.names(value)) == 31
+    assert len(field.axis(value)) == len(field.position_names(value)) == 31
     assert axis.wav is not None
     assert int.from_bytes(axis.wav[24:28], "little") == 8000
     assert field.unknown(value) == []

@@ -96,7 +96,7 @@ def test_what_was_heard_after_a_phone_is_measured_up_to_the_first_error() -> Non
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("speech")
-    small = ["--steps", "2", "--utterances", "50", "--tests", "12"]
+    small = ["--steps", "2", "--utterances", "30", "--tests", "8"]
     assert speech.main(["--output", str(folder / "results"), "--runs", str(folder / "runs"), *small]) == 0
     return folder
 
@@ -131,19 +131,19 @@ def test_frames_after_the_last_one_read_change_no_letter_written_so_far(name, fo
     with torch.no_grad():  # after two updates it hardly ever stops: now it does
         score.offset.fill_(-0.5)
         score.gain.fill_(3.0)
-    (test,) = speech.make_sets(7, 20)
+    (test,) = speech.make_sets(7, 12)
     predictions = speech.heard(run, [each.sound for each in test])
     read = [positions_read(speech.looked(each)).tolist() for each in predictions]
     assert len({tuple(each) for each in read}) > 5  # it stops here and there
     found = speech.changed(run, test, predictions, random.Random(3))
-    assert found["tried"] > 40
+    assert found["tried"] > 25
     assert found["letters"] == 0
 
 
 def test_a_model_that_hears_more_than_it_says_is_found_out(folder) -> None:
     run = speech.saccade.load(folder / "runs" / "soft")
     disturb(run.model)
-    (test,) = speech.make_sets(7, 20)
+    (test,) = speech.make_sets(7, 12)
     claims = []
     for prediction in speech.heard(run, [each.sound for each in test]):
 
