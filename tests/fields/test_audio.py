@@ -213,6 +213,15 @@ def test_arrow_keeps_rows_as_they_were(tmp_path) -> None:
     assert len({mark({"source": value}, ["source"]) for value in values}) == 3
 
 
+def test_the_recordings_of_a_dataset_come_undecoded(tmp_path) -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = {"sound": [{"bytes": pcm(LOUD), "path": "a.wav"}, {"bytes": pcm(LOUD / 2), "path": None}]}
+    datasets.Dataset.from_dict(rows).cast_column("sound", datasets.Audio()).save_to_disk(str(tmp_path / "set"))
+    found = list(Corpus(columns={"source": "sound"}).read(f"hf:{tmp_path / 'set'}", {"source": Audio()}))
+    assert [example["source"]["bytes"] for example in found] == [row["bytes"] for row in rows["sound"]]
+    assert [example["source"]["name"] for example in found] == ["a.wav", "recording 2"]
+
+
 def test_a_copy_has_its_own_cache_and_the_same_features() -> None:
     field = Audio()
     rows = encoded(field, LOUD)
