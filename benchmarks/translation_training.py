@@ -76,11 +76,10 @@ def _ours(kind: str, layout: Layout) -> Callable[[], float]:
 
 
 def ours(kind: str, folder: str, output: str) -> None:
-    from saccade.tasks.transduction import Transduction
-
+    from saccade.tasks import Generation
     from saccade.training import Trainer
 
-    task = Transduction(joint=True, label_smoothing=LABEL_SMOOTHING, metrics=["exact_match"])
+    task = Generation(joint=True, label_smoothing=LABEL_SMOOTHING, metrics=["exact_match"])
     task.load(folder)
     train = [{"source": [*a, made.EOS], "target": [*b, made.EOS]} for a, b in pairs("train", folder)]
     trainer = Trainer(

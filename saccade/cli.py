@@ -148,11 +148,12 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
     folder = Path(words[1]) if len(words) > 1 else None
     if folder is None or not (folder / "config.yaml").is_file():
         return
+    from saccade.configuration.classes import name_of
     from saccade.configuration.files import read_config
     from saccade.runs.plan import task_class
 
     task = task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
-    group = parser.add_argument_group(f"options of its task, {task.__name__.lower()}")
+    group = parser.add_argument_group(f"options of its task, {name_of(task)}")
     several = [task.options, *([task.explain_options] if command == "explain" else [])]
     taken = {option for action in parser._actions for option in action.option_strings}
     for options in several:

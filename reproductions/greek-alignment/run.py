@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from aligners import diagonal, eflomal_links
-from saccade.tasks.forced_alignment import Reader, choose_reader
 from verses import PACKAGE, Verse, read_verses
 
 import saccade
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import match_and_mass, mean_blur, score_alignments, shift_profile
 from saccade.interpretation.alignments import Alignment, pharaoh
+from saccade.tasks.generation.forced_alignment import Reader, choose_reader
 
 FOLDER = Path(__file__).resolve().parent
 STEPS = 1600  # ten passes over the training verses
 
-SIZES = {"task.source_tokeniser.vocab_size": 4000, "model.embedding_dim": 128, "model.hidden_dim": 128}
+SIZES = {"task.source.tokeniser.vocab_size": 4000, "model.embedding_dim": 128, "model.hidden_dim": 128}
 TRAINING = {
     "model.dropout": 0.2,
     "trainer.batch_tokens": 2048,

@@ -13,15 +13,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from saccade.run import read_data
-
 import saccade
 from reproductions.multi30k.run import pair
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import mean_blur
 from saccade.interpretation.plots import plot_attention
 from saccade.selections import LinearChain
-from saccade.tasks import Prediction
+from saccade.tasks import Answer
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
@@ -67,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         drawn = predictions[min(DRAWN, len(predictions) - 1)]
         assert drawn.weights is not None, "RNNsearch has attention weights"
         shares = drawn.weights / drawn.weights.sum(dim=-1, keepdim=True)  # a chain's weights are rescaled anyway
-        drawings.append((shares, drawn.source, drawn.target))
+        drawings.append((shares, drawn.attention.keys, drawn.attention.queries))
     given.output.mkdir(parents=True, exist_ok=True)
     plot_attention(drawings, given.output / "attention.png", names=[NAMES[name] for name in results])
     write(results, given.output)
@@ -85,9 +83,9 @@ def fit(name: str, files: dict[str, str], *, steps: int | None, seed: int, folde
     )
 
 
-def measured(run: saccade.Run, test: str) -> tuple[list[Prediction], dict[str, Any]]:
+def measured(run: saccade.Run, test: str) -> tuple[list[Answer], dict[str, Any]]:
     """Predictions on the test set, with their metrics and statistics of the attention."""
-    examples = list(read_data(test, run.plan.data, ("source", "target")))
+    examples = list(run.plan.data.read(test, run.task.scored))
     predictions = run.predict(examples, beam=5)
     figures = run.task.score(predictions, examples)
     weights = [prediction.weights for prediction in predictions if prediction.weights is not None]

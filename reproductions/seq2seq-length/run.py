@@ -127,7 +127,7 @@ def fit(name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int, 
     """Trains one model, with the same settings for all."""
     return saccade.train(
         task={
-            "source_tokeniser": "pretokenised",
+            "source": {"class": "text", "tokeniser": "pretokenised"},
             "bleu_tokenize": "none",
             "metrics": ["bleu", "token_accuracy", "exact_match"],
         },
@@ -149,7 +149,7 @@ def fit(name: str, train: Sequence[Pair], valid: Sequence[Pair], *, steps: int, 
 
 def measured(run: saccade.Run, test: Sequence[Pair]) -> dict[str, Any]:
     """Metrics by the number of source words, and how often the translated word got the most attention."""
-    evaluation = run.evaluate([pair[:2] for pair in test], by_length=BIN, beam=1)
+    evaluation = run.evaluate([pair[:2] for pair in test], by=BIN, beam=1)
     bins = [
         {"low": found.low, "high": found.high, "examples": found.examples}
         | {name: figure.value for name, figure in found.figures.items()}

@@ -142,7 +142,10 @@ def fit(name: str, train: Depths, valid: Depths, test: Depths, *, steps: int, se
     shutil.rmtree(runs / name, ignore_errors=True)  # from an earlier run
     started = time.monotonic()
     run = saccade.train(
-        task={"source_tokeniser": "pretokenised", "metrics": ["length_to_failure", "exact_match"]},
+        task={
+            "source": {"class": "text", "tokeniser": "pretokenised"},
+            "metrics": ["length_to_failure", "exact_match"],
+        },
         model=MODELS[name],
         data={"train": together(train), "valid": together(valid)},
         trainer={

@@ -95,7 +95,7 @@ def predict(
             counted += 1
             answers.append(answer if len(answers) < PICTURES else _bare(answer))
             write(counted, example, answer)
-            if draw and answer.attention is not None:
+            if draw and answer.attention is not None and answer.attention.queries:
                 _draw(answer, file)
     for remark in [*model.task.remarks(answers), *strange.remarks()]:
         print(remark, file=sys.stderr)
@@ -103,7 +103,7 @@ def predict(
         from saccade.interpretation.plots import plot_attention
 
         shown = [answer.attention for answer in answers[:PICTURES] if answer.attention is not None]
-        plot_attention([(a.weights, a.keys, a.queries) for a in shown], plot)
+        plot_attention([(a.weights, a.keys, a.queries) for a in shown if a.queries], plot)
 
 
 class Strange:
@@ -146,7 +146,7 @@ def _answers(
                 print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
             strange.add(task.unknown(chunk))
             answers = predict_all(chunk, batch_size=batch_size, **options)
-            if looking is not None and all(answer.attention is None for answer in answers):
+            if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
                     f"{looking} shows what a model looked at, and {type(model.model).__name__} has no attention here."
                 )

@@ -59,7 +59,7 @@ def _train(
     config: str | None, output: str | None, resume: str | None, init_from: str | None, overrides: dict[str, str]
 ) -> None:
     from saccade.runs import train
-    from saccade.runs.training import is_main
+    from saccade.runs.preparation import is_main
 
     if config is None and resume is None and not {"model", "model.class"} & overrides.keys():
         raise ConfigError(

@@ -96,15 +96,7 @@ class Field:
             trace: what `record` saw.
             answer: the name of the row of an attention with one query.
         """
-        keys = self.axis(value)
-        maps = []
-        for path in trace.paths:
-            weights = trace.joined(path)[0].float().cpu()
-            queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
-            if weights.shape[-1] == len(keys) and queries is not None:
-                layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
-                maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
-        return maps
+        return maps_over(self.axis(value), trace, answer)
 
     def show(self, value: Any) -> str:
         """The value in one line of text."""
@@ -121,6 +113,18 @@ class Field:
     def unknown(self, value: Any) -> list[str]:
         """The parts of a value that the training data did not have."""
         return []
+
+
+def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
+    """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
+    maps = []
+    for path in trace.paths:
+        weights = trace.joined(path)[0].float().cpu()
+        queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
+        if weights.shape[-1] == len(keys) and queries is not None:
+            layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
+            maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
+    return maps
 
 
 fields: Registry[Field] = Registry("field", base=Field, home="saccade.fields")

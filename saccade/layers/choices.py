@@ -46,7 +46,11 @@ def _complete(given: Any, sizes: Mapping[str, Any]) -> Any:
     if not isinstance(given, functools.partial):
         return given
     parameters = constructor_parameters(given.func)  # type: ignore[arg-type]
-    own = {name: _complete(value, sizes) for name, value in given.keywords.items()}
+    own = {
+        name: _complete(value, sizes)
+        for name, value in given.keywords.items()
+        if value is not None or name not in sizes  # None, as a saved configuration writes it, lacks a size too
+    }
     lacking = {name: value for name, value in sizes.items() if name in parameters and name not in own}
     required = {name: value for name, value in lacking.items() if parameters[name].default is inspect.Parameter.empty}
     missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in {**own, **required}]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.artifacts import CHECKSUMS, ArtifactError, read_json, seal, verify, write_file, write_folder
+from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, read_json, seal, verify, write_file, write_folder
 from saccade.configuration import ConfigError, write_config
 from saccade.data.readers import absolute
 from saccade.tasks import Task
@@ -106,7 +106,7 @@ def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
 def save_config(folder: Path, plain: Mapping[str, Any]) -> None:
     """Writes `config.yaml`; the run is unsealed until training ends."""
     (folder / CHECKSUMS).unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_file(folder / "config.yaml", write_config(plain, heading=HEADING))
 
 

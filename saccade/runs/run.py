@@ -76,11 +76,20 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run of {type(self.model).__name__} in {self.folder}>"
 
-    def read(self, inputs: Sequence[Any]) -> Any:
+    def read(self, inputs: Sequence[Any]) -> list[Example]:
         """Values in memory as examples, read as the task's fields read them."""
         if isinstance(inputs, str | os.PathLike):
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
-        return Corpus().read([self.task.example(value) for value in inputs], self.task.inputs)
+        examples = [self.task.example(value) for value in inputs]
+        blank = {number for number, example in enumerate(examples) if self._is_blank(example)}
+        rest = iter(Corpus().read([e for n, e in enumerate(examples) if n not in blank], self.task.inputs))
+        return [dict(examples[n]) if n in blank else next(rest) for n in range(len(examples))]
+
+    def _is_blank(self, example: Example) -> bool:
+        """Whether the only input is an empty text, which has an answer of its own and is no mistake here."""
+        role, field = next(iter(self.task.inputs.items()))
+        value = example.get(role)
+        return len(self.task.inputs) == 1 and field.blank == "" and isinstance(value, str) and not value.strip()
 
     def predict(self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any) -> list[Answer]:
         """The answer to each input.
@@ -131,6 +140,8 @@ class Run:
             raise ValueError(f"There are {len(inputs)} inputs and {len(targets)} targets: give as many of each.")
         examples: list[Example] = list(self.read(inputs))
         if targets is not None:
+            if not self.task.targets:
+                raise ValueError(f"{type(self.task).__name__} has no targets: leave them out.")
             role = next(iter(self.task.targets))
             wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
@@ -155,6 +166,7 @@ class Run:
             options: as those of `predict`.
         """
         task = self.task
+        options = {**options, **task.evaluate_options}
         for changes in _variations(vary):
             task.options.of({k: v for k, v in {**options, **changes}.items() if k not in ("workers", "batch_size")})
         read = (corpus or self.plan.data).read(data, task.scored)

@@ -4,6 +4,7 @@ from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
+from saccade.tasks.language_modelling import LanguageModelling
 from saccade.tasks.options import Options
 from saccade.tasks.rating import Rating
 
@@ -14,6 +15,7 @@ __all__ = [
     "Example",
     "Generated",
     "Generation",
+    "LanguageModelling",
     "Loss",
     "Options",
     "Rating",

@@ -57,6 +57,9 @@ class Task:
     explain_options: ClassVar[type[Options]] = Options
     """What may be asked of an explanation."""
 
+    evaluate_options: ClassVar[Mapping[str, Any]] = {}
+    """Options that an evaluation sets, where it scores something else than what is predicted by default."""
+
     unit: ClassVar[str] = "examples"
     """What the loss counts: tokens, examples."""
 
@@ -84,6 +87,10 @@ class Task:
     def encode(self, example: Example) -> Row:
         """An example as its fields encode it; without targets if it has none."""
         return {role: field.encode(example[role]) for role, field in self.fields.items() if role in example}
+
+    def rows(self, example: Example) -> list[Row]:
+        """What training makes of an example: one row, unless the task cuts it up."""
+        return [self.encode(example)]
 
     def size(self, row: Row) -> tuple[int, ...]:
         """What an example costs in the token budget of a batch: the sizes of parts that are padded separately."""
@@ -245,7 +252,8 @@ class Task:
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The values of the figures named in `metrics`."""
-        figures = self.score(self.predict(model, examples, **options), examples)
+        asked = {**options, **self.evaluate_options}
+        figures = self.score(self.predict(model, examples, **asked), examples)
         return {name: figure.value for name, figure in figures.items()}
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:

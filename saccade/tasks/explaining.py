@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
-from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer, Attended
@@ -69,6 +70,7 @@ def explain_inputs(
     answers: Sequence[Answer] | None,
     *,
     describe: Callable[[Example, Answer], tuple[list[Measure], list[Outcome]]],
+    look: Callable[[nn.Module, Example, Answer], list[Map]] | None = None,
     **options: Any,
 ) -> list[Item]:
     """An item for each example: every attention of the model over the positions of its input.
@@ -79,6 +81,7 @@ def explain_inputs(
         examples: inputs, with targets if they are known.
         answers: what the model answered, if that is known.
         describe: the measures and outcomes of an answer.
+        look: what the model looked at; by default what the main input makes of all its attentions.
         options: those of `RecordOptions`, and of the task's predictions.
     """
     if not examples:
@@ -88,7 +91,7 @@ def explain_inputs(
     rest = {name: value for name, value in options.items() if name not in own}
     found = answers if answers is not None else task.predict(model, examples, **rest)
     return [
-        _item(task, model, example, answer, asked, *describe(example, answer))
+        _item(task, model, example, answer, asked, look or partial(_look, task), *describe(example, answer))
         for example, answer in zip(examples, found, strict=True)
     ]
 
@@ -99,12 +102,12 @@ def _item(
     example: Example,
     answer: Answer,
     asked: RecordOptions,
+    look: Callable[[nn.Module, Example, Answer], list[Map]],
     measures: list[Measure],
     outcomes: list[Outcome],
 ) -> Item:
     role, main = next(iter(task.inputs.items()))
-    trace = _recorded(task, model, example)
-    shown = main.maps(example[role], trace, answer.text or "(none)")
+    shown = look(model, example, answer)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         listed = ", ".join(each.name for each in shown)
@@ -124,15 +127,22 @@ def _item(
     )
 
 
+def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+    role, main = next(iter(task.inputs.items()))
+    trace = recorded(model, *task.collate([task.prepare(model, example)]).values())
+    maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)")
+    return maps
+
+
 @torch.no_grad()
-def _recorded(task: Any, model: nn.Module, example: Example) -> Trace:
+def recorded(model: nn.Module, *inputs: Tensor) -> Trace:
+    """All attention of a forward pass over these inputs, in evaluation mode."""
     device = next(model.parameters()).device
-    batch = {name: tensor.to(device) for name, tensor in task.collate([task.prepare(model, example)]).items()}
     was_training = model.training
     model.eval()
     try:
         with record(model) as trace:
-            model(*batch.values())
+            model(*(each.to(device) for each in inputs))
     finally:
         model.train(was_training)
     return trace

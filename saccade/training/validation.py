@@ -62,7 +62,8 @@ class Validation:
         self.processes = processes
         self.interruption = interruption
         self.average = average
-        self.encoded = [task.encode(example) for example in examples]
+        self.encoded = [row for example in examples for row in task.rows(example)]
+        self.count = len(examples)
         asked = trainer.validate_examples
         self.predicted = [examples[i] for i in range(len(examples) if asked is None else min(len(examples), asked))]
 
@@ -100,8 +101,8 @@ class Validation:
 
     def describe(self) -> str:
         """How the figures were computed: the search, how many examples, and the search of an evaluation."""
-        part = "" if len(self.predicted) in (0, len(self.encoded)) else f"{len(self.predicted):,} of "
-        examples = f"{part}{len(self.encoded):,} examples"
+        part = "" if len(self.predicted) in (0, self.count) else f"{len(self.predicted):,} of "
+        examples = f"{part}{self.count:,} examples"
         search, usual = (self.task.options.of(o).describe() for o in (self.trainer.validate_options, {}))
         if not self.predicted or not search:
             return examples

@@ -135,7 +135,7 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
         (["a.txt", "--input", "ba"], "not both"),
         (["nowhere.txt"], "nowhere.txt"),
         (["--input", "ba", "--targets", os.devnull], f"--targets {os.devnull}: the file is empty"),
-        (["--input", " "], "the source is empty"),
+        (["--input", " "], "source of input 1 is empty"),
         (["--input", "ba", "--target", "ab", "--target", "we"], "1 inputs and 2 targets"),
         (["--input", "ba", "--target", "ab", "--beam", "3"], "beam changes the search, and the targets are given"),
         (["--input", "ba", "--beam", "0"], "beam must be from 1 to 10000"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import sacrebleu
 
 from saccade.evaluation import (
     HIGHER_IS_BETTER,
@@ -18,6 +19,7 @@ from saccade.evaluation import (
     score_texts,
     ter,
     token_accuracy,
+    word_error_rate,
 )
 
 WANTED = ["the cat sat on the mat .", "two dogs run in the snow .", "a man ."]
@@ -112,3 +114,23 @@ def test_bleu_of_short_texts_counts_the_n_grams_that_there_are() -> None:
     assert 0.0 < bleu(["a b", "d", "d e"], short).value < 100.0
     long = ["a b c d", "c"]
     assert "eff:no" in bleu(["x", "y"], long).signature
+
+
+def test_several_references_count_as_sacrebleu_counts_them():
+    predicted = ["the cat sat on the mat today", "a dog runs in the park"]
+    wanted = [["a cat sat on the mat today", "the cat was on the mat"], "a dog runs in a park"]
+    expected = sacrebleu.metrics.BLEU().corpus_score(
+        predicted, [["a cat sat on the mat today", "a dog runs in a park"], ["the cat was on the mat", None]]
+    )
+    assert bleu(predicted, wanted).value == pytest.approx(expected.score)
+    assert bleu(predicted, wanted).value > bleu(predicted, [wanted[0][0], wanted[1]]).value
+    assert exact_match(["b", "c"], [["a", "b"], "d"]).value == 50.0
+    assert (
+        score_texts(["b"], [["a", "b"]], ["exact_match", "character_error_rate"])["character_error_rate"].value == 0.0
+    )
+
+
+def test_word_errors_are_edits_per_wanted_word():
+    assert word_error_rate(["a b c d"], ["a x c"]).value == pytest.approx(100 * 2 / 3)  # a substitution, an insertion
+    assert word_error_rate(["", "a"], ["one two", "a"]).value == pytest.approx(100 * 2 / 3)
+    assert word_error_rate(["a b"], [["c d e", "a b c"]]).value == pytest.approx(100 / 3)  # against the nearer one

@@ -93,7 +93,7 @@ def explain(
     """An item for each example: every attention of the model, and measures of its attention to the input."""
     own = {field.name for field in fields(ExplainOptions)}
     asked = ExplainOptions.of({name: value for name, value in options.items() if name in own})
-    search = {name: value for name, value in options.items() if name not in own}
+    search = {name: value for name, value in options.items() if name not in own and value is not None}
     forced = ["target" in example for example in examples]
     gold = asked.alignments(len(examples))
     _check(task, model, examples, forced, gold, search)

@@ -74,7 +74,7 @@ class WritingOptions(Options):
         if self.sample:
             if self.beam is not None:
                 raise ValueError("beam searches and sample draws: give one of the two.")
-            draws = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
+            draws: dict[str, Any] = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
             check_draws(**{name: value for name, value in draws.items() if value is not None})
         else:
             for name in ("temperature", "top_k", "top_p", "seed"):

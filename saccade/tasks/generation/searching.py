@@ -16,7 +16,9 @@ STRETCH = 4
 """Inputs are read up to so many times the longest training example, but at least up to READ positions."""
 
 
-def search(model: Any, encoded: Any, options: WritingOptions, *, max_length: Any) -> list[list[Hypothesis]]:
+def search(
+    model: Any, encoded: Any, options: WritingOptions, *, max_length: Any, **wishes: Any
+) -> list[list[Hypothesis]]:
     """The best hypotheses for each source, the best first.
 
     Args:
@@ -24,8 +26,9 @@ def search(model: Any, encoded: Any, options: WritingOptions, *, max_length: Any
         encoded: what it begins from, with a `mask` (batch, keys).
         options: prefix, forbidden and forced, if there are any, hold ids.
         max_length: the most tokens, for all or for each of the batch.
+        wishes: more constraints than the options hold, such as a prefix.
     """
-    given = options.wishes()
+    given = {**options.wishes(), **wishes}
     if options.sample:
         device = encoded.mask.device
         generator = None if options.seed is None else torch.Generator(device).manual_seed(options.seed)

@@ -213,6 +213,8 @@ class Generation(Task):
         limit = limit if most is None else limit.clamp(max=most)
         encoded = model.encode(batch["source"], mask)
         found = search(model, encoded, asked, max_length=asked.max_length or limit)
+        if options.alignments and any(h.weights is None for several in found for h in several):
+            raise ValueError(f"alignments show what a model looked at, and {type(model).__name__} has no attention.")
         if sums_alignments(model):
             found = with_posteriors(model, batch["source"], mask, found)
         lengths = model.positions(mask).tolist()

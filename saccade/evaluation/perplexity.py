@@ -1,0 +1,70 @@
+"""Metrics of language models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from saccade.evaluation.figures import Figure
+
+
+class Read(NamedTuple):
+    """What a language model made of some text."""
+
+    log_prob: float
+    """Of all predicted tokens, in nats."""
+
+    tokens: int
+    """How many were predicted."""
+
+    right: int
+    """How many of them the model would have chosen itself."""
+
+    words: int
+    bytes: int
+
+
+METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
+    "perplexity": (
+        lambda read: _power(-read.log_prob, read.tokens),
+        False,
+        "exp of the mean loss of a token; depends on the vocabulary",
+    ),
+    "word_perplexity": (
+        lambda read: _power(-read.log_prob, read.words),
+        False,
+        "exp of the mean loss of a word, as separated by spaces",
+    ),
+    "bits_per_byte": (
+        lambda read: -read.log_prob / math.log(2.0) / read.bytes if read.bytes else math.nan,
+        False,
+        "mean loss of a byte in bits; compares with any model",
+    ),
+    "accuracy": (
+        lambda read: 100.0 * read.right / read.tokens if read.tokens else math.nan,
+        True,
+        "% of tokens that the model would have chosen",
+    ),
+}
+"""Each metric, whether higher is better, and its definition."""
+
+HIGHER_IS_BETTER = {name: higher for name, (_, higher, _) in METRICS.items()}
+
+
+def score_reading(texts: Iterable[Read], metrics: Sequence[str]) -> dict[str, Figure]:
+    """The metrics of several texts taken together, so that each token counts the same.
+
+    Args:
+        texts: what the model made of each.
+        metrics: names from `METRICS`.
+    """
+    whole = Read(*map(sum, zip(*texts, strict=True)))
+    return {name: Figure(METRICS[name][0](whole), METRICS[name][2]) for name in metrics}
+
+
+def _power(loss: float, count: int) -> float:
+    """exp(loss / count); infinite where that is too large for a float."""
+    if not count:
+        return math.nan
+    return math.exp(loss / count) if loss / count < 700.0 else math.inf

@@ -1,0 +1,151 @@
+"""How a language model continues a text, or fills in its blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from saccade.data.special import EOS, NAMES
+from saccade.data.tokenisers import Tokeniser
+from saccade.models.language_model import Beginnings
+from saccade.search import Constraint, Past
+from saccade.search.penalties import Penalties
+from saccade.tasks.answers import Answer, Generated
+from saccade.tasks.base import Example
+from saccade.tasks.generation.options import WritingOptions
+from saccade.tasks.generation.searching import search
+
+BLANK = "[MASK]"
+"""What a masked model fills in."""
+
+ADDED = 50
+"""How many tokens are added to a text at most, unless the user says."""
+
+SHOWN = 5
+"""How many candidates for a blank are listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContinuationOptions(WritingOptions):
+    """How a text is continued, or measured.
+
+    Args:
+        score: the log-probability of each text instead of a continuation.
+        beam: hypotheses kept at each step of the search (default: 1, which is greedy search).
+        length_penalty: exponent of the length that a score is divided by (default: 0).
+        min_length: the fewest tokens to add (default: 0).
+        max_length: the most tokens to add (default: 50).
+    """
+
+    usual_beam: ClassVar[int] = 1
+
+    score: bool = False
+
+    def check(self) -> None:
+        super().check()
+        if self.score and self.writing():
+            raise ValueError(f"score measures the text, and {self.writing()[0]} changes how it continues: give one.")
+
+    def writing(self) -> list[str]:
+        """The options of a continuation that are given."""
+        return [each.name for each in fields(self) if each.name != "score" and getattr(self, each.name) != each.default]
+
+    def wishes(self) -> dict[str, Any]:
+        found = {name: value for name, value in super().wishes().items() if name != "min_length"}
+        return {"length_penalty": 0.0, **found}
+
+
+def continue_texts(
+    tokeniser: Tokeniser,
+    model: Any,
+    batch: dict[str, Tensor],
+    before: Sequence[float],
+    examples: Sequence[Example],
+    options: ContinuationOptions,
+) -> list[Answer]:
+    """The texts with what a causal model adds to them.
+
+    The search begins with the tokens of each text, so that texts of different lengths share a batch. The score is that
+    of the added tokens alone.
+
+    Args:
+        tokeniser: of the model's vocabulary.
+        model: with `begin`, `step`, `select`, `reorder` and `longest`.
+        batch: `text`, with the start token, and `text_mask`.
+        before: the log-probability of each text.
+        examples: the texts as they were given.
+        options: of the search.
+    """
+    mask = batch["text_mask"]
+    prompts = [ids[real].tolist()[1:] for ids, real in zip(batch["text"], mask, strict=True)]
+    lengths = mask.sum(1) - 1
+    limit, most = lengths + (options.max_length or ADDED), model.longest()
+    found = search(
+        model,
+        Beginnings(mask[:, :0]),
+        options,
+        max_length=limit if most is None else limit.clamp(max=most - 1),  # and the end
+        prefix=prompts,
+        constraints=[_add_at_least(options.min_length, lengths)] if options.min_length else [],
+    )
+    penalty = Penalties(options.wishes()["length_penalty"], 0.0)
+    answers: list[Answer] = []
+    for example, prompt, known, hypotheses in zip(examples, prompts, before, found, strict=True):
+        several: list[Answer] = []
+        unread = len(tokeniser.encode(example["text"])) - len(prompt)
+        details = {"unread_tokens": unread} if unread else {}
+        for tokens, _, total, finished, *_ in hypotheses:
+            log_prob, steps = total - known, len(tokens) - len(prompt) + finished
+            score = float(penalty.normalise(torch.tensor(log_prob, dtype=torch.float64), steps))
+            text = _joined(tokeniser, example["text"], prompt, tokens)
+            several.append(Generated(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob))
+        several.sort(key=lambda answer: -answer.score)
+        answers.append(replace(several[0], alternatives=several if options.nbest > 1 else []))
+    return answers
+
+
+def fill_blanks(
+    tokeniser: Tokeniser, model: Any, batch: dict[str, Tensor], mask_id: int, examples: Sequence[Example]
+) -> list[Answer]:
+    """The texts with the likeliest token in each blank, which a masked model fills in independently of the others."""
+    ids = batch["text"]
+    log_probs = model.head.logits(model(ids, batch["text_mask"])).float().log_softmax(-1)
+    log_probs = log_probs[..., len(NAMES) : mask_id]  # real tokens only
+    answers = []
+    for row, example in enumerate(examples):
+        places = (ids[row] == mask_id).nonzero()[:, 0].tolist()
+        if not places:
+            raise ValueError(f"{example['text'][:60]!r} has no {BLANK} to fill in: write one, or ask for score.")
+        best = log_probs[row, places].topk(min(SHOWN, log_probs.shape[-1]))
+        tokens = (best.indices + len(NAMES)).tolist()
+        filled = ids[row].tolist()
+        for place, candidates in zip(places, tokens, strict=True):
+            filled[place] = candidates[0]
+        blanks = [
+            dict(zip(tokeniser.pieces(candidates), [round(p, 6) for p in found], strict=True))
+            for candidates, found in zip(tokens, best.values.exp().tolist(), strict=True)
+        ]
+        mean = float(best.values[:, 0].mean())
+        answers.append(Answer(tokeniser.decode(filled), mean, details={"blanks": blanks}))
+    return answers
+
+
+def _joined(tokeniser: Tokeniser, text: str, prompt: list[int], tokens: list[int]) -> str:
+    """The text as it was given, with what was added: its unknown parts keep their spelling."""
+    whole, begun = tokeniser.decode(tokens), tokeniser.decode(prompt)
+    return tokeniser.normalise(text) + whole.removeprefix(begun) if whole.startswith(begun) else whole
+
+
+def _add_at_least(count: int, lengths: Tensor) -> Constraint:
+    """Forbids the end before so many tokens have been added to texts of these lengths."""
+
+    def constraint(scores: Tensor, past: Past) -> Tensor:
+        early = past.tokens.shape[1] < lengths[past.sentences] + count
+        scores[early, EOS] = -torch.inf
+        return scores
+
+    return constraint

@@ -1,0 +1,233 @@
+"""Language modelling: how likely a text is, and how it continues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from saccade.data.special import BOS, EOS, NAMES
+from saccade.evaluation.figures import Figure
+from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
+from saccade.fields import Field, Text, fields
+from saccade.fields.base import maps_over
+from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
+from saccade.layers.limits import most_positions
+from saccade.registry import nearest
+from saccade.tasks.answers import Answer
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.continuing import BLANK, ContinuationOptions, continue_texts, fill_blanks
+from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
+from saccade.tasks.masking import mask_at_random, mask_every
+
+
+class Question(NamedTuple):
+    """What a model is asked about a batch of texts: `targets` at the places where `asked` is True; (batch, length)."""
+
+    given: Tensor
+    mask: Tensor
+    asked: Tensor
+    targets: Tensor
+
+
+@tasks.register("language_modelling")
+class LanguageModelling(Task):
+    r"""Learns what texts look like: each token from those before it, or masked tokens from those around them.
+
+    .. math:: -\sum_t \log p(x_t \mid x_{<t}) \qquad\text{or}\qquad -\sum_{t \in M} \log p(x_t \mid \tilde x)
+
+    A text with more than `max_length` tokens (see the field `text`) is cut into pieces of that length, each of which
+    sees the last token before it.
+
+    A causal model continues texts. A masked one fills in each `[MASK]` of a text. Both give the log-probability of
+    texts by `score`; that of a masked model is the sum over its tokens, each masked once, together with others.
+
+    Args:
+        text: the column of the texts.
+        causal: whether each token is predicted from those before it; otherwise tokens are masked.
+        mask_share: how many of the tokens are masked, if not causal.
+        metrics: the figures of an evaluation: perplexity, word_perplexity, bits_per_byte, accuracy.
+
+    Reference:
+        Masked: Devlin et al. (2019), arXiv:1810.04805; the score: Salazar et al. (2020), arXiv:1910.14659.
+    """
+
+    unit = "tokens"
+    options = ContinuationOptions
+    explain_options = RecordOptions
+    evaluate_options: ClassVar[dict[str, Any]] = {"score": True}
+
+    def __init__(
+        self,
+        *,
+        text: Field | str = "text",
+        causal: bool = True,
+        mask_share: float = 0.15,
+        metrics: Sequence[str] = ("perplexity", "bits_per_byte", "accuracy"),
+    ) -> None:
+        if not 0.0 < mask_share < 1.0:
+            raise ValueError(f"mask_share must be between 0 and 1, got {mask_share}.")
+        for metric in metrics:
+            if metric not in HIGHER_IS_BETTER:
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
+        made = fields.create(text) if isinstance(text, str) else text
+        if not isinstance(made, Text):
+            raise ValueError(f"text must be the field text, got {text!r}.")
+        self.text = made
+        self.causal = causal
+        self.mask_share = mask_share
+        self.every = max(2, round(1.0 / mask_share))
+        self.inputs = {"text": self.text}
+        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+
+    @property
+    def mask_id(self) -> int:
+        """The id after those of the vocabulary."""
+        return self.text.sizes()["vocab"]
+
+    def sizes(self) -> dict[str, Any]:
+        return {"vocab": self.mask_id + (not self.causal), "causal": self.causal}
+
+    def check(self, model: nn.Module) -> None:
+        most, needed = most_positions(model), self.text.max_length + (not self.causal)
+        if most is not None and most < needed:
+            raise ValueError(
+                f"the model's {most} learned positions are too few for texts of max_length={self.text.max_length}: "
+                f"set model.max_length to {needed} or more, or max_length of the text to {most - (not self.causal)}."
+            )
+
+    def encode(self, example: Example) -> Row:
+        return {"text": [BOS, *self.text.encode(example["text"])]}
+
+    def rows(self, example: Example) -> list[Row]:
+        ids, most = self.encode(example)["text"], self.text.max_length
+        return [{"text": ids[start : start + most + 1]} for start in range(0, len(ids) - 1, most)]
+
+    def left_out(self, row: Row) -> str | None:
+        return None
+
+    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        batch = super().collate(rows, generator=generator)
+        if not self.causal:
+            ids, real = batch["text"], batch["text_mask"]
+            if generator is None:  # the same for every validation
+                first = (real.sum(1, keepdim=True) - 2).clamp(1, self.every // 2)
+                masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
+            else:
+                masked = mask_at_random(ids, real, share=self.mask_share, mask_id=self.mask_id, generator=generator)
+            batch |= masked._asdict()
+        return batch
+
+    def _question(self, batch: dict[str, Tensor]) -> Question:
+        ids, real = batch["text"], batch["text_mask"]
+        if self.causal:
+            return Question(ids[:, :-1], real[:, :-1], real[:, 1:], ids[:, 1:])
+        return Question(batch["given"], real, batch["hidden"], ids)
+
+    def _questions(self, batch: dict[str, Tensor]) -> Iterator[Question]:
+        """Together they ask for every token once."""
+        if self.causal:
+            yield self._question(batch)
+            return
+        for first in range(1, self.every + 1):
+            ids, real = batch["text"], batch["text_mask"]
+            masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
+            yield self._question({**batch, **masked._asdict()})
+
+    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+        given, mask, asked, targets = self._question(batch)
+        features = model(given, mask)
+        found = model.head.loss(features[asked], targets[asked], first=EOS)
+        return Loss(found.total, asked.sum(), {"accuracy": found.right})
+
+    def prepare(self, model: Any, example: Example) -> Row:
+        """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
+        text, tokeniser = example["text"], self.text.tokeniser
+        ids = tokeniser.encode(text)
+        if not self.causal:
+            first, *others = (tokeniser.encode(part) for part in text.split(BLANK))
+            ids = [*first, *(token for part in others for token in (self.mask_id, *part)), EOS]
+        most = model.longest()
+        kept = len(ids) if most is None else most // 2 if self.causal else most - 1
+        return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
+
+    def answer(
+        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
+    ) -> list[Answer]:
+        if options.score:
+            return [self._measured(*each) for each in zip(examples, self._read(model, examples), strict=True)]
+        if self.causal:
+            before = self._sums(model, batch)[:, 0].tolist()
+            return continue_texts(self.text.tokeniser, model, batch, before, examples, options)
+        if options.writing():
+            raise ValueError(f"{options.writing()[0]} changes how a text continues, and a masked model fills blanks.")
+        return fill_blanks(self.text.tokeniser, model, batch, self.mask_id, examples)
+
+    def _read(self, model: Any, examples: Sequence[Example]) -> list[list[float]]:
+        """For each text the log-probability of its tokens, their number, and how many the model would have chosen."""
+        device = next(model.parameters()).device
+        pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
+        found = torch.zeros(len(examples), 3, dtype=torch.float64)
+        for start in range(0, len(pieces), len(examples)):
+            numbers, rows = zip(*pieces[start : start + len(examples)], strict=True)
+            batch = {name: tensor.to(device) for name, tensor in self.collate(rows).items()}
+            found.index_add_(0, torch.tensor(numbers), self._sums(model, batch))
+        return found.tolist()
+
+    def _sums(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+        """(batch, 3): what `_read` sums."""
+        sums = torch.zeros(len(batch["text"]), 3, dtype=torch.float64)
+        for given, mask, asked, targets in self._questions(batch):
+            logits = model.head.logits(model(given, mask)[asked]).float()
+            wanted = targets[asked]
+            log_probs = logits.log_softmax(-1).gather(1, wanted[:, None])[:, 0]
+            right = logits.argmax(-1) == wanted
+            each = torch.stack([log_probs, torch.ones_like(log_probs), right.float()], dim=1)
+            sums.index_add_(0, asked.nonzero()[:, 0].cpu(), each.double().cpu())
+        return sums
+
+    def _measured(self, example: Example, found: list[float]) -> Answer:
+        log_prob, tokens, right = found
+        text = self.text.tokeniser.normalise(example["text"])
+        # The end of a text is predicted as well: it counts as a word, and as the byte of a newline.
+        read = Read(
+            log_prob, int(tokens), int(right), len(text.split()) + self.causal, len(text.encode()) + self.causal
+        )
+        return Answer(log_prob, log_prob / max(1.0, tokens), details=read._asdict())
+
+    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))
+
+    def remarks(self, answers: Sequence[Answer]) -> list[str]:
+        cut = sum("unread_tokens" in answer.details for answer in answers)
+        return [f"{cut:,} of {len(answers):,} texts are too long for the model, which read only their ends."] * bool(
+            cut
+        )
+
+    def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
+        texts = [self.example(value)["text"] for value in inputs]
+        return super().unknown([text if self.causal else text.replace(BLANK, " ") for text in texts])
+
+    def explain(
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+    ) -> list[Item]:
+        own = {**options, "score": True}
+        return explain_inputs(self, model, examples, answers, describe=self._describe, look=self._look, **own)
+
+    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
+        return [Measure(name="mean log-probability", value=answer.score, meaning=meaning)], []
+
+    def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+        """Every attention of the text to itself; of a long text, of its first piece."""
+        ids = torch.tensor([self.rows(example)[0]["text"]])
+        given = ids[:, :-1] if self.causal else ids
+        trace = recorded(model, given, torch.ones_like(given, dtype=torch.bool))
+        pieces = [NAMES[BOS], *self.text.tokeniser.parts(example["text"]), NAMES[EOS]][: given.shape[1]]
+        words = [[place + 1 for place in word] for word in self.text.tokeniser.words(example["text"]) if word]
+        inside = [word for word in words if word[-1] < len(pieces)]
+        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[0, place] == EOS]
+        axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
+        return maps_over(axis, trace, answer.text)

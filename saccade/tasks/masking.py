@@ -1,0 +1,57 @@
+"""Which tokens of a text a masked language model has to guess."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from saccade.data.special import EOS, NAMES
+
+
+class Masked(NamedTuple):
+    """A text with hidden tokens."""
+
+    given: Tensor
+    """(batch, length): the tokens as the model reads them."""
+
+    hidden: Tensor
+    """bool (batch, length): the places of the tokens to guess."""
+
+
+def can_hide(ids: Tensor, real: Tensor) -> Tensor:
+    """bool (batch, length): every token but the first, which begins the text, the end, and padding."""
+    possible = real & (ids != EOS)
+    possible[:, 0] = False
+    return possible
+
+
+def mask_at_random(
+    ids: Tensor, real: Tensor, *, share: float, mask_id: int, generator: torch.Generator | None
+) -> Masked:
+    """Hides each token with probability `share`.
+
+    80 % of the hidden tokens become the mask, 10 % a random token and 10 % stay: the model cannot rely on the mask, and
+    keeps a good state for every token.
+
+    Reference:
+        Devlin et al. (2019), arXiv:1810.04805, section 3.1 and appendix A.1.
+    """
+    hidden = can_hide(ids, real) & (torch.rand(ids.shape, generator=generator) < share)
+    kind = torch.rand(ids.shape, generator=generator)
+    least = len(NAMES)
+    others = torch.randint(least, max(mask_id, least + 1), ids.shape, generator=generator)
+    given = torch.where(hidden & (kind < 0.8), mask_id, ids)
+    given = torch.where(hidden & (kind >= 0.8) & (kind < 0.9), others, given)
+    return Masked(given, hidden)
+
+
+def mask_every(ids: Tensor, real: Tensor, *, every: int, first: int | Tensor, mask_id: int) -> Masked:
+    """Masks every so-many-th token, beginning with the `first` of each text, counted from 1.
+
+    With `first` from 1 to `every`, each token is hidden exactly once.
+    """
+    places = torch.arange(ids.shape[1], device=ids.device)
+    hidden = can_hide(ids, real) & ((places - first) % every == 0)
+    return Masked(torch.where(hidden, mask_id, ids), hidden)
