@@ -16,23 +16,26 @@ from statistics import fmean, quantiles
 from typing import Any
 
 import torch
-from utterances import CODES, Utterance, make_utterance, make_voice
+from torch import Tensor
+from utterances import HOP, RATE, WINDOW, Utterance, heard_until, make_utterance, make_voice
 
 import saccade
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import edit_distance
 from saccade.evaluation.latency import latency, positions_read
+from saccade.interpretation.explorer.media import wav
 from saccade.interpretation.plots import plot_attention
 from saccade.models import RNNSearch
 from saccade.scores import AdditiveScore, MonotonicEnergyScore
 from saccade.selections import MoChA, Monotonic
-from saccade.tasks import Prediction
+from saccade.tasks import Generated
 
 FOLDER = Path(__file__).resolve().parent
 FEWEST, MOST = 3, 8  # phones of an utterance
 WIDTH = 4  # frames of a chunk
 NOISE, THRESHOLD = 3.0, 0.25  # of the energies in training, and the probability from which evaluation stops
 EMBEDDING, HIDDEN = 64, 128
+MELS = 20
 
 SIZES = {"embedding_dim": EMBEDDING, "hidden_dim": HIDDEN, "cell": "fast", "query": "state_and_token"}
 KEYS = {"query_dim": HIDDEN + EMBEDDING, "key_dim": HIDDEN, "hidden_dim": HIDDEN}
@@ -96,9 +99,17 @@ def fit(
 ) -> saccade.Run:
     """One model, trained as all the others are."""
     return saccade.train(
-        task={"source_tokeniser": "pretokenised", "metrics": ["token_accuracy", "exact_match"]},
+        task={
+            "class": "generation",
+            "source": {"class": "audio", "rate": RATE, "mels": MELS, "window": WINDOW / RATE, "hop": HOP / RATE},
+            "target": {"class": "text", "tokeniser": "pretokenised"},
+            "metrics": ["token_accuracy", "exact_match"],
+        },
         model=MODELS[model],
-        data={"train": [each[:2] for each in train], "valid": [each[:2] for each in valid]},
+        data={
+            "train": [(recording(each.sound), each.letters) for each in train],
+            "valid": [(recording(each.sound), each.letters) for each in valid],
+        },
         trainer={
             "max_steps": steps,
             "batch_tokens": 2048,
@@ -114,9 +125,14 @@ def fit(
     )
 
 
+def recording(sound: Tensor) -> bytes:
+    """The contents of a WAV file."""
+    return wav(sound, RATE)
+
+
 def measured(run: saccade.Run, test: Sequence[Utterance], choices: random.Random) -> dict[str, Any]:
     """Accuracy, and how much had been heard when each letter was written."""
-    predictions = heard(run, [utterance.frames for utterance in test])
+    predictions = heard(run, [utterance.sound for utterance in test])
     wanted = [utterance.letters.split() for utterance in test]
     written = [prediction.text.split() for prediction in predictions]
     errors = sum(edit_distance(ours, theirs) for ours, theirs in zip(written, wanted, strict=True))
@@ -133,46 +149,49 @@ def measured(run: saccade.Run, test: Sequence[Utterance], choices: random.Random
     }
 
 
-def heard(run: saccade.Run, sources: Sequence[str]) -> list[Prediction]:
-    """What is written of each, with room for twice the letters that there are at most."""
-    return run.predict(sources, beam=1, max_length=2 * MOST)
+def heard(run: saccade.Run, sounds: Sequence[Tensor]) -> list[Generated]:
+    """What is written for each, with room for twice the letters that there are at most."""
+    found = run.predict([recording(sound) for sound in sounds], beam=1, max_length=2 * MOST)
+    assert all(isinstance(each, Generated) for each in found), "the task writes texts"
+    return found  # type: ignore[return-value]
 
 
-def looked(prediction: Prediction) -> torch.Tensor:
-    """(letters, frames and the end): where each letter looked; the step that writes the end is left out."""
+def looked(prediction: Generated) -> Tensor:
+    """(letters, frames): where each letter looked; the step that writes the end is left out."""
     assert prediction.weights is not None, "RNNsearch says where it looks"
     return prediction.weights[: len(prediction.tokens)]
 
 
-def lags(utterance: Utterance, prediction: Prediction) -> list[int]:
-    """How many frames after the end of its phone had been read for each letter, up to the first that is wrong."""
+def lags(utterance: Utterance, prediction: Generated) -> list[float]:
+    """How many milliseconds after the end of its phone had been heard for each letter, up to the first wrong one."""
     found = []
-    frames = len(utterance.sounds)
-    read = positions_read(looked(prediction)).clamp(max=frames).tolist()  # the end mark is no frame
+    read = positions_read(looked(prediction)).tolist()
     each = zip(prediction.text.split(), utterance.letters.split(), read, utterance.ends, strict=False)
-    for said, wanted, frame, end in each:
+    for said, wanted, frames, end in each:
         if said != wanted:
             break
-        found.append(frame - end)
+        found.append(1000.0 * (min(heard_until(frames), len(utterance.sound)) - end * HOP) / RATE)
     return found
 
 
 def changed(
-    run: saccade.Run, test: Sequence[Utterance], predictions: Sequence[Prediction], choices: random.Random
+    run: saccade.Run, test: Sequence[Utterance], predictions: Sequence[Generated], choices: random.Random
 ) -> dict[str, int]:
-    """How many letters come out differently if quite other frames, fewer or more, follow the last one that was read.
+    """How many letters change if a quite different sound, shorter or longer, follows what had been heard.
 
-    Letters for which all frames were read are not tried.
+    Letters for which everything had been heard are not tried.
     """
-    sources, wanted = [], []
+    sounds, wanted = [], []
     for utterance, prediction in zip(test, predictions, strict=True):
-        frames = utterance.frames.split()
         for place, read in enumerate(positions_read(looked(prediction)).tolist()):
-            if read < len(frames):
-                others = [f"c{choices.randrange(CODES)}" for _ in range(choices.randint(0, 2 * (len(frames) - read)))]
-                sources.append(" ".join(frames[:read] + others))
+            heard_so_far = heard_until(read)
+            left = len(utterance.sound) - heard_so_far
+            if left > 0:
+                other = choices.choice(test).sound
+                other = torch.cat([other, other.flip(0)])[: choices.randint(0, 2 * left)]
+                sounds.append(torch.cat([utterance.sound[:heard_so_far], other]))
                 wanted.append(prediction.tokens[: place + 1])
-    again = heard(run, sources)
+    again = heard(run, sounds)
     wrong = sum(other.tokens[: len(tokens)] != tokens for other, tokens in zip(again, wanted, strict=True))
     return {"letters": wrong, "tried": len(wanted)}
 
@@ -180,15 +199,20 @@ def changed(
 def draw(run: saccade.Run, test: Sequence[Utterance], path: Path) -> None:
     """What a model looked at in an utterance of middle length; columns are frames, by the sound they are of."""
     utterance = next((each for each in test if len(each.ends) == 7), test[0])
-    prediction = heard(run, [utterance.frames])[0]
-    assert prediction.weights is not None, "RNNsearch says where it looks"
-    if prediction.target:
-        plot_attention([(prediction.weights, [*utterance.sounds, "end"], prediction.target)], path)
+    attention = heard(run, [utterance.sound])[0].attention
+    assert attention is not None, "RNNsearch says where it looks"
+    if attention.queries:
+        plot_attention([(attention.weights, [*utterance.sounds, "end"], attention.queries)], path)
 
 
 def write(results: dict[str, Any], output: Path) -> None:
     """A line for each model."""
-    header = ["model", "letters right (100 - error rate)", "utterances right", "frames read after its phone: mean"]
+    header = [
+        "model",
+        "letters right (100 - error rate)",
+        "utterances right",
+        "milliseconds heard after its phone: mean",
+    ]
     header += ["90th percentile", "% of the utterance read", "letters that unread frames change"]
     header += ["parameters", "processor minutes"]
     rows = []

@@ -1,9 +1,10 @@
-"""Utterances that are made: phones of random length become noisy frames, and frames symbols of a codebook.
+"""Made-up utterances: phones of random length become sound.
 
-A phone is written with one letter right after a vowel and with another one elsewhere, so that frames alone do not say
-what the letter is. Pauses are not written.
+A phone is a chord of a few tones, which runs into its neighbours, with noise. It is written with one letter right after
+a vowel and with another one elsewhere, so that its sound alone does not determine the letter. Pauses are not written.
 """
 
+import math
 import random
 from itertools import accumulate
 from typing import NamedTuple
@@ -15,32 +16,32 @@ PHONES, VOWELS = 16, 5  # the first five phones are vowels
 SILENCE = PHONES
 SHORTEST, LONGEST = 3, 6  # frames of a phone or a pause
 PAUSE = 0.15  # how often a pause follows a phone
-FEATURES, CODES = 8, 64  # of a frame, and of the codebook
-NOISE = 0.35  # its standard deviation; that of the phones is 1
-BLEND = 0.3  # of the neighbour in the frame at the border of two sounds
+RATE, HOP, WINDOW = 4000, 80, 100  # samples per second, from frame to frame, and that a frame hears
+TONES, LOWEST, HIGHEST = 3, 150.0, 1800.0  # of a phone, in hertz
+DETUNED = 0.02  # the standard deviation of a tone's frequency from one time to the next
+NOISE = 0.12  # its standard deviation; a phone's is about 0.2
 
 
 class Voice(NamedTuple):
-    """What a frame of each sound is without noise (PHONES + 1, FEATURES), and the codebook (CODES, FEATURES)."""
+    """The tones of each phone: their frequencies (PHONES, TONES), and how loud each is."""
 
-    prototypes: Tensor
-    codebook: Tensor
+    hertz: Tensor
+    loudness: Tensor
 
 
 class Utterance(NamedTuple):
-    """Frames as symbols, what is said in letters, the frames up to the end of each letter's phone, a name a frame."""
+    """The sound, what is said in letters, the frames up to the end of each letter's phone, a name for each frame."""
 
-    frames: str
+    sound: Tensor
     letters: str
     ends: list[int]
     sounds: list[str]
 
 
 def make_voice(generator: torch.Generator) -> Voice:
-    """A random one; its codebook are frames that it spoke."""
-    prototypes = torch.randn(PHONES + 1, FEATURES, generator=generator)
-    spoken = torch.randint(PHONES + 1, (CODES,), generator=generator)
-    return Voice(prototypes, prototypes[spoken] + NOISE * torch.randn(CODES, FEATURES, generator=generator))
+    """A random one."""
+    hertz = LOWEST * (HIGHEST / LOWEST) ** torch.rand(PHONES, TONES, generator=generator)
+    return Voice(hertz, 0.1 + 0.2 * torch.rand(PHONES, TONES, generator=generator))
 
 
 def make_utterance(choices: random.Random, noise: torch.Generator, voice: Voice, phones: int) -> Utterance:
@@ -56,7 +57,7 @@ def make_utterance(choices: random.Random, noise: torch.Generator, voice: Voice,
     ends = list(accumulate(durations))
     written = [place for place, sound in enumerate(spoken) if sound != SILENCE]
     return Utterance(
-        " ".join(f"c{code}" for code in quantised(speak(spoken, durations, noise, voice), voice.codebook)),
+        speak(spoken, durations, noise, voice),
         " ".join(letter(spoken[place], spoken[place - 1]) for place in written),
         [ends[place] for place in written],
         [name(sound) for sound, duration in zip(spoken, durations, strict=True) for _ in range(duration)],
@@ -74,17 +75,23 @@ def name(sound: int) -> str:
 
 
 def speak(spoken: list[int], durations: list[int], noise: torch.Generator, voice: Voice) -> Tensor:
-    """(frames, FEATURES): sounds that run into their neighbours, with noise."""
-    here, beside = [], []
-    for place, (sound, duration) in enumerate(zip(spoken, durations, strict=True)):
-        here += [sound] * duration
-        before, after = spoken[max(place - 1, 0)], spoken[min(place + 1, len(spoken) - 1)]
-        beside += [before, *[sound] * (duration - 2), after]
-    clean = (1 - BLEND) * voice.prototypes[here] + BLEND * voice.prototypes[beside]
-    return clean + NOISE * torch.randn(clean.shape, generator=noise)
+    """(frames * HOP,): sounds that fade into each other within half a frame of their borders, with noise."""
+    length = sum(durations) * HOP
+    time = torch.arange(length)
+    sound = NOISE * torch.randn(length, generator=noise)
+    start = 0
+    for phone, duration in zip(spoken, durations, strict=True):
+        end = start + duration * HOP
+        if phone != SILENCE:
+            fade = ((time - start) / HOP + 0.5).clamp(0.0, 1.0) * ((end - time) / HOP + 0.5).clamp(0.0, 1.0)
+            hertz = voice.hertz[phone] * (1.0 + DETUNED * torch.randn(TONES, generator=noise))
+            phases = 2 * math.pi * torch.rand(TONES, generator=noise)
+            tones = torch.sin(2 * math.pi * hertz[:, None] * time / RATE + phases[:, None])
+            sound += fade * (voice.loudness[phone] @ tones)
+        start = end
+    return sound
 
 
-def quantised(frames: Tensor, codebook: Tensor) -> list[int]:
-    """The nearest code of each frame."""
-    nearest: list[int] = torch.cdist(frames, codebook).argmin(dim=1).tolist()
-    return nearest
+def heard_until(frames: int) -> int:
+    """How many samples so many frames hear: a frame is centred on its first sample, and hears half a window more."""
+    return (frames - 1) * HOP + WINDOW // 2

@@ -1,5 +1,6 @@
 """Fields: what one column of the user's data is."""
 
+from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
@@ -7,4 +8,4 @@ from saccade.fields.node import Node
 from saccade.fields.number import Number
 from saccade.fields.text import Text
 
-__all__ = ["Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "fields"]
+__all__ = ["Audio", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "fields"]

@@ -32,8 +32,16 @@ class Field:
     suffixes: tuple[str, ...] = ()
     """Files with these suffixes are values themselves: `.wav`. Other files are tables of values."""
 
+    unit: str = "positions"
+    """What the size of a value counts: tokens, frames."""
+
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
+
+    @property
+    def longest(self) -> int | None:
+        """The most positions of an example that training keeps; None without a limit."""
+        return None
 
     def read(self, raw: Any, cell: Cell) -> Any:
         """The value of a raw cell; `cell.bad(problem, fix)` is the error for one that cannot be used."""
@@ -76,6 +84,10 @@ class Field:
         """How the explorer draws the value, as so many positions where the model merges some."""
         return TextAxis(pieces=[self.show(value)])
 
+    def position_names(self, value: Any, length: int | None = None) -> list[str]:
+        """A name for each position of the axis, which need not be drawn for it."""
+        return self.axis(value, length).names
+
     def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
 
@@ -96,7 +108,7 @@ class Field:
         if not pooled:
             return []
         weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
-        names = [self.axis(value).names for value in values]
+        names = [self.position_names(value) for value in values]
         return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
 
     def show(self, value: Any) -> str:

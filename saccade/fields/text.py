@@ -32,6 +32,7 @@ class Text(Field):
     """
 
     blank = ""
+    unit = "tokens"
 
     def __init__(self, *, tokeniser: Tokeniser | str = "bpe", max_length: int = 256, join: str | None = None) -> None:
         check_count("max_length", max_length)
@@ -41,6 +42,10 @@ class Text(Field):
         self.references = False
         """Whether several columns are several right answers instead of parts of one text."""
         self.fitted = False
+
+    @property
+    def longest(self) -> int:
+        return self.max_length
 
     def read(self, raw: Any, cell: Cell) -> str | list[str]:
         if not isinstance(raw, list | tuple):

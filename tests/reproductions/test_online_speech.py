@@ -3,14 +3,15 @@
 import json
 import random
 import sys
-from dataclasses import replace
 from itertools import accumulate, groupby
 
 import pytest
 import torch
 
+from saccade.data.cell import Cell
 from saccade.evaluation.latency import positions_read
-from saccade.tasks import Prediction
+from saccade.fields import Audio
+from saccade.tasks import Attended, Generated
 from tests.reproductions.scripts import ROOT, script
 
 sys.path.append(str(ROOT / "online-speech"))
@@ -29,7 +30,7 @@ def test_an_utterance() -> None:
         names, durations = zip(*sounds, strict=True)
         assert names[0] == names[-1] == "-"
         assert all(making.SHORTEST <= duration <= making.LONGEST for duration in durations)
-        assert len(made.frames.split()) == sum(durations)
+        assert len(made.sound) == making.HOP * sum(durations)
         spoken = [place for place, name in enumerate(names) if name != "-"]
         wanted = [names[place] + ("+" if names[place - 1].startswith("v") else "") for place in spoken]
         assert made.letters.split() == wanted
@@ -38,39 +39,64 @@ def test_an_utterance() -> None:
         assert made.ends == [ends[place] for place in spoken]
 
 
-def test_frames_are_of_their_phone_and_a_little_of_its_neighbour() -> None:
-    noise = torch.Generator().manual_seed(3)
-    voice = making.Voice(torch.eye(making.PHONES + 1), torch.zeros(1, making.PHONES + 1))
-    frames = torch.stack([making.speak([7, 2], [3, 2], noise, voice) for _ in range(4000)]).mean(dim=0)
-    blend = making.BLEND
-    wanted = torch.zeros(5, making.PHONES + 1)
-    wanted[:3, 7] = wanted[3:, 2] = 1.0
-    wanted[2, 7] = wanted[3, 2] = 1 - blend
-    wanted[2, 2] = wanted[3, 7] = blend
-    torch.testing.assert_close(frames, wanted, rtol=0.0, atol=0.06)
+def test_a_phone_is_its_chord_and_fades_into_its_neighbours(monkeypatch) -> None:
+    monkeypatch.setattr(making, "NOISE", 0.0)
+    monkeypatch.setattr(making, "DETUNED", 0.0)
+    hertz = torch.full((making.PHONES, making.TONES), 100.0)
+    hertz[2] = torch.tensor([500.0, 900.0, 1500.0])
+    voice = making.Voice(hertz, torch.full_like(hertz, 0.2))
+    silence, hop = making.SILENCE, making.HOP
+    sound = making.speak([silence, 2, silence], [4, 5, 3], torch.Generator().manual_seed(3), voice)
+    assert len(sound) == 12 * hop
+    assert not sound[: 4 * hop - hop // 2].any()
+    assert not sound[9 * hop + hop // 2 :].any()
+    steady = sound[5 * hop : 5 * hop + 160]  # 40 ms: whole periods of the tones, which are 25 Hz apart or a multiple
+    power = torch.fft.rfft(steady).abs().square()
+    assert sorted((power.topk(3).indices * making.RATE / 160).tolist()) == [500.0, 900.0, 1500.0]
+    assert float(power.topk(3).values.sum() / power.sum()) > 0.999
+    fading = [float(sound[4 * hop + place :][: hop // 4].square().mean()) for place in (-hop // 2, 0, hop // 2)]
+    assert fading == sorted(fading)
 
 
-def test_the_code_of_a_frame_is_the_nearest() -> None:
-    frames, codebook = torch.randn(7, 3), torch.randn(5, 3)
-    by_hand = [min(range(5), key=lambda code: float((frame - codebook[code]).square().sum())) for frame in frames]
-    assert making.quantised(frames, codebook) == by_hand
+def test_what_so_many_frames_hear() -> None:
+    """Sound after that point changes none of these frames, and sound right before it changes the last one."""
+    field = Audio(rate=making.RATE, mels=8, window=making.WINDOW / making.RATE, hop=making.HOP / making.RATE)
+    sound = torch.randn(900)
+
+    def frames(sound):
+        value = field.read(sound, Cell("memory", 1, "source"))
+        return field.pad([field.encode(value)])["values"][0]
+
+    for count in (1, 4, 7):
+        until = making.heard_until(count)
+        after, before = sound.clone(), sound.clone()
+        after[until:] = 5.0
+        before[until - 3 : until] += 50.0
+        torch.testing.assert_close(frames(after)[:count], frames(sound)[:count], rtol=0, atol=0)
+        assert not torch.allclose(frames(before)[count - 1], frames(sound)[count - 1])
+    assert len(frames(sound)) == 1 + 900 // making.HOP
 
 
-def test_frames_read_after_a_phone_are_counted_up_to_the_first_error() -> None:
-    made = making.Utterance("c1 c2 c3 c4 c5 c6", "v1 k9 v2", [2, 4, 6], ["v1", "v1", "k9", "k9", "v2", "v2"])
+def said(text, tokens, weights) -> Generated:
+    return Generated(text, 0.0, Attended(weights, [], []), tokens=tokens)
+
+
+def test_what_was_heard_after_a_phone_is_measured_up_to_the_first_error() -> None:
+    made = making.Utterance(torch.zeros(6 * 80), "v1 k9 v2", [2, 4, 6], ["v1", "v1", "k9", "k9", "v2", "v2"])
     weights = torch.zeros(4, 7)
-    weights[[0, 1, 2, 3], [0, 5, 6, 6]] = 1.0  # the last one looks at the end, which is no frame
+    weights[[0, 1, 2, 3], [0, 5, 6, 6]] = 1.0
     weights[1, 4] = 0.5  # a chunk
-    right = Prediction("v1 k9 v2", 0.0, tokens=[4, 5, 6], weights=weights)
-    assert speech.lags(made, right) == [-1, 2, 0]
-    assert speech.lags(made, Prediction("v1 v2 v2", 0.0, tokens=[4, 6, 6], weights=weights)) == [-1]
-    assert speech.lags(made, Prediction("", 0.0, weights=weights[:1])) == []
+    # A frame is 20 ms after the one before it and hears 12.5 ms more than that; nothing is heard after 120 ms.
+    right = said("v1 k9 v2", [4, 5, 6], weights)
+    assert speech.lags(made, right) == pytest.approx([12.5 - 40.0, 112.5 - 80.0, 0.0])
+    assert speech.lags(made, said("v1 v2 v2", [4, 6, 6], weights)) == pytest.approx([-27.5])
+    assert speech.lags(made, said("", [], weights[:1])) == []
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("speech")
-    small = ["--steps", "2", "--utterances", "50", "--tests", "12"]
+    small = ["--steps", "2", "--utterances", "30", "--tests", "8"]
     assert speech.main(["--output", str(folder / "results"), "--runs", str(folder / "runs"), *small]) == 0
     return folder
 
@@ -105,24 +131,28 @@ def test_frames_after_the_last_one_read_change_no_letter_written_so_far(name, fo
     with torch.no_grad():  # after two updates it hardly ever stops: now it does
         score.offset.fill_(-0.5)
         score.gain.fill_(3.0)
-    (test,) = speech.make_sets(7, 20)
-    predictions = speech.heard(run, [each.frames for each in test])
+    (test,) = speech.make_sets(7, 12)
+    predictions = speech.heard(run, [each.sound for each in test])
     read = [positions_read(speech.looked(each)).tolist() for each in predictions]
     assert len({tuple(each) for each in read}) > 5  # it stops here and there
     found = speech.changed(run, test, predictions, random.Random(3))
-    assert found["tried"] > 40
+    assert found["tried"] > 25
     assert found["letters"] == 0
 
 
 def test_a_model_that_hears_more_than_it_says_is_found_out(folder) -> None:
     run = speech.saccade.load(folder / "runs" / "soft")
     disturb(run.model)
-    (test,) = speech.make_sets(7, 20)
+    (test,) = speech.make_sets(7, 12)
     claims = []
-    for prediction in speech.heard(run, [each.frames for each in test]):
-        weights = torch.zeros_like(prediction.weights)
-        weights[:, 0] = 1.0
-        claims.append(replace(prediction, weights=weights))
+    for prediction in speech.heard(run, [each.sound for each in test]):
+
+        def first(weights):
+            claimed = torch.zeros_like(weights)
+            claimed[:, 0] = 1.0
+            return claimed
+
+        claims.append(prediction.with_weights(first))
     assert speech.changed(run, test, claims, random.Random(3))["letters"] > 0
 
 

@@ -66,14 +66,23 @@ def open_dataset(name: str) -> Any:
     except damage() as error:
         raise DataError(f"Cannot read the dataset {name!r}: {one_line(error)[:300]}. {_remedy(place)}") from error
     if not isinstance(found, dict):
-        return found
+        return _undecoded(found)
     if split is None and len(found) == 1:
-        return next(iter(found.values()))
+        return _undecoded(next(iter(found.values())))
     if split not in found:
         problem = "needs a split, as in" if split is None else f"has no split {split!r}, unlike"
         example = f"{PREFIX}{place}{'@' + config if config else ''}:{next(iter(found), 'train')}"
         raise DataError(f"{name!r} {problem} {example!r}.{nearest(split or '', found)}")
-    return found[split]
+    return _undecoded(found[split])
+
+
+def _undecoded(dataset: Any) -> Any:
+    """The dataset with recordings as bytes and paths: fields decode them, with fewer libraries and only when needed."""
+    audio = required("datasets").Audio
+    for name, kind in (dataset.features or {}).items():
+        if isinstance(kind, audio) and kind.decode:
+            dataset = dataset.cast_column(name, audio(decode=False))
+    return dataset
 
 
 def damage() -> tuple[type[Exception], ...]:

@@ -68,5 +68,10 @@ class SoundAxis:
     @property
     def names(self) -> list[str]:
         """When each frame begins, such as `0.25 s`."""
-        digits = 2 if self.seconds >= 0.01 * self.frames else 3
-        return [f"{self.seconds * frame / self.frames:.{digits}f} s" for frame in range(self.frames)]
+        return moments(self.seconds, self.frames)
+
+
+def moments(seconds: float, frames: int) -> list[str]:
+    """When each of so many frames of a recording begins, such as `0.25 s`."""
+    digits = 2 if seconds >= 0.01 * frames else 3
+    return [f"{seconds * frame / frames:.{digits}f} s" for frame in range(frames)]

@@ -48,7 +48,7 @@ def answer_of(source: Field, target: Text, value: Any, length: int, hypotheses: 
 def _positions(source: Field, value: Any, length: int) -> tuple[list[str], list[list[int]]]:
     """Names of the positions that the model read, and which of them make words."""
     if not isinstance(source, Text):
-        return list(source.axis(value, length).names), []
+        return source.position_names(value, length), []
     text = source.show(value)
     names = [*source.tokeniser.pieces(source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
     words = [[place for place in word if place < length - 1] for word in source.tokeniser.words(text)]

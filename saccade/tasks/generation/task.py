@@ -21,6 +21,7 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.layers.positions import LearnedPositions
+from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
@@ -138,6 +139,13 @@ class Generation(Task):
                     f"and their end: set model.max_length to {longest + 1} or more, or max_length of source and target "
                     f"to {part.max_length - 1} or less."
                 )
+        reads = model.longest_source() if isinstance(model, EncoderDecoder) else None
+        kept = self.source.longest
+        if not isinstance(self.source, Text) and kept is not None and reads is not None and kept > reads:
+            raise ValueError(
+                f"the model reads {reads:,} {self.source.unit}, and training keeps sources of up to {kept:,}: raise "
+                "model.max_length, or let the source be shorter."
+            )
 
     def encode(self, example: Example) -> Row:
         row: Row = {"source": self.source.encode(example["source"])}
@@ -224,22 +232,24 @@ class Generation(Task):
         return (2 * (ratio * positions).ceil().long()).clamp(min=self.longest_target) + 10
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        if not isinstance(self.source, Text):
-            return {}
         read = most_read(model, self._trained())
-        values = [self.example(value)["source"] for value in inputs]
-        possible = {n: value for n, value in enumerate(values) if 2 * len(value) > read}  # a piece has half a character
-        lengths = {number: len(self.source.encode(value)) - 1 for number, value in possible.items()}
+        examples = [self.example(value) for value in inputs]
+        # A piece has at least half a character: short texts need not be tokenised.
+        possible = [
+            number
+            for number, example in enumerate(examples)
+            if not isinstance(self.source, Text) or 2 * len(example["source"]) > read
+        ]
+        lengths = {number: self.length(examples[number]) for number in possible}
         return {
-            number: f"{length:,} tokens, and the model reads only the first {read:,}"
+            number: f"{length:,} {self.source.unit}, and the model reads only the first {read:,}"
             for number, length in lengths.items()
             if length > read
         }
 
     def length(self, example: Example) -> int:
-        return self.source.size(self.source.encode(example["source"])) - isinstance(
-            self.source, Text
-        )  # without the end
+        size = self.source.size(self.source.encode(example["source"]))
+        return size - 1 if isinstance(self.source, Text) else size  # without the end
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         tokeniser = self.target.tokeniser
@@ -289,7 +299,7 @@ class Generation(Task):
         self.longest_target, self.target_ratio = found["longest_target"], float(found["target_ratio"])
 
     def _trained(self) -> int:
-        return self.source.max_length if isinstance(self.source, Text) else 2**31 - 1
+        return 2**31 - 1 if self.source.longest is None else self.source.longest
 
     @staticmethod
     def _words(field: Field, value: Any) -> list[list[int]]:

@@ -1,0 +1,40 @@
+"""Tensors that are expensive to compute, kept in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from torch import Tensor
+
+
+class Cache:
+    """Tensors by key, the most recently used of them, up to so many bytes; several threads may use it."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.bytes = most, 0
+        self._kept: OrderedDict[Hashable, Tensor] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Tensor | None:
+        """The tensor, if it is there."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def put(self, key: Hashable, tensor: Tensor) -> None:
+        """Keeps a tensor in place of those that were not used for longest."""
+        size = tensor.nbytes
+        with self._lock:
+            if key in self._kept or size > self.most:
+                return
+            self._kept[key] = tensor
+            self.bytes += size
+            while self.bytes > self.most:
+                self.bytes -= self._kept.popitem(last=False)[1].nbytes
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[int]]:
+        """A copy, such as another process gets, starts empty."""
+        return Cache, (self.most,)

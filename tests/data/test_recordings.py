@@ -1,0 +1,151 @@
+"""Recordings: what is read from files of every kind, and what is refused."""
+
+import os
+import struct
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from saccade.data.recordings import RecordingError, as_wav, read_header, read_samples
+from tests.data.sounds import floats, pcm, tone
+
+SOUND = tone(440.0, 0.05)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24, 32])
+def test_integers_of_every_width(bits) -> None:
+    content = pcm(SOUND, bits=bits)
+    found, rate = read_samples(content)
+    assert rate == 8000
+    np.testing.assert_allclose(found, SOUND, atol=0.51 / 2 ** (bits - 1) + 1e-7)
+    assert read_header(content)[:3] == (8000, 1, len(SOUND))
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_floating_point(bits) -> None:
+    found, rate = read_samples(floats(SOUND, rate=11025, bits=bits))
+    assert rate == 11025
+    np.testing.assert_array_equal(found, SOUND.astype(np.float32))
+
+
+def test_channels_are_mixed() -> None:
+    left, right = SOUND, tone(700.0, 0.05)
+    found, _ = read_samples(pcm(np.stack([left, right], axis=1)))
+    np.testing.assert_allclose(found, (left + right) / 2, atol=1e-4)
+
+
+def test_the_extensible_format_and_a_length_that_is_unknown() -> None:
+    plain = pcm(SOUND)
+    form = plain[20:36]
+    extended = struct.pack("<H", 0xFFFE) + form[2:] + struct.pack("<HHI", 22, 16, 0) + form[:2] + bytes(14)
+    content = plain[:12] + b"fmt " + struct.pack("<I", len(extended)) + extended + plain[36:]
+    np.testing.assert_array_equal(read_samples(content)[0], read_samples(plain)[0])
+    piped = plain[:40] + b"\xff" * 4 + plain[44:]
+    np.testing.assert_array_equal(read_samples(piped)[0], read_samples(plain)[0])
+
+
+def test_only_the_beginning_is_read() -> None:
+    found, _ = read_samples(pcm(SOUND), seconds=0.01)
+    np.testing.assert_array_equal(found, read_samples(pcm(SOUND))[0][:80])
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.uint8, np.int32])
+def test_arrays_of_integers_have_the_range_of_their_type(dtype) -> None:
+    limits = np.iinfo(dtype)
+    silence = 128 if dtype == np.uint8 else 0
+    found, rate = read_samples(as_wav(np.array([limits.min, silence, limits.max], dtype=dtype), 16000))
+    assert rate == 16000
+    np.testing.assert_allclose(found, [-1.0, 0.0, 1.0], atol=1 / 127)
+
+
+def test_an_array_comes_back_as_it_was() -> None:
+    sound = SOUND.astype(np.float32)
+    np.testing.assert_array_equal(read_samples(as_wav(sound, 8000))[0], sound)
+    both = np.stack([sound, -sound])
+    np.testing.assert_array_equal(read_samples(as_wav(both, 8000))[0], np.zeros_like(sound))
+
+
+BAD = {
+    "empty file": b"",
+    "not a recording": b"hello, I am a text",
+    "0 samples": pcm(SOUND[:0]),
+    "truncated: it announces 800 bytes of sound and holds 100": pcm(SOUND)[:144],
+    "truncated: it ends before its sound": pcm(SOUND)[:36],
+    "its format is missing": pcm(SOUND)[:12] + pcm(SOUND)[36:],
+    "NaN or infinite": floats(np.where(np.arange(400) == 7, np.nan, SOUND)),
+    "FLAC, which needs another library": b"fLaC" + bytes(60),
+    "WAV with samples of type 7 and 8 bits": pcm(SOUND)[:20] + struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8),
+    "announces 0 channels": pcm(SOUND)[:22] + b"\0\0" + pcm(SOUND)[24:],
+    "at 17 Hz": pcm(SOUND)[:24] + struct.pack("<I", 17) + pcm(SOUND)[28:],
+}
+BAD["WAV with samples of type 7 and 8 bits"] += pcm(SOUND)[36:]
+
+
+@pytest.mark.parametrize("problem", BAD)
+def test_bad_recordings(problem, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "soundfile", None)  # as if it were not installed
+    path = tmp_path / "a.wav"
+    path.write_bytes(BAD[problem])
+    for source in (str(path), BAD[problem]):
+        with pytest.raises(RecordingError) as caught:
+            read_header(source)
+        assert problem in caught.value.problem
+        assert caught.value.fix.endswith(".")
+
+
+def test_paths_that_are_no_files(tmp_path) -> None:
+    for path, problem in ((tmp_path / "gone.wav", "does not exist"), (tmp_path, "not an ordinary file")):
+        with pytest.raises(RecordingError, match=problem):
+            read_header(str(path))
+    with pytest.raises(RecordingError, match="cannot be opened"):
+        read_header("nul\0.wav")
+    os.mkfifo(tmp_path / "pipe.wav")
+    with pytest.raises(RecordingError, match="not an ordinary file"):
+        read_header(str(tmp_path / "pipe.wav"))
+
+
+@pytest.mark.parametrize(
+    ("array", "rate", "problem"),
+    [
+        (np.zeros((2, 2, 2)), 8000, "shape"),
+        (np.array(["a"]), 8000, "array of"),
+        (np.zeros(9), 5, "sample rate"),
+        (np.zeros(9), "8000", "sample rate"),
+        (np.zeros((900, 2)), 8000, "shape"),
+    ],
+)
+def test_arrays_that_are_no_recordings(array, rate, problem) -> None:
+    with pytest.raises(RecordingError, match=problem):
+        as_wav(array, rate)
+
+
+class Damaged(RuntimeError):
+    pass
+
+
+def library(sound, announced):
+    """Stands in for soundfile."""
+
+    def read(file, frames, dtype, always_2d):
+        assert file.read(4) == b"fLaC"
+        if sound is None:
+            raise Damaged("lost sync")
+        return np.asarray(sound[:frames], dtype)[:, None], 8000
+
+    return SimpleNamespace(info=lambda file: SimpleNamespace(samplerate=8000, channels=1, frames=announced), read=read)
+
+
+def test_other_formats_go_through_soundfile(monkeypatch) -> None:
+    content = b"fLaC" + bytes(60)
+    monkeypatch.setitem(sys.modules, "soundfile", library(SOUND, len(SOUND)))
+    assert read_header(content)[:3] == (8000, 1, len(SOUND))
+    np.testing.assert_array_equal(read_samples(content)[0], SOUND.astype(np.float32))
+    assert len(read_samples(content, seconds=0.01)[0]) == 80
+    monkeypatch.setitem(sys.modules, "soundfile", library(SOUND[:300], len(SOUND)))
+    with pytest.raises(RecordingError, match="ends after 300 of its 400 samples"):
+        read_samples(content)
+    monkeypatch.setitem(sys.modules, "soundfile", library(None, len(SOUND)))
+    with pytest.raises(RecordingError, match="lost sync"):
+        read_samples(content)
