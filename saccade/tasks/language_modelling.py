@@ -99,7 +99,15 @@ class LanguageModelling(Task):
             )
 
     def encode(self, example: Example) -> Row:
-        return {"text": [BOS, *self.text.encode(example["text"])]}
+        return {"text": [BOS, *self._ids(example["text"]), EOS]}
+
+    def _ids(self, text: str) -> list[int]:
+        """The tokens of a text, with masks for its blanks if the model fills them in."""
+        first, *others = (self.text.tokeniser.encode(part) for part in self._between_blanks(text))
+        return [*first, *(token for part in others for token in (self.mask_id, *part))]
+
+    def _between_blanks(self, text: str) -> list[str]:
+        return [text] if self.causal else text.split(BLANK)
 
     def rows(self, example: Example) -> list[Row]:
         ids, most = self.encode(example)["text"], self.text.max_length
@@ -144,11 +152,7 @@ class LanguageModelling(Task):
 
     def prepare(self, model: Any, example: Example) -> Row:
         """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
-        text, tokeniser = example["text"], self.text.tokeniser
-        ids = tokeniser.encode(text)
-        if not self.causal:
-            first, *others = (tokeniser.encode(part) for part in text.split(BLANK))
-            ids = [*first, *(token for part in others for token in (self.mask_id, *part)), EOS]
+        ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
         most = model.longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
@@ -208,7 +212,7 @@ class LanguageModelling(Task):
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
-        return super().unknown([text if self.causal else text.replace(BLANK, " ") for text in texts])
+        return super().unknown([" ".join(self._between_blanks(text)) for text in texts])
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
@@ -225,8 +229,12 @@ class LanguageModelling(Task):
         ids = torch.tensor([self.rows(example)[0]["text"]])
         given = ids[:, :-1] if self.causal else ids
         trace = recorded(model, given, torch.ones_like(given, dtype=torch.bool))
-        pieces = [NAMES[BOS], *self.text.tokeniser.parts(example["text"]), NAMES[EOS]][: given.shape[1]]
-        words = [[place + 1 for place in word] for word in self.text.tokeniser.words(example["text"]) if word]
+        pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
+        for number, part in enumerate(self._between_blanks(example["text"])):
+            pieces += [BLANK] * (number > 0)
+            words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
+            pieces += tokeniser.parts(part)
+        pieces = [*pieces, NAMES[EOS]][: given.shape[1]]
         inside = [word for word in words if word[-1] < len(pieces)]
         special = [place for place, piece in enumerate(pieces) if place == 0 or ids[0, place] == EOS]
         axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)

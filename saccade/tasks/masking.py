@@ -20,9 +20,9 @@ class Masked(NamedTuple):
     """bool (batch, length): the places of the tokens to guess."""
 
 
-def can_hide(ids: Tensor, real: Tensor) -> Tensor:
-    """bool (batch, length): every token but the first, which begins the text, the end, and padding."""
-    possible = real & (ids != EOS)
+def can_hide(ids: Tensor, real: Tensor, mask_id: int) -> Tensor:
+    """bool (batch, length): every token but the first, which begins the text, the end, padding, and blanks."""
+    possible = real & (ids != EOS) & (ids != mask_id)
     possible[:, 0] = False
     return possible
 
@@ -38,7 +38,7 @@ def mask_at_random(
     Reference:
         Devlin et al. (2019), arXiv:1810.04805, section 3.1 and appendix A.1.
     """
-    hidden = can_hide(ids, real) & (torch.rand(ids.shape, generator=generator) < share)
+    hidden = can_hide(ids, real, mask_id) & (torch.rand(ids.shape, generator=generator) < share)
     kind = torch.rand(ids.shape, generator=generator)
     least = len(NAMES)
     others = torch.randint(least, max(mask_id, least + 1), ids.shape, generator=generator)
@@ -53,5 +53,5 @@ def mask_every(ids: Tensor, real: Tensor, *, every: int, first: int | Tensor, ma
     With `first` from 1 to `every`, each token is hidden exactly once.
     """
     places = torch.arange(ids.shape[1], device=ids.device)
-    hidden = can_hide(ids, real) & ((places - first) % every == 0)
+    hidden = can_hide(ids, real, mask_id) & ((places - first) % every == 0)
     return Masked(torch.where(hidden, mask_id, ids), hidden)

@@ -13,6 +13,7 @@ DOCUMENTS = (
     "docs/index.md",
     "docs/choose.md",
     "docs/training.md",
+    "docs/tasks.md",
     "docs/structures.md",
     "docs/record.md",
     "docs/alignments.md",

@@ -1,3 +1,5 @@
+from typing import ClassVar
+
 import pytest
 import torch
 
@@ -80,3 +82,24 @@ def test_options_are_checked_where_they_enter():
 def test_the_registry_holds_tasks_only():
     assert tasks.kind == "task"
     assert all(issubclass(member, Task) for _, member in tasks.items())
+
+
+def test_an_example_is_one_row_unless_the_task_cuts_it_up():
+    task, example = NeighbourSums(), examples(1, seed=3)[0]
+    assert task.rows(example) == [task.encode(example)]
+
+
+def test_an_evaluation_sets_its_own_options():
+    class Counting(Task):
+        evaluate_options: ClassVar = {"top": 2}
+        asked: ClassVar[list[dict[str, object]]] = []
+
+        def predict(self, model, inputs, **options):
+            self.asked.append(options)
+            return []
+
+        def score(self, answers, examples):
+            return {}
+
+    Counting().evaluate(SumModel(), [], top=None, beam=3)
+    assert Counting.asked == [{"top": 2, "beam": 3}]

@@ -188,6 +188,25 @@ def test_blanks_are_filled() -> None:
         task.predict(model, ["cat [MASK]"], beam=3)
 
 
+def test_blanks_are_read_as_masks_and_never_asked_for() -> None:
+    task, model = make(causal=False)
+    (answer,) = task.predict(model, ["cat [MASK] cat ."], score=True)
+    assert answer.details["tokens"] == 3
+    (item,) = task.explain(model, [{"text": "cat [MASK] cat ."}])
+    assert item.maps[0].keys.names == ["<s>", "cat", "[MASK]", "cat", ".", "</s>"]
+    assert task.unknown(["cat [MASK] zebra"]) == {0: ["zebra"]}
+
+
+def test_explains_the_text_as_it_is_read() -> None:
+    task, model = make(max_length=3)
+    (item,) = task.explain(model, [{"text": "cat sees cat ."}], keep="*.0.*")
+    (shown,) = item.maps
+    assert shown.keys.names == ["<s>", "cat", "sees"]  # of the first piece
+    above = torch.ones(3, 3).triu(1).bool()
+    assert (shown.weights[:, above] == 0).all()
+    assert torch.allclose(shown.weights.sum(-1), torch.ones(2, 3))
+
+
 def test_refuses_what_makes_no_sense() -> None:
     with pytest.raises(ValueError, match="mask_share must be between 0 and 1"):
         LanguageModelling(mask_share=1.5)

@@ -22,7 +22,7 @@ def texts(count=600):
 def test_shares_of_random_masks() -> None:
     ids, real = texts()
     given, hidden = mask_at_random(ids, real, share=0.15, mask_id=MASK, generator=torch.Generator().manual_seed(0))
-    possible = can_hide(ids, real)
+    possible = can_hide(ids, real, MASK)
     assert not (hidden & ~possible).any()
     assert hidden.sum() / possible.sum() == pytest.approx(0.15, abs=0.01)
     masked, same = given == MASK, given == ids
@@ -48,7 +48,7 @@ def test_the_masks_of_an_evaluation_hide_each_token_once() -> None:
     ids, real = texts(9)
     several = [mask_every(ids, real, every=7, first=first, mask_id=MASK) for first in range(1, 8)]
     times = sum(hidden.int() for _, hidden in several)
-    assert torch.equal(times, can_hide(ids, real).int())
+    assert torch.equal(times, can_hide(ids, real, MASK).int())
     for given, hidden in several:
         assert (given[hidden] == MASK).all()
         assert torch.equal(given[~hidden], ids[~hidden])

@@ -70,7 +70,7 @@ def test_answers_are_in_the_unit_of_the_data_and_scores_in_deviations(fitted) ->
     task, model, examples = fitted
     for example, answer in zip(examples, task.predict(model, examples, batch_size=4), strict=True):
         alone = task.collate([task.prepare(model, example)])
-        found = float(model(alone["text"], alone["text_mask"])[0, 0])
+        found = model(alone["text"], alone["text_mask"])[0, 0].item()
         assert answer.score == pytest.approx(found, abs=1e-5)
         assert answer.value == pytest.approx(task.number.mean + found * task.number.deviation, abs=1e-2)
         assert answer.attention.keys[-1] == "</s>"
