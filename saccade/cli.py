@@ -54,6 +54,10 @@ EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointEr
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
 
 
+SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
+"""How commands without a configuration spell the options that errors of data files advise."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; exits with 0, with 2 if the command line or the input is wrong, with 130 if interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
@@ -103,13 +107,20 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):
             raise
-        print(f"saccade {name}: {_in_lines(error)}", file=sys.stderr)
+        text = _in_lines(error)
+        if not _takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
+            for long, short in SHORTER.items():
+                text = text.replace(long, short)
+        print(f"saccade {name}: {text}", file=sys.stderr)
         return 2
     return 0
 
 
 def _in_lines(error: BaseException) -> str:
     """An error in one line; an error in a configuration in one line for each wrong name."""
+    if isinstance(error, OSError) and error.strerror:  # without Python's "[Errno 21]"
+        place = "" if error.filename is None else f"{error.filename!r:.200}: "
+        return f"{place}{error.strerror}."
     lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
@@ -173,7 +184,7 @@ def _add_option(group: Any, flag: str, field: dataclasses.Field[Any], kind: Any,
         known = kind in (int, float, str)
         shown = text if field.default is None else f"{text.removesuffix('.')} (default: {field.default})."
         sign = {int: "N", float: "X"}.get(kind)
-        group.add_argument(flag, type=kind if known else str, default=None, help=shown, metavar=sign)
+        group.add_argument(flag, type=_reader(kind) if known else str, default=None, help=shown, metavar=sign)
 
 
 def _usage(name: str, function: Callable[..., None]) -> str:
@@ -232,7 +243,8 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
+        listed = nearest(wrong.lstrip("-"), [flag[2:] for flag in flags]) if flags else ""
+        parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
     return parser.parse_args(given)
 
 
@@ -264,13 +276,28 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
         else:
             shown = text if parameter.default is None else f"{text.removesuffix('.')} (default: {parameter.default})."
             sign = {int: "N", float: "X"}.get(_scalar(kind))
-            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=shown, metavar=sign)
+            parser.add_argument(flag, type=_reader(_scalar(kind)), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
         parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, type=kind, help=text)
     else:
         parser.add_argument(parameter.name, nargs="?", type=_scalar(kind), default=parameter.default, help=text)
+
+
+def _reader(kind: Any) -> Callable[[str], Any]:
+    """Reads the value of an option, with an error in plain words."""
+    if kind not in (int, float):
+        return str
+
+    def read(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"it takes {wanted}, got {text!r:.60}") from None
+
+    return read
 
 
 def _scalar(kind: Any) -> Any:
