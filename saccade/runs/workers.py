@@ -22,6 +22,10 @@ from saccade.checks import check_count
 from saccade.tasks import Answer, Options, Task
 
 
+MOST = max(32, 2 * (os.cpu_count() or 1))
+"""Processes that anyone could want; each holds a copy of the model."""
+
+
 class Workers:
     """Several copies of a model, each in its own process with one thread, that predict as the model would.
 
@@ -35,6 +39,8 @@ class Workers:
 
     def __init__(self, task: Task, model: nn.Module, count: int) -> None:
         check_count("workers", count)
+        if count > MOST:
+            raise ValueError(f"workers must be {MOST} or fewer, got {count}: more than there are cores do not help.")
         device = next((parameter.device.type for parameter in model.parameters()), "cpu")
         if device != "cpu":
             raise ValueError(f"workers={count} needs a model on the CPU, and this one is on {device}.")

@@ -6,6 +6,8 @@ import random
 import pytest
 
 import saccade
+import saccade.commands.align_texts
+import saccade.runs.run
 from saccade.cli import main
 
 LETTERS = random.Random(5)
@@ -54,9 +56,20 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
+loaded: dict[str, saccade.runs.Run] = {}
+
+
+def load_once(folder, **options):
+    if folder not in loaded:
+        loaded[folder] = saccade.runs.run.load(folder, **options)
+    return loaded[folder]
+
+
 @pytest.fixture
 def call(capsys, monkeypatch):
-    """Runs a command on some standard input: exit code, output, errors."""
+    """Runs a command on some standard input: exit code, output, errors. A run that was used before is not read again."""
+    monkeypatch.setattr("saccade.runs.load", load_once)
+    monkeypatch.setattr("saccade.commands.align_texts.load", load_once)
 
     def called(*arguments: str, given: str = "ba su\nwe\n") -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))

@@ -18,9 +18,9 @@ LENGTH_PENALTY = 0.6
 RANGES = {
     "beam": (1, 1_000),
     "nbest": (1, 1_000),
-    "max_length": (1, 1_000_000),
-    "min_length": (0, 1_000_000),
-    "no_repeat_ngram": (0, 1_000_000),
+    "max_length": (1, 10_000),
+    "min_length": (0, 10_000),
+    "no_repeat_ngram": (0, 10_000),
     "top_k": (1, 2**31 - 1),
     "seed": (0, 2**31 - 1),
     "length_penalty": (0.0, 100.0),
