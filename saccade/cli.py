@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import difflib
 import inspect
 import io
 import os
@@ -235,7 +236,7 @@ def _parse(
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.Namespace:
     """The options; an unknown one is an error that names the nearest."""
-    unknown = parser.parse_known_args(given)[1]
+    options, unknown = parser.parse_known_args(given)
     wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
     if wrong is not None and command is not None:
         sections = _takes(COMMANDS[command], "overrides")
@@ -243,9 +244,20 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        listed = nearest(wrong.lstrip("-"), [flag[2:] for flag in flags]) if flags else ""
+        close = difflib.get_close_matches(wrong.lstrip("-")[:100], [flag[2:] for flag in flags], n=1)
+        listed = "".join(f" Did you mean --{name}?" for name in close) + f" Choose from: {', '.join(sorted(flags))}."
         parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
-    return parser.parse_args(given)
+    several = None if command is None else next(iter(_lists(COMMANDS[command])), None)
+    if several is None or not unknown:
+        return parser.parse_args(given)
+    getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
+    return options
+
+
+def _lists(function: Callable[..., None]) -> list[str]:
+    """The positional parameters that take any number of values."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and str(p.annotation).startswith("list[")]
 
 
 def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> str | None:

@@ -20,8 +20,8 @@ def parse_columns(text: str | None) -> dict[str, Any] | None:
         role, equals, column = (part.strip() for part in entry.partition("="))
         if not equals or not role or not column:
             raise ValueError(
-                "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; got "
-                f"{text!r:.60}."
+                "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; "
+                f"got {text!r:.60}."
             )
         names = [_column(name) for name in column.split("+")]
         columns[role] = names if len(names) > 1 else names[0]

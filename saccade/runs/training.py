@@ -85,6 +85,8 @@ def train(
         check_unchanged(begun, plan.plain)
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
+    if init_from is not None:
+        chosen_weights(check_run(init_from))  # before the data are read
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or _share(plan, held))
@@ -175,8 +177,8 @@ def _prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) ->
         held_out = choose_held_out(marks, share) if share else set()
         if share and not held_out and plan.trainer.watching():
             raise ValueError(
-                f"{_described(sources['train'])}: {_counted(len(marks))} with {len(set(marks))} different inputs, too few "
-                f"to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
+                f"{_described(sources['train'])}: {_counted(len(marks))} with {len(set(marks))} different inputs, too "
+                f"few to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
         kept = Kept(spool, marks, held_out)
         if share:

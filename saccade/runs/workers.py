@@ -21,7 +21,6 @@ from torch import nn
 from saccade.checks import check_count
 from saccade.tasks import Answer, Options, Task
 
-
 MOST = max(32, 2 * (os.cpu_count() or 1))
 """Processes that anyone could want; each holds a copy of the model."""
 

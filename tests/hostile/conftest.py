@@ -34,7 +34,11 @@ def writer(tmp_path_factory) -> str:
 def labeller(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("runs") / "labeller"
     saccade.train(
-        task={"class": "classification", "inputs": {"text": {"class": "text", "tokeniser": "word"}}, "metrics": ["accuracy"]},
+        task={
+            "class": "classification",
+            "inputs": {"text": {"class": "text", "tokeniser": "word"}},
+            "metrics": ["accuracy"],
+        },
         model={"class": "pooling", **SIZES},
         data={"train": [(text, "long" if len(text) > 7 else "short") for text in SOURCES], "held_out": 0.1},
         trainer=TRAINER,
@@ -67,7 +71,7 @@ def load_once(folder, **options):
 
 @pytest.fixture
 def call(capsys, monkeypatch):
-    """Runs a command on some standard input: exit code, output, errors. A run that was used before is not read again."""
+    """Runs a command on some standard input: exit code, output, errors. Runs are read once."""
     monkeypatch.setattr("saccade.runs.load", load_once)
     monkeypatch.setattr("saccade.commands.align_texts.load", load_once)
 

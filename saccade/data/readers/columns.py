@@ -68,8 +68,8 @@ def check_columns(columns: Any) -> dict[str, Column] | None:
         single = parts(column)
         if not single or not all(_is_column(one) for one in single):
             raise DataError(
-                f"--data.columns: {role!r:.60} takes the name of a column, its number counted from 0, or a list of these; "
-                f"got {column!r:.60}."
+                f"--data.columns: {role!r:.60} takes the name of a column, its number counted from 0, or a list of "
+                f"these; got {column!r:.60}."
             )
     return dict(columns)
 

@@ -111,7 +111,7 @@ class SearchOptions(Options):
         if isinstance(self.forbidden, str):
             raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
         for text in self.forbidden or ():
-            if not text and text != 0 or not (isinstance(text, int) or _is_text_or_ids(text)):
+            if (not text and text != 0) or not (isinstance(text, int) or _is_text_or_ids(text)):
                 raise ValueError(f"forbidden: each entry is a text of at least one piece, got {text!r:.60}.")
         if self.forced is not None and not isinstance(self.forced, dict):
             raise ValueError(f"forced maps places to pieces, as {{0: The}}; got {self.forced!r:.60}.")

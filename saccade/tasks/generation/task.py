@@ -28,6 +28,7 @@ from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, Loss, Row, Task, rounded, tasks
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
+from saccade.tasks.generation.forced_alignment import align_pairs
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
@@ -245,19 +246,17 @@ class Generation(Task):
             if name in figures:
                 tokens = [tokeniser.encode(texts[0]) for texts in wanted]
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
-        if AER in self.metrics:
-            figures[AER] = self._aer(answers, examples)
-        return {name: figures[name] for name in self.metrics}
+        return {name: figures[name] for name in names}
 
-    def _aer(self, answers: Sequence[Answer], examples: Sequence[Example]) -> Figure:
-        """Of answers whose words are those of the target: only they have gold links."""
-        found, gold = [], []
-        for answer, example in zip(answers, examples, strict=True):
-            if answer.text.split() == self.target.show(example["target"]).split():
-                found.append(alignment_of(answer))
-                gold.append(read_pharaoh(example["alignment"], "The alignment"))
-        note = f"of the {len(found):,} of {len(answers):,} answers that equal their target"
-        return Figure(100.0 * score_alignments(found, gold).aer if found else math.nan, note)
+    def measure(self, model: Any, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        figures = self.score(answers, examples)
+        if AER in self.metrics:
+            pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
+            found = [aligned.links for aligned in align_pairs(self, model, pairs)]
+            gold = [read_pharaoh(example["alignment"], "The alignment") for example in examples]
+            note = "% of links, while the model is made to write the target"
+            figures[AER] = Figure(100.0 * score_alignments(found, gold).aer, note)
+        return {name: figures[name] for name in self.metrics}
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum(not getattr(answer, "finished", True) for answer in answers)
