@@ -280,8 +280,9 @@ def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
     for name in fitting:
         own[name].copy_(given[name])
     rest = [name for name in own if name not in fitting]
-    new = f"; new are {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''}" if rest else ""
-    return f"Started from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
+    new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
+    few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
+    return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
 
 
 def is_main() -> bool:

@@ -112,6 +112,8 @@ class Trainer:
         self.seed = seed
         if max_steps is max_epochs is max_minutes is patience is None:
             raise ValueError("This training would never end: give max_steps, max_epochs, max_minutes or patience.")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {seed}.")
         if keep < 2:
             raise ValueError(f"keep must be 2 or more, got {keep}: the last checkpoint may be damaged in a crash.")
         if validate_examples is not None and validate_examples < 0:
