@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import difflib
 import inspect
 import io
 import os
@@ -52,6 +53,10 @@ OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
+
+
+SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
+"""How commands without a configuration spell the options that errors of data files advise."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,13 +108,20 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):
             raise
-        print(f"saccade {name}: {_in_lines(error)}", file=sys.stderr)
+        text = _in_lines(error)
+        if not _takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
+            for long, short in SHORTER.items():
+                text = text.replace(long, short)
+        print(f"saccade {name}: {text}", file=sys.stderr)
         return 2
     return 0
 
 
 def _in_lines(error: BaseException) -> str:
     """An error in one line; an error in a configuration in one line for each wrong name."""
+    if isinstance(error, OSError) and error.strerror:  # without Python's "[Errno 21]"
+        place = "" if error.filename is None else f"{error.filename!r:.200}: "
+        return f"{place}{error.strerror}."
     lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
     return "\n  ".join(" ".join(line.split()) for line in lines)
 
@@ -176,7 +188,7 @@ def _add_option(group: Any, flag: str, field: dataclasses.Field[Any], kind: Any,
         known = kind in (int, float, str)
         shown = text if field.default is None else f"{text.removesuffix('.')} (default: {field.default})."
         sign = {int: "N", float: "X"}.get(kind)
-        group.add_argument(flag, type=kind if known else str, default=None, help=shown, metavar=sign)
+        group.add_argument(flag, type=_reader(kind) if known else str, default=None, help=shown, metavar=sign)
 
 
 def _usage(name: str, function: Callable[..., None]) -> str:
@@ -227,7 +239,7 @@ def _parse(
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.Namespace:
     """The options; an unknown one is an error that names the nearest."""
-    unknown = parser.parse_known_args(given)[1]
+    options, unknown = parser.parse_known_args(given)
     wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
     if wrong is not None and command is not None:
         sections = _takes(COMMANDS[command], "overrides")
@@ -235,8 +247,20 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        parser.error(f"{command} has no option {wrong}.{nearest(wrong, flags) if flags else ''}{more}")
-    return parser.parse_args(given)
+        close = difflib.get_close_matches(wrong.lstrip("-")[:100], [flag[2:] for flag in flags], n=1)
+        listed = "".join(f" Did you mean --{name}?" for name in close) + f" Choose from: {', '.join(sorted(flags))}."
+        parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
+    several = None if command is None else next(iter(_lists(COMMANDS[command])), None)
+    if several is None or not unknown:
+        return parser.parse_args(given)
+    getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
+    return options
+
+
+def _lists(function: Callable[..., None]) -> list[str]:
+    """The positional parameters that take any number of values."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and str(p.annotation).startswith("list[")]
 
 
 def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> str | None:
@@ -267,13 +291,28 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
         else:
             shown = text if parameter.default is None else f"{text.removesuffix('.')} (default: {parameter.default})."
             sign = {int: "N", float: "X"}.get(_scalar(kind))
-            parser.add_argument(flag, type=_scalar(kind), default=parameter.default, help=shown, metavar=sign)
+            parser.add_argument(flag, type=_reader(_scalar(kind)), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
         parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, type=kind, help=text)
     else:
         parser.add_argument(parameter.name, nargs="?", type=_scalar(kind), default=parameter.default, help=text)
+
+
+def _reader(kind: Any) -> Callable[[str], Any]:
+    """Reads the value of an option, with an error in plain words."""
+    if kind not in (int, float):
+        return str
+
+    def read(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"it takes {wanted}, got {text!r:.60}") from None
+
+    return read
 
 
 def _scalar(kind: Any) -> Any:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from saccade.checks import check_count
 from saccade.data.cell import Cell, text_of
+from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import read_lines
 from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
@@ -91,6 +93,9 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
         raise ValueError("--gold has links between words: leave --subwords out.")
     if given.choose is not None and (given.layer, given.head, given.shift) != (-1, None, None):
         raise ValueError("--choose finds the layer, head and shift: leave --layer, --head and --shift out.")
+    check_count("--batch-size", given.batch_size)
+    for file in (source, target):
+        check_file(file)
     model = load(run, trust=trust)
     tokenisers_of(model.task)
     if given.faithfulness and not testable(model.model):
@@ -158,6 +163,8 @@ def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned:
     names = files.split(",")
     if len(names) != 3:
         raise ValueError(f"--choose takes two texts and their links, as dev.en,dev.de,dev.talp; got {files!r}.")
+    for name in names:
+        check_file(name)
     pairs = [pair for chunk in _chunks(names[0], names[1]) for pair in chunk]
     gold = read_alignments(names[2], sentences=len(pairs), **of_gold)
     if turned:

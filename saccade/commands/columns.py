@@ -19,7 +19,10 @@ def parse_columns(text: str | None) -> dict[str, Any] | None:
     for entry in text.split(","):
         role, equals, column = (part.strip() for part in entry.partition("="))
         if not equals or not role or not column:
-            raise ValueError(f"Columns are written as source=en,target=de or {{source: en, target: de}}; got {text!r}.")
+            raise ValueError(
+                "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; "
+                f"got {text!r:.60}."
+            )
         names = [_column(name) for name in column.split("+")]
         columns[role] = names if len(names) > 1 else names[0]
     return columns

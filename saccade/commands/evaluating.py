@@ -70,6 +70,8 @@ def evaluate(
         if by_length is None and not varied:
             raise ValueError("--plot draws figures by length or by option: add --by-length 10 or --vary beam=1,2,5,10")
         check_picture(plot)
+    if bad_rows not in (None, "error", "skip"):
+        raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r:.60}.")
     reading = {"columns": parse_columns(columns), "header": parse_yes_no(header, "--header"), "bad_rows": bad_rows}
     model = load(run, trust=trust_classes)
     corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
@@ -163,8 +165,8 @@ def _varied(text: str | None) -> dict[str, list[Any]]:
         numbers = [float(value) if "." in value or "e" in value else int(value) for value in values.split(",")]
     except ValueError:
         numbers = []
-    if not equals or not numbers:
-        raise ValueError(f"--vary is an option and numbers, as beam=1,5,10; got {text!r}.")
+    if not equals or not option.strip() or not numbers:
+        raise ValueError(f"--vary is an option and numbers, as beam=1,5,10; got {text!r:.60}.")
     return {option.strip().replace("-", "_"): numbers}
 
 

@@ -118,12 +118,10 @@ def _format(output: str | None, format: str | None, formats: Sequence[str]) -> s
 
 
 def _lines(file: str) -> list[str]:
+    from saccade.data.readers.files import check_file
     from saccade.data.readers.lines import read_lines
 
-    lines = list(read_lines(Path(file)))
-    if not lines:
-        raise ValueError(f"--targets {file}: the file is empty.")
-    return lines
+    return list(read_lines(check_file(file)))
 
 
 def _names(folders: Sequence[str]) -> list[str | None]:

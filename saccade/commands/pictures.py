@@ -21,6 +21,8 @@ def check_picture(path: str) -> None:
 
 def check_place(path: str, option: str) -> None:
     """Raises unless a file can be written there."""
+    if not path or "\0" in path:
+        raise ValueError(f"{option}: {path!r} is not the name of a file.")
     file = Path(path)
     if file.is_dir():
         raise ValueError(f"{option} {path}: that is a folder; name a file in it.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import chunks, read_inputs
-from saccade.commands.pictures import check_picture
+from saccade.commands.pictures import check_picture, check_place
 from saccade.registry import nearest
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ def predict(
     check_count("--batch-size", batch_size)
     if plot is not None:
         check_picture(plot)
+    if output is not None:
+        check_place(output, "--output")
     model = load(run, trust=trust_classes)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
@@ -122,7 +124,8 @@ class Strange:
         if not self.inputs:
             return []
         shown = ", ".join(map(repr, list(self.parts)[:8])) + (", ..." if len(self.parts) > 8 else "")
-        return [f"{self.inputs:,} inputs have parts that the model has never seen and reads as unknown: {shown}"]
+        have = "1 input has" if self.inputs == 1 else f"{self.inputs:,} inputs have"
+        return [f"{have} parts that the model has never seen and reads as unknown: {shown}"]
 
 
 def _answers(

@@ -18,7 +18,7 @@ NAMES = {
     int: "a whole number",
     float: "a number",
     str: "text",
-    bool: "true or false",
+    bool: "yes or no",
     Path: "a path",
     type(None): "null",
     Any: "any value",

@@ -62,6 +62,8 @@ def chosen_weights(folder: Path) -> Weights:
 
 def check_output(folder: Path) -> None:
     """Raises if a new run would overwrite anything but a training that never reached its first checkpoint."""
+    if "\0" in str(folder):
+        raise ConfigError(f"--output: {str(folder)!r:.60} is not the name of a folder.")
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the output must be a folder.")
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")} if folder.exists() else set()
@@ -78,6 +80,8 @@ def check_output(folder: Path) -> None:
 def check_run(folder: str | os.PathLike[str]) -> Path:
     """The folder as a path; raises unless a training made it."""
     path = Path(folder)
+    if not os.fspath(folder) or "\0" in str(path):
+        raise FileNotFoundError(f"{str(folder)!r:.60} is not a run: name the folder of one.")
     if not (path / "config.yaml").is_file():
         raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.")
     return path

@@ -66,6 +66,11 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     with Spool(read["train"], folder) as spool:
         marks = [mark(example, task.inputs) for example in spool]
         held_out = choose_held_out(marks, share) if share else set()
+        if share and not held_out and plan.trainer.watching():
+            raise ValueError(
+                f"{described(sources['train'])}: {_counted(len(marks))} with {len(set(marks))} different inputs, too "
+                f"few to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
+            )
         kept = Kept(spool, marks, held_out)
         valid: Sequence[Example]
         if share:
@@ -144,7 +149,7 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
     """What a user should know before training starts."""
     skipped = f", skipped {data.skipped:,} bad rows" if data.skipped else ""
-    yield f"Read {read:,} examples from {data.sources['train']}{skipped}."
+    yield f"Read {_counted(read)} from {data.sources['train']}{skipped}."
     out = sum(data.left_out.values())
     for reason, count in data.left_out.items():
         yield f"  Left out {count:,}: {reason}."
@@ -152,12 +157,16 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
         yield f"WARNING: {out / read:.0%} of the examples are left out. Raise the limit if that is not what you want."
     cut = "" if rows == data.train else f", cut into {rows:,} pieces"
     valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
-    yield f"Training on {data.train:,} examples{cut}, validating on {valid}."
+    yield f"Training on {_counted(data.train)}{cut}, validating on {valid}."
     for role, field in plan.task.fields.items():
         if field.learned():
             yield f"  {role}: {field.learned()}"
         for warning in field.warnings(data.train):
             yield f"WARNING: {role}: {warning}"
+
+
+def _counted(examples: int) -> str:
+    return f"{examples:,} example{'s' * (examples != 1)}"
 
 
 def is_main() -> bool:

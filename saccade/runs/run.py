@@ -168,7 +168,8 @@ class Run:
         task = self.task
         options = {**options, **task.evaluate_options}
         for changes in _variations(vary):
-            task.options.of({k: v for k, v in {**options, **changes}.items() if k not in ("workers", "batch_size")})
+            shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
+            task.options.of({**shared, **changes})
         read = (corpus or self.plan.data).read(data, task.scored)
         examples = list(read)
         if not examples:
@@ -178,12 +179,12 @@ class Run:
         seconds = time.monotonic() - started
 
         def score(numbers: list[int]) -> dict[str, Figure]:
-            return task.score([answers[n] for n in numbers], [examples[n] for n in numbers])
+            return task.measure(self.model, [answers[n] for n in numbers], [examples[n] for n in numbers])
 
         bins = [] if by is None else by_length([task.length(example) for example in examples], score, width=by)
         varied = {
-            ", ".join(f"{name}={value}" for name, value in changes.items()): task.score(
-                self.answer(examples, **{**options, **changes}), examples
+            ", ".join(f"{name}={value}" for name, value in changes.items()): task.measure(
+                self.model, self.answer(examples, **{**options, **changes}), examples
             )
             for changes in _variations(vary)
         }
@@ -192,7 +193,9 @@ class Run:
         if long:
             remarks.append(f"{long:,} of {len(examples):,} inputs were too long, and truncated.")
         skipped = report_skipped(read)
-        return Evaluation(task.score(answers, examples), len(examples), seconds, remarks, skipped, bins, varied)
+        return Evaluation(
+            task.measure(self.model, answers, examples), len(examples), seconds, remarks, skipped, bins, varied
+        )
 
 
 def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:

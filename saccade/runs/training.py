@@ -75,6 +75,8 @@ def train(
         check_unchanged(begun, plan.plain)
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
+    if init_from is not None:
+        chosen_weights(check_run(init_from))  # before the data are read
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
@@ -132,8 +134,9 @@ def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
     for name in fitting:
         own[name].copy_(given[name])
     rest = [name for name in own if name not in fitting]
-    new = f"; new are {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''}" if rest else ""
-    return f"Started from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
+    new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
+    few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
+    return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
 
 
 def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]:

@@ -152,6 +152,10 @@ class Task:
         """The figures of answers, each with how exactly it was computed."""
         raise NotImplementedError
 
+    def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        """The figures of a model's answers, and those that need the model itself."""
+        return self.score(answers, examples)
+
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
@@ -253,7 +257,7 @@ class Task:
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The values of the figures named in `metrics`."""
         asked = {**options, **self.evaluate_options}
-        figures = self.score(self.predict(model, examples, **asked), examples)
+        figures = self.measure(model, self.predict(model, examples, **asked), examples)
         return {name: figure.value for name, figure in figures.items()}
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:

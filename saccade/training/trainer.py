@@ -112,6 +112,8 @@ class Trainer:
         self.seed = seed
         if max_steps is max_epochs is max_minutes is patience is None:
             raise ValueError("This training would never end: give max_steps, max_epochs, max_minutes or patience.")
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"seed must be from 0 to {2**32 - 1}, got {seed}.")
         if keep < 2:
             raise ValueError(f"keep must be 2 or more, got {keep}: the last checkpoint may be damaged in a crash.")
         if validate_examples is not None and validate_examples < 0:
@@ -164,23 +166,24 @@ class Trainer:
         )
         return loop.run(resume)
 
+    def watching(self) -> list[str]:
+        """The arguments that need validation data."""
+        uses = {
+            "patience": self.patience is not None,
+            f"metric={self.metric!r}": self.metric != "loss",
+            "the plateau schedule": type(self.schedule).observe is not Schedule.observe,
+        }
+        return [name for name, used in uses.items() if used]
+
     def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
         """Raises if these arguments do not fit the task, the machine, the folder, or having no validation data."""
         check_device(self.device)
         if not validating:
-            watching = [
-                name
-                for name, used in (
-                    ("patience", self.patience is not None),
-                    (f"metric={self.metric!r}", self.metric != "loss"),
-                    ("the plateau schedule", type(self.schedule).observe is not Schedule.observe),
-                )
-                if used
-            ]
+            watching = self.watching()
             if watching:
                 raise ValueError(
-                    f"{' and '.join(watching)} needs validation data: give some (data.valid, or data.held_out above "
-                    "0), or leave that out."
+                    f"{' and '.join(watching)} need{'s' * (len(watching) == 1)} validation data: set data.valid, or "
+                    "data.held_out above 0."
                 )
         if self.metric != "loss":
             if self.metric not in task.metrics:

@@ -69,7 +69,7 @@ def test_plain_values(hint, value, expected) -> None:
         (float, 10**400, "at most 2,147,483,647, got an integer of 1329 bits"),
         (float, "nan", "nan is not a finite number"),
         (float, float("inf"), "inf is not a finite number"),
-        (bool, 1, "key must be true or false, got 1"),
+        (bool, 1, "key must be yes or no, got 1"),
         (str, 3, "key must be text, got 3"),
         (str, "x" * 20_000, "longer than 10000 characters"),
         (Literal["a", "b"], "c", "key must be 'a' or 'b', got 'c'"),

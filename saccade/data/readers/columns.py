@@ -36,7 +36,7 @@ class Columns:
         missing = [role for role in self.required if self.given is not None and role not in self.given]
         if missing:
             raise DataError(
-                f"data.columns does not say which column is the {' and which the '.join(missing)}. "
+                f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
                 f"It has: {', '.join(map(str, given or ()))}."
             )
 
@@ -51,8 +51,8 @@ class Columns:
 
     def example(self, names: Sequence[str | int]) -> str:
         """How to say which column is which, with these columns as an example."""
-        pairs = ", ".join(f"{role}: {name}" for role, name in zip(self.required, names, strict=False))
-        return f"--data.columns '{{{pairs}}}'"
+        pairs = ",".join(f"{role}={name}" for role, name in zip(self.required, names, strict=False))
+        return f"--data.columns {pairs if ' ' not in pairs else repr(pairs)}"
 
 
 def check_columns(columns: Any) -> dict[str, Column] | None:
@@ -61,14 +61,15 @@ def check_columns(columns: Any) -> dict[str, Column] | None:
         return None
     if not isinstance(columns, Mapping) or not columns:
         raise DataError(
-            f"data.columns: write roles with their columns, as {{source: en, target: de}}; got {columns!r}."
+            "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; got "
+            f"{columns!r:.60}."
         )
     for role, column in columns.items():
         single = parts(column)
         if not single or not all(_is_column(one) for one in single):
             raise DataError(
-                f"data.columns: {role} takes the name of a column, its number counted from 0, or a list of these; "
-                f"got {column!r}."
+                f"--data.columns: {role!r:.60} takes the name of a column, its number counted from 0, or a list of "
+                f"these; got {column!r:.60}."
             )
     return dict(columns)
 

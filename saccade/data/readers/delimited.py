@@ -91,8 +91,9 @@ class Delimited(Reader):
         if rows and start[0][0] == 1 and looks_like_header(rows[0], rows[1:], self.columns.roles):
             file = Path(self.name).name
             print(
-                f"Warning: {file}, line 1 looks like a header: {listed(rows[0])}. It is read as an example; set "
-                "--data.header yes or no.",
+                f"WARNING: {file}, line 1 looks like a header but is read as an example: {listed(rows[0])}. Name the "
+                f"columns, as {self.columns.example(rows[0])}, or set --data.header yes; if it is an example, set "
+                "--data.header no.",
                 file=sys.stderr,
             )
 

@@ -58,6 +58,8 @@ def open_dataset(name: str) -> Any:
     """The dataset of one split."""
     datasets = required("datasets")
     place, config, split = parts(name)
+    if not place.strip("/"):
+        raise DataError(f"{name!r} names no dataset: write hf:folder:split, or hf:name:split for one on the hub.")
     try:
         if is_saved(place):
             found = datasets.load_from_disk(place)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from saccade.data.readers.files import check_file
 from saccade.interpretation.alignments.extraction import Link
 from saccade.registry import nearest
 
@@ -102,7 +103,7 @@ def _check_format(format: str) -> Format:
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     """Each line, with its location for error messages."""
-    with open(path, "rb") as file:
+    with open(check_file(os.fspath(path)), "rb") as file:
         for number, raw in enumerate(file, start=1):
             place = f"{os.fspath(path)}, line {number}"
             try:

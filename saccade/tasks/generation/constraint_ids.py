@@ -14,9 +14,9 @@ from saccade.tasks.generation.options import SearchOptions
 def as_ids(options: SearchOptions, tokeniser: Tokeniser) -> SearchOptions:
     """The options with ids in place of texts: `prefix`, `forbidden` and `forced` may hold either."""
     changed: dict[str, Any] = {}
-    if options.prefix:
+    if options.prefix is not None:
         prefix = options.prefix
-        several = not isinstance(prefix, str) and not isinstance(prefix[0], int)
+        several = not isinstance(prefix, str) and not all(isinstance(token, int) for token in prefix)
         changed["prefix"] = (
             [_ids("prefix", text, tokeniser) for text in prefix] if several else _ids("prefix", prefix, tokeniser)
         )

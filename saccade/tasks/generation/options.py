@@ -16,13 +16,13 @@ LENGTH_PENALTY = 0.6
 """What divides the scores of a beam search by default."""
 
 RANGES = {
-    "beam": (1, 10_000),
-    "nbest": (1, 10_000),
-    "max_length": (1, 1_000_000),
-    "min_length": (0, 1_000_000),
-    "no_repeat_ngram": (0, 1_000_000),
+    "beam": (1, 1_000),
+    "nbest": (1, 1_000),
+    "max_length": (1, 10_000),
+    "min_length": (0, 10_000),
+    "no_repeat_ngram": (0, 10_000),
     "top_k": (1, 2**31 - 1),
-    "seed": (0, 2**63 - 1),
+    "seed": (0, 2**31 - 1),
     "length_penalty": (0.0, 100.0),
     "coverage_penalty": (0.0, 1e6),
     "temperature": (1e-6, 1e6),
@@ -132,10 +132,19 @@ class SearchOptions(WritingOptions):
         super().check()
         if self.subwords and not self.alignments:
             raise ValueError("subwords changes alignments: give both.")
+        if self.prefix is not None and not _is_text_or_ids(self.prefix):
+            raise ValueError(f"prefix is a text, or a list with one for each input; got {self.prefix!r:.60}.")
+        if isinstance(self.forbidden, str):
+            raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
+        for text in self.forbidden or ():
+            if (not text and text != 0) or not (isinstance(text, int) or _is_text_or_ids(text)):
+                raise ValueError(f"forbidden: each entry is a text of at least one piece, got {text!r:.60}.")
+        if self.forced is not None and not isinstance(self.forced, dict):
+            raise ValueError(f"forced maps places to pieces, as {{0: The}}; got {self.forced!r:.60}.")
         for place in self.forced or ():
             most = self.max_length or RANGES["max_length"][1]
             if not isinstance(place, int) or not 0 <= place < most:
-                raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r}.")
+                raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r:.60}.")
 
     def wishes(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("coverage_penalty", "prefix", "forbidden", "forced")}
@@ -158,6 +167,13 @@ class SearchOptions(WritingOptions):
         shown |= {option: value for option, value in given.items() if value not in (None, False)}
         listed = ", ".join(f"{option.replace('_', ' ')} {value}" for option, value in shown.items())
         return f"{name} ({listed})" if listed else name
+
+
+def _is_text_or_ids(value: Any) -> bool:
+    """Whether this is a text, a list of ids, or a list of these."""
+    if isinstance(value, list | tuple):
+        return all(isinstance(one, int) or _is_text_or_ids(one) for one in value)
+    return isinstance(value, str)
 
 
 def _place(entry: Any) -> tuple[int, str]:

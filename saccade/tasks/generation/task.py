@@ -260,8 +260,13 @@ class Generation(Task):
             if name in figures:
                 tokens = [tokeniser.encode(texts[0]) for texts in wanted]
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
+        return {name: figures[name] for name in names}
+
+    def measure(self, model: Any, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        figures = self.score(answers, examples)
         if AER in self.metrics:
-            figures[AER] = aer(answers, examples)
+            pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
+            figures[AER] = aer(self.align(model, pairs), examples)
         return {name: figures[name] for name in self.metrics}
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:

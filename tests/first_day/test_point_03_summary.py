@@ -1,0 +1,36 @@
+"""No silent loss of data: what was read, left out and learned is printed before training."""
+
+import re
+
+from tests.first_day.conftest import PAIRS, write
+
+
+def test_the_summary_counts_what_is_left_out(train) -> None:
+    code, _, err = train("--task.source", "{class: text, tokeniser: char, max_length: 5}")
+    assert code == 0, err
+    long = sum(len(source) > 5 for source, _ in PAIRS)
+    assert f"Read {len(PAIRS)} examples from rivers.tsv." in err
+    left_out = int(re.search(r"Left out (\d+): source longer than max_length=5 tokens", err)[1])
+    assert 0 < left_out <= long
+    assert "WARNING: " in err
+    assert "of the examples are left out" in err
+    assert re.search(r"source: \d+ pieces \(char\)", err)
+    assert re.search(r"Model: RNNSearch, [\d,]+ parameters", err)
+
+
+def test_a_vocabulary_larger_than_the_data(train) -> None:
+    err = train("--task.source", "{class: text, tokeniser: {class: bpe, vocab_size: 20000}}")[2]
+    assert "examples are too few for vocab_size=20,000" in err
+
+
+def test_unknown_pieces(train, call) -> None:
+    assert train()[0] == 0
+    err = call("predict", "run", given="bado\nbaßdo\n")[2]
+    assert "1 input has parts that the model has never seen and reads as unknown: 'ß'" in err
+
+
+def test_an_undeclared_header(train, work) -> None:
+    write(work / "named.tsv", [("source", "target"), *PAIRS])
+    err = train(data="named.tsv")[2]
+    assert "WARNING: named.tsv, line 1 looks like a header but is read as an example: 'source', 'target'." in err
+    assert "Name the columns, as --data.columns source=source,target=target, or set --data.header yes" in err

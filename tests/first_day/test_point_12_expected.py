@@ -1,0 +1,52 @@
+"""What was expected and not found: AER in training, weights of another run, several references."""
+
+import json
+import math
+
+from tests.first_day.conftest import PAIRS, write
+
+
+def test_aer_decides(train, work, call) -> None:
+    rows = [(s, t, " ".join(f"{n}-{n}" for n in range(len(s.split())))) for s, t in PAIRS]
+    write(work / "linked.tsv", rows)
+    code, _, err = train(
+        "--task.metrics",
+        "[aer]",
+        "--trainer.metric",
+        "aer",
+        data="linked.tsv",
+        config="translation/rnnsearch-supervised",
+    )
+    assert code == 0, err
+    assert "(best so far)" in err
+    out = call("evaluate", "run", "--data", "linked.tsv", "--json")[1]
+    found = json.loads(out)["figures"]["aer"]
+    assert 0 <= found <= 100
+    assert not math.isnan(found)
+    write(work / "a.txt", [(s,) for s, _ in PAIRS])
+    write(work / "b.txt", [(t,) for _, t in PAIRS])
+    write(work / "gold.talp", [(links,) for _, _, links in rows])
+    err = call("align", "run", "--source", "a.txt", "--target", "b.txt", "--gold", "gold.talp", "--json")[2]
+    assert abs(json.loads(err)["aer"] * 100 - found) < 1e-6
+
+
+def test_weights_of_another_run(train, work) -> None:
+    assert train()[0] == 0
+    (work / "run").rename(work / "first")
+    err = train("--init-from", "first")[2]
+    assert "Started from 22 of 22 weight tensors of first." in err
+    assert "is not a run" in train("--init-from", "nowhere")[2]
+
+
+def test_several_references(train, call, work) -> None:
+    assert train("--task.metrics", "[bleu]")[0] == 0
+    write(work / "two.tsv", [(s, t, t) for s, t in PAIRS])
+    code, out, err = call("evaluate", "run", "--data", "two.tsv", "--columns", "source=0,target=1+2")
+    assert code == 0, err
+    assert "nrefs:2" in out
+
+
+def test_inputs_may_follow_options(train, call, work) -> None:
+    assert train()[0] == 0
+    write(work / "a.txt", [(s,) for s, _ in PAIRS[:3]])
+    assert call("predict", "run", "--beam", "2", "a.txt")[1].count("\n") == 3

@@ -1,0 +1,87 @@
+"""Two runs that are trained for a moment: one writes texts, one labels them."""
+
+import io
+import random
+
+import pytest
+
+import saccade
+import saccade.commands.align_texts
+import saccade.runs.run
+from saccade.cli import main
+
+LETTERS = random.Random(5)
+WORDS = ["ba", "dodo", "kelu", "su", "we"]
+SOURCES = [" ".join(LETTERS.choices(WORDS, k=LETTERS.randint(1, 3))) for _ in range(40)]
+SIZES = {"embedding_dim": 7, "hidden_dim": 11}
+TRAINER = {"max_steps": 2, "batch_tokens": 130, "validate_examples": 0}
+
+
+@pytest.fixture(scope="session")
+def writer(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("runs") / "writer"
+    saccade.train(
+        task={"source": {"class": "text", "tokeniser": "char"}, "metrics": ["exact_match"]},
+        model={"class": "rnnsearch", **SIZES},
+        data={"train": [(text, text[::-1]) for text in SOURCES], "held_out": 0.1},
+        trainer=TRAINER,
+        output=folder,
+    )
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def labeller(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("runs") / "labeller"
+    saccade.train(
+        task={
+            "class": "classification",
+            "inputs": {"text": {"class": "text", "tokeniser": "word"}},
+            "metrics": ["accuracy"],
+        },
+        model={"class": "pooling", **SIZES},
+        data={"train": [(text, "long" if len(text) > 7 else "short") for text in SOURCES], "held_out": 0.1},
+        trainer=TRAINER,
+        output=folder,
+    )
+    return str(folder)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A working folder with data files."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{text}\t{text[::-1]}\n" for text in SOURCES[:4]))
+    (tmp_path / "labels.tsv").write_text("ba su\tshort\ndodo kelu we\tlong\n")
+    (tmp_path / "source.txt").write_text("ba su\nwe\n")
+    (tmp_path / "target.txt").write_text("us ab\new\n")
+    (tmp_path / "gold.talp").write_text("0-1 1-0\n0-0\n")
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+loaded: dict[str, saccade.runs.Run] = {}
+
+
+def load_once(folder, **options):
+    if folder not in loaded:
+        loaded[folder] = saccade.runs.run.load(folder, **options)
+    return loaded[folder]
+
+
+@pytest.fixture
+def call(capsys, monkeypatch):
+    """Runs a command on some standard input: exit code, output, errors. Runs are read once."""
+    monkeypatch.setattr("saccade.runs.load", load_once)
+    monkeypatch.setattr("saccade.commands.align_texts.load", load_once)
+
+    def called(*arguments: str, given: str = "ba su\nwe\n") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
+        try:
+            code = main(arguments)
+        except SystemExit as leave:
+            code = int(leave.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return called
