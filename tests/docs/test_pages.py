@@ -11,14 +11,23 @@ import pytest
 pytest.importorskip("latex2mathml")
 pytest.importorskip("mkdocs")
 
+import command_pages
 import docstrings
 import equations
+import hooks
 import pages
+from saccade.cli import COMMANDS
+from saccade.configuration.catalogue import catalogue
 from saccade.scores import AdditiveScore, BilinearScore
 from saccade.selections import Sparsemax
 from tests.docs.code_blocks import ROOT
 
-MEMBERS = [(kind, name, member) for kind, (registry, _) in pages.KINDS.items() for name, member in registry.items()]
+PARTS = [
+    (kind, name, member)
+    for kind in ("scores", "selections", "aggregations")
+    for name, member in pages.classes(kind).items()
+]
+MEMBERS = [(kind, name) for kind in pages.KINDS for name in pages.classes(kind)]
 
 # Operations that everybody uses and no paper introduced.
 NO_PAPER = {
@@ -30,7 +39,7 @@ NO_PAPER = {
 }
 
 
-@pytest.mark.parametrize(("kind", "name", "member"), MEMBERS, ids=[f"{kind}-{name}" for kind, name, _ in MEMBERS])
+@pytest.mark.parametrize(("kind", "name", "member"), PARTS, ids=[f"{kind}-{name}" for kind, name, _ in PARTS])
 def test_member_has_sentence_equation_shapes_and_reference(kind, name, member) -> None:
     parsed = docstrings.parse(member)
     assert parsed.summary.endswith(".")
@@ -44,9 +53,21 @@ def test_member_has_sentence_equation_shapes_and_reference(kind, name, member) -
     assert ("## Reference" in page.text) != ((kind, name) in NO_PAPER)
 
 
+def test_every_kind_has_pages() -> None:
+    assert set(pages.KINDS) == set(catalogue())
+
+
+def test_page_of_a_command_has_its_options_and_those_of_each_task() -> None:
+    page = next(page for page in command_pages.commands() if page.path == "commands/predict.md")
+    assert "saccade predict runs/my-model < source.txt > target.txt" in page.text
+    assert "- `--workers`: " in page.text
+    generation, classification = (page.text.index(f"### {task}") for task in ("generation", "classification"))
+    assert page.text.index("- `--length-penalty`: ") > generation
+    assert page.text.index("- `--threshold`: ") > classification
+
+
 def test_no_page_shows_raw_latex() -> None:
-    written = [*pages.heart(), *pages.modules(), *(page for listed in pages.members().values() for page in listed)]
-    for page in written:
+    for page in hooks.generated_pages():
         prose = re.sub(r"```.*?```|`[^`]*`", "", page.text, flags=re.DOTALL).replace(r"\*", "").replace(r"\|", "")
         assert "\\" not in prose, page.path
 
@@ -126,7 +147,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_site_has_a_page_for_everything(site: Path) -> None:
-    expected = [f"{kind}/{name}.html" for kind, name, _ in MEMBERS]
+    expected = [f"{kind}/{name}.html" for kind, name in MEMBERS]
+    expected += [f"commands/{name}.html" for name in COMMANDS]
     expected += [f"heart/{name}.html" for name in pages.HEART]
     expected += ["index.html", "choose.html", "masks.html", "distributions.html"]
     assert not [path for path in expected if not (site / path).is_file()]
