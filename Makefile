@@ -79,6 +79,7 @@ bench: $(PEERS) ## Compare the speed with other libraries
 docs: $(INSTALLED) ## Build the documentation into site/
 	$(BIN)/python docs/figures/selections.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python docs/figures/gallery.py site/gallery
 	@echo "Open site/index.html"
 
 # Not `npm ci`: it insists on the bundler's builds for every other system, which not every registry has.

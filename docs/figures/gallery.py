@@ -1,7 +1,7 @@
-"""Makes the pages of the gallery: python docs/figures/gallery.py FOLDER.
+"""Makes the pages of the gallery: python docs/figures/gallery.py FOLDER [--only date] [--pictures docs/images].
 
-Each is trained here, within seconds, on data made here, so that the pages show real weights of real models: they are
-small and far from perfect. `make docs` puts them next to the built site.
+All but one show real weights of models that are trained here, in less than a minute each, on data made here. `make docs`
+puts the pages next to the built site; the pictures of them are committed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from saccade.interpretation.explorer import Item, Map, SoundAxis, TextAxis, writ
 from saccade.models import AttentionPooling, RNNSearch, Transformer
 
 DATES = ["Sunday, 15 November 2026", "3 April 1998"]
-REVIEWS = ["A slow start, but a superb and moving end.", "Two dull hours, and a clumsy end."]
+REVIEWS = ["a slow start but a superb and moving end", "two dull hours and a clumsy end"]
 
 
 def date_page(path: Path, folder: Path, steps: int) -> None:
@@ -55,7 +55,7 @@ def _review(draw: random.Random) -> tuple[str, str]:
     other = "bad" if verdict == "good" else "good"
     said = [*draw.sample(words[verdict], 2), *draw.sample(words[other], draw.randint(0, 1))]
     draw.shuffle(said)
-    return ", ".join(f"a {word} {draw.choice(plain)} and two but" for word in said) + ".", verdict
+    return " but ".join(f"a {word} {draw.choice(plain)} and two" for word in said), verdict
 
 
 def transformer_page(path: Path, folder: Path, steps: int) -> None:
@@ -118,6 +118,7 @@ PAGES: dict[str, Any] = {
     "graph": graph_page,
     "transformer": transformer_page,
 }
+VIEWS = {"transformer": "view=heads"}
 STEPS = {"date": 300, "text": 60, "graph": 60, "transformer": 250}
 
 
@@ -137,9 +138,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", choices=list(PAGES))
+    parser.add_argument("--pictures", type=Path, help="also take a picture of each page")
     given = parser.parse_args()
     for path in make(given.folder, only=given.only):
         print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+        if given.pictures is not None:
+            from explorer import screenshot
+
+            picture = given.pictures / f"gallery-{path.stem}.png"
+            screenshot(path, picture, fragment=VIEWS.get(path.stem, ""), width=960, height=560, scale=1)
 
 
 if __name__ == "__main__":
