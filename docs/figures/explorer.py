@@ -23,7 +23,14 @@ ARGUMENTS = (
 
 
 def screenshot(
-    page: Path, picture: Path, *, fragment: str = "", width: int = 1180, height: int = 720, dark: bool = False, scale: int = 2
+    page: Path,
+    picture: Path,
+    *,
+    fragment: str = "",
+    width: int = 1180,
+    height: int = 720,
+    dark: bool = False,
+    scale: int = 2,
 ) -> None:
     """Opens a page that `write_page` wrote in Chromium, and saves what is seen."""
     from playwright.sync_api import sync_playwright  # from the `dev` extra

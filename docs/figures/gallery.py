@@ -1,7 +1,7 @@
 """Makes the pages of the gallery: python docs/figures/gallery.py FOLDER [--only date] [--pictures docs/images].
 
-All but one show real weights of models that are trained here, in less than a minute each, on data made here. `make docs`
-puts the pages next to the built site; the pictures of them are committed.
+All but one show real weights of models that are trained here, in less than a minute each, on data made here.
+`make docs` puts the pages next to the built site; the pictures of them are committed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 import saccade
 from saccade.interpretation.explorer import Item, Map, SoundAxis, TextAxis, write_page
-from saccade.models import AttentionPooling, RNNSearch, Transformer
+from saccade.models import AttentionPooling, Transformer
 
 DATES = ["Sunday, 15 November 2026", "3 April 1998"]
 REVIEWS = ["a slow start but a superb and moving end", "two dull hours and a clumsy end"]

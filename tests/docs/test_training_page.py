@@ -9,8 +9,13 @@ from saccade.cli import main
 from tests.docs.code_blocks import ROOT
 
 PAGE = (ROOT / "docs" / "training.md").read_text()
-SMALL = "--trainer.max_steps 2 --model.embedding_dim 5 --model.hidden_dim 7".split()
-WORDS = [("run", "V;PST", "ran"), ("walk", "V;PST", "walked"), ("sing", "V;PTCP;PRS", "singing"), ("eye", "N;PL", "eyes")]
+SMALL = shlex.split("--trainer.max_steps 2 --model.embedding_dim 5 --model.hidden_dim 7")
+WORDS = [
+    ("run", "V;PST", "ran"),
+    ("walk", "V;PST", "walked"),
+    ("sing", "V;PTCP;PRS", "singing"),
+    ("eye", "N;PL", "eyes"),
+]
 
 
 def run(*words: str) -> None:
@@ -31,7 +36,7 @@ def test_columns_joined_as_the_page_says(monkeypatch, tmp_path, capsys) -> None:
     run("evaluate", "runs/inflection", "--data", "test.csv", "--columns", "source=src,target=ref1+ref2", "--json")
     assert json.loads(capsys.readouterr().out)["examples"] == 2
 
-    again = "train inflection/hard-monotonic-0 --data.train words.tsv --data.columns source=0+1,target=2".split()
+    again = shlex.split("train inflection/hard-monotonic-0 --data.train words.tsv --data.columns source=0+1,target=2")
     run(*again, "--task.source.join", "{} <{}>", *SMALL, "--init-from", "runs/inflection", "--output", "runs/new")
     assert re.search(r"Started from (\d+) of \1 weight tensors", capsys.readouterr().err)
 

@@ -14,7 +14,11 @@ from saccade.cli import main
 from tests.docs.code_blocks import ROOT
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-SMALL = {"max_epochs: 20": "max_epochs: 2", "embedding_dim: 128": "embedding_dim: 5", "hidden_dim: 128": "hidden_dim: 7"}
+SMALL = {
+    "max_epochs: 20": "max_epochs: 2",
+    "embedding_dim: 128": "embedding_dim: 5",
+    "hidden_dim: 128": "hidden_dim: 7",
+}
 
 
 def write_reviews(path: Path, count: int, seed: int) -> None:
