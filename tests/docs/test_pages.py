@@ -1,6 +1,7 @@
 """The generated reference, and the site that is built from it."""
 
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ import docstrings
 import equations
 import hooks
 import pages
+from figures.explorer import ARGUMENTS, NAMES
 from saccade.cli import COMMANDS
 from saccade.configuration.catalogue import catalogue
 from saccade.scores import AdditiveScore, BilinearScore
@@ -162,3 +164,21 @@ def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not [url for url in resources.found if re.match(r"(https?:)?//", url)]
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text())
+
+
+def test_search_works_in_pages_opened_from_disk(site: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api")
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        page = browser.new_page()
+        fetched: list[str] = []
+        page.on("request", lambda request: fetched.append(request.url))
+        page.goto((site / "selections" / "sparsemax.html").as_uri())
+        page.fill("input[name=query]", "fusedmax")
+        found = page.wait_for_selector(".md-search-result__item h1", timeout=20_000)
+        assert found.inner_text() == "Fusedmax"
+        assert not [url for url in fetched if url.startswith("http")]
+        browser.close()
