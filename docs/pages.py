@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import saccade
-from docstrings import arguments, markdown, parse, render
+from docstrings import Docstring, arguments, markdown, parse, render
 from saccade.configuration.catalogue import catalogue
 from saccade.configuration.files import shipped
 from saccade.registry import constructor_parameters, nearest
@@ -72,7 +72,8 @@ def _index(kind: str) -> Page:
     anyone = next(iter(classes(kind).values()))
     base = next((b for b in anyone.__mro__ if b.__name__ == found.base and b.__module__.startswith("saccade")), None)
     if base is not None:
-        lines += ["\n## Write your own\n", f"`{base.__module__}.{base.__name__}`\n", render(parse(base), level=3)]
+        lines += ["\n## Write your own\n", f"`{base.__module__}.{base.__name__}`\n", render(parse(base), level=3), ""]
+        lines += [f"- `{name}`: {markdown(doc.summary)}" for name, doc in _documented(base)]
     return Page(f"{kind}/index.md", kind.capitalize(), "\n".join(lines))
 
 
@@ -185,18 +186,23 @@ def _module(name: str, module: ModuleType) -> Page:
     for key, thing in sorted(things.items(), key=lambda item: not _is_base(item[1], list(things.values()))):
         if inspect.isclass(thing):
             lines.append(f"## {key}\n\n```python\n{signature(thing)}\n```\n\n{render(parse(thing), level=3)}\n")
-            documented = [
-                (method, parse(getattr(body, "fget", None) or getattr(body, "func", body)))
-                for method, body in vars(thing).items()
-                if not method.startswith("_") and (_is_method(body) or hasattr(body, "func"))
-            ]
-            if any(doc.summary for _, doc in documented):
-                lines.append("**Methods**\n")
-            lines += [f"- `{method}`: {markdown(doc.summary)}" for method, doc in documented if doc.summary]
+            documented = _documented(thing)
+            lines += ["**Methods**\n"] if documented else []
+            lines += [f"- `{method}`: {markdown(doc.summary)}" for method, doc in documented]
             lines.append("")
         elif inspect.isfunction(thing):
             lines.append(f"## {key}\n\n{_function(thing, None)}")
     return Page(f"{name}.md", name.capitalize(), "\n".join(lines))
+
+
+def _documented(thing: type) -> list[tuple[str, Docstring]]:
+    """The public methods and properties of a class that have docstrings of their own."""
+    found = [
+        (method, parse(getattr(body, "fget", None) or getattr(body, "func", body)))
+        for method, body in vars(thing).items()
+        if not method.startswith("_") and (_is_method(body) or hasattr(body, "func"))
+    ]
+    return [(method, doc) for method, doc in found if doc.summary]
 
 
 def _is_base(thing: Any, others: list[Any]) -> bool:
