@@ -26,7 +26,7 @@ class Docstring:
 
     summary: str = ""
     body: list[tuple[str, str]] = field(default_factory=list)
-    """("text" or "math", its source)"""
+    """("text", "math" or "code", its source)"""
 
     sections: dict[str, str] = field(default_factory=dict)
 
@@ -49,6 +49,8 @@ def parse(thing: object) -> Docstring:
             parsed.body.append(("math", " ".join(" ".join(source).split())))
         elif line.endswith(":") and line[:-1] in SECTIONS:
             parsed.sections[line[:-1]] = inspect.cleandoc("\n".join(_indented(lines)))
+        elif line.startswith("    "):
+            parsed.body.append(("code", inspect.cleandoc("\n".join([line, *_indented(lines)]))))
         else:
             paragraph = [line]
             while lines and lines[0].strip() and not lines[0].startswith(".. "):
@@ -94,6 +96,8 @@ def render(docstring: Docstring, *, level: int = 2) -> str:
     for kind, source in docstring.body:
         if kind == "math":
             parts.append(equation(source))
+        elif kind == "code":
+            parts.append(f"```\n{source}\n```")
         else:
             parts.append(markdown(source))
     for name, text in docstring.sections.items():

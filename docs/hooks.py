@@ -9,25 +9,39 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+import command_pages
 import pages
 from equations import equation
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the generated pages into the navigation, after the written ones."""
-    reference: list[dict[str, Any]] = [{"The heart": [{p.title: p.path} for p in pages.heart()]}]
-    for kind, listed in pages.members().items():
-        index, *members = listed
-        reference.append({kind.capitalize(): [index.path, *({p.title: p.path} for p in members)]})
+    configurations = pages.configurations()
+    reference: list[dict[str, Any]] = [
+        _group("Commands", command_pages.commands()),
+        {configurations.title: configurations.path},
+        {"The heart": [{p.title: p.path} for p in pages.heart()]},
+    ]
+    reference += [_group(kind.capitalize(), listed) for kind, listed in pages.members().items()]
     reference += [{p.title: p.path} for p in pages.modules()]
-    config.nav = [*(config.nav or []), *reference]
+    config.nav = [*(config.nav or []), {"Reference": reference}]
     return config
+
+
+def _group(title: str, listed: list[pages.Page]) -> dict[str, Any]:
+    index, *members = listed
+    return {title: [index.path, *({p.title: p.path} for p in members)]}
+
+
+def generated_pages() -> list[pages.Page]:
+    """Every page that is made from the source."""
+    several = [command_pages.commands(), *pages.members().values()]
+    return [*pages.heart(), *pages.modules(), pages.configurations(), *(p for listed in several for p in listed)]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the text of the generated pages; none of them is ever written into docs/."""
-    generated = [*pages.heart(), *pages.modules(), *(p for listed in pages.members().values() for p in listed)]
-    for page in generated:
+    for page in generated_pages():
         files.append(File.generated(config, page.path, content=page.text))
     return files
 

@@ -11,14 +11,26 @@ from types import ModuleType
 from typing import Any
 
 import saccade
-from docstrings import markdown, parse, render
-from saccade.registry import Registry, constructor_parameters, nearest
+from docstrings import Docstring, arguments, markdown, parse, render
+from saccade.configuration.catalogue import catalogue
+from saccade.configuration.files import shipped
+from saccade.registry import constructor_parameters, nearest
 
-KINDS: dict[str, tuple[Registry[Any], str]] = {
-    "scores": (saccade.scores.scores, "How well does this query match this key?"),
-    "selections": (saccade.selections.selections, "What distribution over positions follows from the scores?"),
-    "aggregations": (saccade.aggregations.aggregations, "What is read from the values?"),
+KINDS: dict[str, str] = {
+    "tasks": "What is learned from the data?",
+    "fields": "What is one column of the data: a text, a label, a recording?",
+    "readers": "Where do rows come from?",
+    "tokenisers": "How is a text split into pieces?",
+    "models": "What reads the inputs and makes the predictions?",
+    "optimisers": "How are gradients turned into updates?",
+    "schedules": "How does the learning rate change during training?",
+    "scores": "How well does this query match this key?",
+    "selections": "What distribution over positions follows from the scores?",
+    "aggregations": "What is read from the values?",
+    "history": "What does a score know about earlier steps?",
 }
+"""Every kind of member with the question that it answers."""
+
 HEART = ("Attention", "Memory", "Reading", "State", "MultiHead")
 
 
@@ -32,39 +44,62 @@ class Page:
 
 
 @cache
+def classes(kind: str) -> dict[str, Any]:
+    """The members of a kind by short name."""
+    described = catalogue()[kind].members
+    return {name: getattr(importlib.import_module(d.module), d.name) for name, d in described.items()}
+
+
+@cache
 def members() -> dict[str, list[Page]]:
     """An index for each kind, followed by a page for each member."""
-    pages: dict[str, list[Page]] = {}
-    for kind, (registry, question) in KINDS.items():
-        base = importlib.import_module(f"saccade.{kind}.base")
-        own = [_member(kind, name, member) for name, member in registry.items()]
-        rows = [
+    return {kind: [_index(kind), *(_member(kind, name, m) for name, m in classes(kind).items())] for kind in KINDS}
+
+
+def _index(kind: str) -> Page:
+    found = catalogue()[kind]
+    lines = [
+        f"# {kind.capitalize()}",
+        f"\n{KINDS[kind]}\n",
+        "| class, short name | what it does |",
+        "| --- | --- |",
+        *(
             f"| [{member.__name__}]({name}.md)<br>`{name}` | {_cell(parse(member).summary)} |"
-            for name, member in registry.items()
-        ]
-        index = "\n".join(
-            [
-                f"# {kind.capitalize()}",
-                f"\n{question}\n",
-                "| class, short name | what it does |",
-                "| --- | --- |",
-                *rows,
-                f"\nBy its short name: `saccade.{kind}.create(name, ...)`.",
-                "\n## Write your own\n",
-                render(parse(getattr(base, registry.kind.capitalize())), level=3),
-            ]
-        )
-        pages[kind] = [Page(f"{kind}/index.md", kind.capitalize(), index), *own]
-    return pages
+            for name, member in classes(kind).items()
+        ),
+        f"\nOn the command line: `saccade list {kind}`, `saccade show {next(iter(found.members))}`.",
+    ]
+    anyone = next(iter(classes(kind).values()))
+    base = next((b for b in anyone.__mro__ if b.__name__ == found.base and b.__module__.startswith("saccade")), None)
+    if base is not None:
+        lines += ["\n## Write your own\n", f"`{base.__module__}.{base.__name__}`\n", render(parse(base), level=3), ""]
+        lines += [f"- `{name}`: {markdown(doc.summary)}" for name, doc in _documented(base)]
+    return Page(f"{kind}/index.md", kind.capitalize(), "\n".join(lines))
 
 
 def path_of(class_name: str) -> str:
-    """The page of a class."""
-    paths = {member.__name__: f"{kind}/{name}.md" for kind, (r, _) in KINDS.items() for name, member in r.items()}
+    """The page of a class. Where two kinds have a class of that name, the one of attention comes first."""
+    paths = {member.__name__: f"{kind}/{name}.md" for kind in KINDS for name, member in classes(kind).items()}
+    for kind in ("scores", "selections", "aggregations"):
+        paths |= {member.__name__: f"{kind}/{name}.md" for name, member in classes(kind).items()}
     paths |= {name: f"heart/{name}.md" for name in HEART}
     if class_name not in paths:
         raise KeyError(f"There is no page for {class_name!r}.{nearest(class_name, paths)}")
     return paths[class_name]
+
+
+def configurations() -> Page:
+    """A table of the configurations that ship with Saccade; the first comment of each says what it trains."""
+    lines = [
+        "# Configurations\n",
+        "`saccade train NAME` trains one of these, `saccade copy NAME my.yaml` makes a copy to edit, and",
+        "`saccade train NAME --help` lists every argument.\n",
+        "| name | what it trains |",
+        "| --- | --- |",
+    ]
+    for name, path in shipped().items():
+        lines.append(f"| `{name}` | {_cell(path.read_text(encoding='utf-8').partition(chr(10))[0].strip('# '))} |")
+    return Page("configurations.md", "Configurations", "\n".join(lines))
 
 
 def heart() -> list[Page]:
@@ -82,15 +117,26 @@ def modules() -> list[Page]:
 
 
 def _member(kind: str, name: str, member: type) -> Page:
-    lines = [_class(member, f"from saccade.{kind} import {member.__name__}", name=name)]
+    home = catalogue()[kind].home
+    package = importlib.import_module(home)
+    place = home if hasattr(package, member.__name__) else member.__module__
+    lines = [_class(member, f"from {place} import {member.__name__}", name=name)]
+    if kind == "tasks":
+        lines += [_options("a prediction", member.options), _options("an explanation", member.explain_options)]
     module = importlib.import_module(member.__module__)
-    package = importlib.import_module(f"saccade.{kind}")
-    for public in package.__all__:
+    for public in getattr(package, "__all__", ()):
         function = getattr(package, public)
         if inspect.isfunction(function) and function.__module__ == module.__name__:
             lines.append("## As a function\n")
-            lines.append(_function(function, f"from saccade.{kind} import {public}"))
+            lines.append(_function(function, f"from {place} import {public}"))
     return Page(f"{kind}/{name}.md", name, "\n".join(lines))
+
+
+def _options(of: str, options: type) -> str:
+    parsed = parse(options)
+    if "Args" not in parsed.sections:
+        return ""
+    return f"## Options of {of}\n\n{arguments(parsed.sections['Args'])}\n"
 
 
 def _class(member: type, line: str, *, name: str | None = None) -> str:
@@ -140,18 +186,23 @@ def _module(name: str, module: ModuleType) -> Page:
     for key, thing in sorted(things.items(), key=lambda item: not _is_base(item[1], list(things.values()))):
         if inspect.isclass(thing):
             lines.append(f"## {key}\n\n```python\n{signature(thing)}\n```\n\n{render(parse(thing), level=3)}\n")
-            documented = [
-                (method, parse(getattr(body, "fget", None) or getattr(body, "func", body)))
-                for method, body in vars(thing).items()
-                if not method.startswith("_") and (_is_method(body) or hasattr(body, "func"))
-            ]
-            if any(doc.summary for _, doc in documented):
-                lines.append("**Methods**\n")
-            lines += [f"- `{method}`: {markdown(doc.summary)}" for method, doc in documented if doc.summary]
+            documented = _documented(thing)
+            lines += ["**Methods**\n"] if documented else []
+            lines += [f"- `{method}`: {markdown(doc.summary)}" for method, doc in documented]
             lines.append("")
         elif inspect.isfunction(thing):
             lines.append(f"## {key}\n\n{_function(thing, None)}")
     return Page(f"{name}.md", name.capitalize(), "\n".join(lines))
+
+
+def _documented(thing: type) -> list[tuple[str, Docstring]]:
+    """The public methods and properties of a class that have docstrings of their own."""
+    found = [
+        (method, parse(getattr(body, "fget", None) or getattr(body, "func", body)))
+        for method, body in vars(thing).items()
+        if not method.startswith("_") and (_is_method(body) or hasattr(body, "func"))
+    ]
+    return [(method, doc) for method, doc in found if doc.summary]
 
 
 def _is_base(thing: Any, others: list[Any]) -> bool:

@@ -22,7 +22,16 @@ ARGUMENTS = (
 )
 
 
-def screenshot(page: Path, picture: Path, *, fragment: str, width: int, height: int, dark: bool) -> None:
+def screenshot(
+    page: Path,
+    picture: Path,
+    *,
+    fragment: str = "",
+    width: int = 1180,
+    height: int = 720,
+    dark: bool = False,
+    scale: int = 2,
+) -> None:
     """Opens a page that `write_page` wrote in Chromium, and saves what is seen."""
     from playwright.sync_api import sync_playwright  # from the `dev` extra
 
@@ -34,7 +43,7 @@ def screenshot(page: Path, picture: Path, *, fragment: str, width: int, height: 
         tab = browser.new_page(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
-            device_scale_factor=2,
+            device_scale_factor=scale,
         )
         tab.goto(page.resolve().as_uri() + (f"#{fragment}" if fragment else ""))
         tab.wait_for_selector("[data-ready=true]")
@@ -52,10 +61,9 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=1180)
     parser.add_argument("--height", type=int, default=720)
     parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--scale", type=int, default=2, help="pixels of the picture for each pixel of the page")
     given = parser.parse_args()
-    screenshot(
-        given.page, given.picture, fragment=given.fragment, width=given.width, height=given.height, dark=given.dark
-    )
+    screenshot(**vars(given))
 
 
 if __name__ == "__main__":

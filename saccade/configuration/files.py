@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,8 +97,8 @@ def _as_mapping(part: Any) -> dict[str, Any]:
 
 
 def _as_written(key: str, value: Any) -> Any:
-    """A mapping or a list on the command line, read as YAML; anything else as it is."""
-    if not isinstance(value, str) or not value.strip().startswith(("{", "[")):
+    """A mapping or a list on the command line, read as YAML; anything else as it is, such as the template `{} <{}>`."""
+    if not isinstance(value, str) or not value.strip().startswith(("{", "[")) or re.match(r"\s*\{\}\s*\S", value):
         return value
     try:
         return parse_yaml(value, f"{key}: {shown(value)}")

@@ -53,6 +53,11 @@ def test_parts_are_set_whole_or_by_argument(changes, section, expected) -> None:
     assert before == SECTIONS
 
 
+def test_template_that_begins_with_a_brace_is_text() -> None:
+    assert override({}, {"task.source.join": "{} <{}>"}) == {"task": {"source": {"join": "{} <{}>"}}}
+    assert override({}, {"model": "{}"}) == {"model": {}}
+
+
 def test_wrong_yaml_on_the_command_line_is_named() -> None:
     with pytest.raises(ConfigError, match=r"model: '\{class: cosine' is not YAML"):
         override({}, {"model": "{class: cosine"})

@@ -1,6 +1,7 @@
 """The generated reference, and the site that is built from it."""
 
 import re
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -11,14 +12,24 @@ import pytest
 pytest.importorskip("latex2mathml")
 pytest.importorskip("mkdocs")
 
+import command_pages
 import docstrings
 import equations
+import hooks
 import pages
+from figures.explorer import ARGUMENTS, NAMES
+from saccade.cli import COMMANDS
+from saccade.configuration.catalogue import catalogue
 from saccade.scores import AdditiveScore, BilinearScore
 from saccade.selections import Sparsemax
 from tests.docs.code_blocks import ROOT
 
-MEMBERS = [(kind, name, member) for kind, (registry, _) in pages.KINDS.items() for name, member in registry.items()]
+PARTS = [
+    (kind, name, member)
+    for kind in ("scores", "selections", "aggregations")
+    for name, member in pages.classes(kind).items()
+]
+MEMBERS = [(kind, name) for kind in pages.KINDS for name in pages.classes(kind)]
 
 # Operations that everybody uses and no paper introduced.
 NO_PAPER = {
@@ -30,7 +41,7 @@ NO_PAPER = {
 }
 
 
-@pytest.mark.parametrize(("kind", "name", "member"), MEMBERS, ids=[f"{kind}-{name}" for kind, name, _ in MEMBERS])
+@pytest.mark.parametrize(("kind", "name", "member"), PARTS, ids=[f"{kind}-{name}" for kind, name, _ in PARTS])
 def test_member_has_sentence_equation_shapes_and_reference(kind, name, member) -> None:
     parsed = docstrings.parse(member)
     assert parsed.summary.endswith(".")
@@ -44,9 +55,21 @@ def test_member_has_sentence_equation_shapes_and_reference(kind, name, member) -
     assert ("## Reference" in page.text) != ((kind, name) in NO_PAPER)
 
 
+def test_every_kind_has_pages() -> None:
+    assert set(pages.KINDS) == set(catalogue())
+
+
+def test_page_of_a_command_has_its_options_and_those_of_each_task() -> None:
+    page = next(page for page in command_pages.commands() if page.path == "commands/predict.md")
+    assert "saccade predict runs/my-model < source.txt > target.txt" in page.text
+    assert "- `--workers`: " in page.text
+    generation, classification = (page.text.index(f"### {task}") for task in ("generation", "classification"))
+    assert page.text.index("- `--length-penalty`: ") > generation
+    assert page.text.index("- `--threshold`: ") > classification
+
+
 def test_no_page_shows_raw_latex() -> None:
-    written = [*pages.heart(), *pages.modules(), *(page for listed in pages.members().values() for page in listed)]
-    for page in written:
+    for page in hooks.generated_pages():
         prose = re.sub(r"```.*?```|`[^`]*`", "", page.text, flags=re.DOTALL).replace(r"\*", "").replace(r"\|", "")
         assert "\\" not in prose, page.path
 
@@ -126,7 +149,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_site_has_a_page_for_everything(site: Path) -> None:
-    expected = [f"{kind}/{name}.html" for kind, name, _ in MEMBERS]
+    expected = [f"{kind}/{name}.html" for kind, name in MEMBERS]
+    expected += [f"commands/{name}.html" for name in COMMANDS]
     expected += [f"heart/{name}.html" for name in pages.HEART]
     expected += ["index.html", "choose.html", "masks.html", "distributions.html"]
     assert not [path for path in expected if not (site / path).is_file()]
@@ -140,3 +164,21 @@ def test_site_loads_nothing_from_elsewhere(site: Path) -> None:
         assert not [url for url in resources.found if re.match(r"(https?:)?//", url)]
     for style in site.rglob("*.css"):
         assert not re.search(r"url\(['\"]?(https?:)?//", style.read_text())
+
+
+def test_search_works_in_pages_opened_from_disk(site: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api")
+    chromium = next(filter(None, map(shutil.which, NAMES)), None)
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+        page = browser.new_page()
+        fetched: list[str] = []
+        page.on("request", lambda request: fetched.append(request.url))
+        page.goto((site / "selections" / "sparsemax.html").as_uri())
+        page.fill("input[name=query]", "fusedmax")
+        found = page.wait_for_selector(".md-search-result__item h1", timeout=20_000)
+        assert found.inner_text() == "Fusedmax"
+        assert not [url for url in fetched if url.startswith("http")]
+        browser.close()

@@ -1,0 +1,153 @@
+"""Makes the pages of the gallery: python docs/figures/gallery.py FOLDER [--only date] [--pictures docs/images].
+
+All but one show real weights of models that are trained here, in less than a minute each, on data made here.
+`make docs` puts the pages next to the built site; the pictures of them are committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import saccade
+from saccade.interpretation.explorer import Item, Map, SoundAxis, TextAxis, write_page
+from saccade.models import AttentionPooling, Transformer
+
+DATES = ["Sunday, 15 November 2026", "3 April 1998"]
+REVIEWS = ["a slow start but a superb and moving end", "two dull hours and a clumsy end"]
+
+
+def date_page(path: Path, folder: Path, steps: int) -> None:
+    """RNNsearch on dates."""
+    run = saccade.train(
+        "dates/rnnsearch",
+        model={"embedding_dim": 32, "hidden_dim": 64, "maxout_dim": 64},
+        data={"train": f"dates:train:{20 * steps}", "valid": "dates:valid:20"},
+        trainer={"max_steps": steps, "validate_every": steps, "learning_rate": 1e-2, "batch_tokens": 2048},
+        output=folder / "dates",
+    )
+    write_page(path, run.explain(DATES), title="Two dates", side_by_side=True)
+
+
+def text_page(path: Path, folder: Path, steps: int) -> None:
+    """Attention pooling on made-up reviews."""
+    draw = random.Random(1)
+    run = saccade.train(
+        task={"class": "classification", "inputs": {"text": {"class": "text", "tokeniser": "word"}}},
+        model=partial(AttentionPooling, embedding_dim=16, hidden_dim=16, selection="entmax15", encoder="embedding"),
+        data=[_review(draw) for _ in range(400)],
+        trainer={"max_steps": steps, "learning_rate": 1e-2},
+        output=folder / "reviews",
+    )
+    write_page(path, run.explain(REVIEWS), title="Two classified texts")
+
+
+def _review(draw: random.Random) -> tuple[str, str]:
+    verdict = draw.choice(["good", "bad"])
+    words = {"good": ["superb", "moving", "charming", "clever"], "bad": ["slow", "dull", "clumsy", "bland"]}
+    plain = ["start", "end", "film", "story", "hours", "cast"]
+    other = "bad" if verdict == "good" else "good"
+    said = [*draw.sample(words[verdict], 2), *draw.sample(words[other], draw.randint(0, 1))]
+    draw.shuffle(said)
+    return " but ".join(f"a {word} {draw.choice(plain)} and two" for word in said), verdict
+
+
+def transformer_page(path: Path, folder: Path, steps: int) -> None:
+    """A Transformer that reverses letters: every layer and head."""
+    draw = random.Random(2)
+    texts = ["".join(draw.choices("abcdefgh", k=draw.randint(2, 8))) for _ in range(600)]
+    run = saccade.train(
+        task={"source": {"class": "text", "tokeniser": "char"}},
+        model=partial(Transformer, dim=32, num_heads=4, encoder_layers=2, decoder_layers=2, feed_forward_dim=64),
+        data=[(text, text[::-1]) for text in texts],
+        trainer={"max_steps": steps, "learning_rate": 5e-3, "schedule": {"class": "linear", "warmup": 20}},
+        output=folder / "letters",
+    )
+    write_page(path, run.explain(["abcdefgh"]), title="A Transformer that reverses letters")
+
+
+def graph_page(path: Path, folder: Path, steps: int) -> None:
+    """A graph attention network on two groups of nodes."""
+    import numpy as np
+
+    draw = np.random.default_rng(3)
+    labels = np.arange(40) % 2
+    near = labels[:, None] == labels[None, :]
+    edges = np.argwhere(np.triu(draw.random((40, 40)) < np.where(near, 0.2, 0.03), 1))
+    features = draw.normal(size=(40, 6)) + labels[:, None] * np.array([1.5, -1.5, 0, 0, 0, 0])
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "graph.npz", edges=edges, x=features.astype("float32"))
+    run = saccade.train(
+        "graphs/gat",
+        task={"inputs": {"node": {"class": "node", "graph": str(folder / "graph.npz"), "hops": 2}}},
+        model={"num_heads": 4, "dropout": 0.2},
+        data=[{"node": str(node), "label": ["blue", "red"][labels[node]]} for node in range(30)],
+        trainer={"max_steps": steps, "validate_every": None, "metric": "loss", "patience": None},
+        output=folder / "nodes",
+    )
+    degrees = np.bincount(edges.ravel(), minlength=40)
+    write_page(path, run.explain([str(int(degrees.argmax()))]), title="A node and its neighbours")
+
+
+def sound_page(path: Path, folder: Path, steps: int) -> None:
+    """Tones, and the weights that read each tone when it sounds: made, not learned."""
+    rate, seconds, tones = 8000, 1.2, {"do": 262, "mi": 330, "sol": 392}
+    parts = torch.arange(int(rate * seconds / len(tones))) / rate
+    samples = torch.cat([0.5 * torch.sin(2 * torch.pi * hertz * parts) for hertz in tones.values()])
+    spectrum = torch.stft(samples, 256, 80, window=torch.hann_window(256), return_complex=True).abs()[:40]
+    frames = 48
+    places = torch.linspace(0, len(tones), frames)
+    middles = torch.arange(len(tones)) + 0.5
+    weights = (-8 * (places[None, :] - middles[:, None]) ** 2).softmax(-1)
+    sound = SoundAxis.from_features((spectrum + 1e-3).log(), seconds=seconds, frames=frames, samples=samples, rate=rate)
+    names = TextAxis(pieces=list(tones))
+    item = Item(title="do mi sol", maps=[Map(name="decoder", weights=weights[None], queries=names, keys=sound)])
+    write_page(path, [item], title="A recording")
+
+
+PAGES: dict[str, Any] = {
+    "date": date_page,
+    "text": text_page,
+    "recording": sound_page,
+    "graph": graph_page,
+    "transformer": transformer_page,
+}
+VIEWS = {"transformer": "view=heads"}
+STEPS = {"date": 300, "text": 60, "graph": 60, "transformer": 250}
+
+
+def make(folder: Path, *, steps: int | None = None, only: str | None = None) -> list[Path]:
+    """Writes the pages; with fewer steps for a test."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, write in PAGES.items():
+        if only in (None, name):
+            with tempfile.TemporaryDirectory() as runs:
+                made.append(folder / f"{name}.html")
+                write(made[-1], Path(runs), steps or STEPS.get(name, 0))
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", choices=list(PAGES))
+    parser.add_argument("--pictures", type=Path, help="also take a picture of each page")
+    given = parser.parse_args()
+    for path in make(given.folder, only=given.only):
+        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+        if given.pictures is not None:
+            from explorer import screenshot
+
+            picture = given.pictures / f"gallery-{path.stem}.png"
+            screenshot(path, picture, fragment=VIEWS.get(path.stem, ""), width=960, height=560, scale=1)
+
+
+if __name__ == "__main__":
+    main()
