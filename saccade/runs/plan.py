@@ -105,7 +105,9 @@ class Plan:
         """The sizes that follow from the data are the task's to give, and all of them must mean something."""
         sizes = self.task.sizes()
         problems = [
-            f"model.{name} follows from the data and cannot be set." for name in self.model.given if name in sizes
+            f"model.{name} follows from the task and the data, and cannot be set."
+            for name in self.model.given
+            if name in sizes
         ]
         takes = inspect.signature(self.model.kind).parameters
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values()):
@@ -114,6 +116,9 @@ class Plan:
 
     def _cannot_take(self, size: str, takes: list[str]) -> str:
         role, _, what = size.rpartition("_")
+        if not role:
+            needed = " and ".join(self.task.sizes())
+            return f"model {known(self.model.kind)} has no argument {size!r}: models of this task take {needed}."
         own = next((READS[suffix] for suffix in READS if f"{role}_{suffix}" in takes), None)
         reads = f"it takes no {role}" if own is None else f"it reads {own}"
         gives = f"this task's {role} gives {READS.get(what, what)}"

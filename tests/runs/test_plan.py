@@ -173,7 +173,7 @@ def test_classes_of_saccade_may_be_dotted_without_trust() -> None:
         (changed(SMALL, model__hidden_dim="many"), r"model\.hidden_dim must be a whole number, got 'many'"),
         (changed(SMALL, model__hidden_dim=2.5), r"model\.hidden_dim must be a whole number, got 2\.5"),
         (changed(SMALL, model__cell="quick"), r"model\.cell must be 'paper' or 'fast', got 'quick'"),
-        (changed(SMALL, model__source_vocab=3), r"model\.source_vocab follows from the data"),
+        (changed(SMALL, model__source_vocab=3), r"model\.source_vocab follows from the task and the data"),
         (changed(SMALL, model__class="rnsearch"), r"unknown model 'rnsearch'\. Did you mean 'rnnsearch'"),
         (changed(SMALL, model__class="nowhere.Model"), r"'nowhere\.Model' is not a class that comes with Saccade"),
         (changed(SMALL, model__class="saccade.tasks.Task"), r"'saccade\.tasks\.Task' is not a class that comes with"),

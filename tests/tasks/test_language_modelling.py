@@ -11,9 +11,11 @@ import torch
 
 import saccade
 from saccade.cli import main
+from saccade.configuration import ConfigError
 from saccade.data.special import BOS, EOS
 from saccade.fields import Text
 from saccade.models import TransformerLanguageModel
+from saccade.runs.plan import Plan
 from saccade.tasks import LanguageModelling
 
 SUBJECTS, VERBS = ["cat", "dog", "bird"], ["sees", "likes"]
@@ -217,6 +219,18 @@ def test_refuses_what_makes_no_sense() -> None:
     task, model = make(causal=False, max_length=10, model={"positions": "learned", "max_length": 10})
     with pytest.raises(ValueError, match=r"10 learned positions are too few .* model.max_length to 11 or more"):
         task.check(model)
+
+
+def test_the_task_says_whether_its_model_is_causal() -> None:
+    config = {"task": "language_modelling", "model": "transformer_lm", "trainer": {"max_steps": 1}}
+    assert Plan(config).outline().causal
+    assert not Plan({**config, "task": {"class": "language_modelling", "causal": False}}).outline().causal
+    with pytest.raises(ConfigError, match=r"model\.causal follows from the task and the data"):
+        Plan({**config, "model": {"class": "transformer_lm", "causal": False}})
+    with pytest.raises(
+        ConfigError, match="rnnsearch has no argument 'causal': models of this task take vocab and causal"
+    ):
+        Plan({**config, "model": "rnnsearch"})
 
 
 TRAINER = {"learning_rate": 0.01, "schedule": "constant", "batch_tokens": 512, "metric": "loss", "log_every": 100}
