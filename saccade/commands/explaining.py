@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns
-from saccade.commands.inputs import read_inputs
+from saccade.commands.inputs import input_corpus, read_inputs
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
 
@@ -58,7 +58,6 @@ def explain(
         title: of the page.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
-    from saccade.data.corpus import Corpus
     from saccade.interpretation.explorer import FORMATS, render
     from saccade.runs import load
 
@@ -77,7 +76,7 @@ def explain(
         wanted = target or (_lines(targets) if targets is not None else None)
         given: list[Any] = list(input or ())
         if inputs:
-            given = list(read_inputs(model.task, Corpus(columns=parse_columns(columns)), inputs))
+            given = list(read_inputs(model.task, input_corpus(model, parse_columns(columns), None), inputs))
         if len(given) > MOST:
             raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))

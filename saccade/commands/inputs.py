@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from saccade.data.corpus import Corpus
+    from saccade.runs import Run
     from saccade.tasks import Example, Task
 
 STANDARD_INPUT = "standard input"
+
+
+def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None) -> Corpus:
+    """How tables of inputs are read: as the training data was, unless the user says otherwise."""
+    from saccade.data.corpus import Corpus
+
+    trained = run.plan.data
+    known = {role: column for role, column in (trained.columns or {}).items() if role in run.task.inputs}
+    return Corpus(columns=columns or known or None, header=trained.header if header is None else header)
 
 
 def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from saccade.commands.columns import parse_columns, parse_yes_no
-from saccade.commands.inputs import chunks, read_inputs
+from saccade.commands.inputs import chunks, input_corpus, read_inputs
 from saccade.commands.pictures import check_picture, check_place
 from saccade.registry import nearest
 
@@ -71,7 +71,6 @@ def predict(
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
-    from saccade.data.corpus import Corpus
     from saccade.runs import load
 
     if format not in FORMATS:
@@ -87,7 +86,7 @@ def predict(
     model = load(run, trust=trust_classes)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
-    corpus = Corpus(columns=parse_columns(columns), header=parse_yes_no(header, "--header"))
+    corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"))
     examples = read_inputs(model.task, corpus, inputs)
     answers: list[Answer] = []
     counted, strange = 0, Strange()

@@ -91,7 +91,7 @@ class Text(Field):
 
     def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
         text = texts_of(value)[0]
-        pieces = [*self.tokeniser.parts(text), NAMES[EOS]]
+        pieces = [*map(self.tokeniser.shown, self.tokeniser.parts(text)), NAMES[EOS]]
         words = [word for word in self.tokeniser.words(text) if word]
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -249,7 +250,8 @@ class Loop:
 
     def _leave(self) -> None:
         self._save()
-        self.progress.say(f"Interrupted after step {self.position.step}; {self.output} can be resumed from there.")
+        again = f"saccade train --resume {shlex.quote(str(self.output))}"
+        self.progress.say(f"Interrupted after step {self.position.step}; to continue from there: {again}")
         raise Interrupted(self.position.step)
 
     def _validate(self) -> None:

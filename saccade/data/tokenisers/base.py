@@ -99,6 +99,10 @@ class Tokeniser:
         """The pieces of a text; where possible, unknown ones as they are spelled in the text."""
         return self.pieces(self.encode(text))
 
+    def shown(self, piece: str) -> str:
+        """A piece as a picture shows it, without marks that only the tokeniser needs."""
+        return piece
+
     def touches(self, before: str, piece: str) -> bool:
         """Whether a piece belongs to the same word as the piece before it; by default every piece is a word."""
         return False

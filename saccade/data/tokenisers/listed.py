@@ -110,6 +110,9 @@ class WordTokeniser(ListTokeniser):
         text = " ".join(pieces)
         return text.replace(f" {self.reserved}", "").replace(f"{self.reserved} ", "").replace(self.reserved, "")
 
+    def shown(self, piece: str) -> str:
+        return piece.replace(self.reserved, "") or piece
+
     def touches(self, before: str, piece: str) -> bool:
         return before.endswith(self.reserved) or piece.startswith(self.reserved)
 
