@@ -1,17 +1,13 @@
 """`python -m saccade`, and the `saccade` command."""
 
-import sys
+from saccade.commands.interrupting import leaving_at_once
 
 
 def run() -> int:
-    """Runs the command line; Ctrl-C is no error even while its modules are imported."""
-    try:
+    """Runs the command line."""
+    with leaving_at_once():
         from saccade.cli import main
-
-        return main()
-    except KeyboardInterrupt:
-        print("saccade: interrupted", file=sys.stderr)
-        return 130
+    return main()
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from saccade.commands.interrupting import leaving_at_once
+
 
 def align(
     run: str | None = None,
@@ -65,7 +67,8 @@ def align(
         batch_size: how many pairs are aligned together.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
-    from saccade.commands.align_texts import AlignOptions, align_texts, score_file
+    with leaving_at_once():
+        from saccade.commands.align_texts import AlignOptions, align_texts, score_file
 
     given = AlignOptions(**{name: value for name, value in locals().items() if name in AlignOptions._fields})
     if score is not None:

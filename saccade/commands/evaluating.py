@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns, parse_yes_no
+from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def evaluate(
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
-    from saccade.runs import load
+
+    with leaving_at_once():
+        from saccade.runs import load
 
     for name, value in (("by-length", by_length), ("workers", workers), ("batch-size", batch_size)):
         if value is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns
 from saccade.commands.inputs import input_corpus, read_inputs
+from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
 
@@ -58,8 +59,9 @@ def explain(
         title: of the page.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
-    from saccade.interpretation.explorer import FORMATS, render
-    from saccade.runs import load
+    with leaving_at_once():
+        from saccade.interpretation.explorer import FORMATS, render
+        from saccade.runs import load
 
     form = _format(output, format, FORMATS)
     if input and inputs:

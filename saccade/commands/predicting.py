@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import chunks, input_corpus, read_inputs
+from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture, check_place
 from saccade.registry import nearest
 
@@ -71,7 +72,9 @@ def predict(
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
-    from saccade.runs import load
+
+    with leaving_at_once():
+        from saccade.runs import load
 
     if format not in FORMATS:
         raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")

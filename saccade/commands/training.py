@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from saccade.commands.columns import parse_columns
+from saccade.commands.interrupting import leaving_at_once
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.files import find_config
 from saccade.configuration.spelling import check_spelling
@@ -48,18 +49,19 @@ def train_model(
         resume: the folder of a run to continue.
         init_from: the folder of another run whose weights to start from, where names and shapes agree.
     """
-    overrides = _with_data(overrides)
-    if config is not None:
-        check_spelling(override(read_config(config), overrides))  # before anything slow is imported
     with _stopping(Path(output or resume or ".")):
+        overrides = _with_data(overrides)
+        if config is not None:
+            check_spelling(override(read_config(config), overrides))  # before anything slow is imported
         _train(config, output, resume, init_from, overrides)
 
 
 def _train(
     config: str | None, output: str | None, resume: str | None, init_from: str | None, overrides: dict[str, str]
 ) -> None:
-    from saccade.runs import train
-    from saccade.runs.preparation import is_main
+    with leaving_at_once():
+        from saccade.runs import train
+        from saccade.runs.preparation import is_main
 
     if config is None and resume is None and not {"model", "model.class"} & overrides.keys():
         raise ConfigError(

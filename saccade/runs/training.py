@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,12 @@ def train(
 def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init_from: Any) -> Run:
     task, main = plan.task, is_main()
     had_model = (folder / "model.safetensors").exists()
-    prepared = prepare(plan, held, folder, resume)
+    try:
+        prepared = prepare(plan, held, folder, resume)
+    except BaseException:
+        if main and not (folder / "config.yaml").exists():  # so that the same command can be given again
+            shutil.rmtree(folder / "data", ignore_errors=True)
+        raise
     noted = Provenance.read(folder)
     provenance = prepared.provenance
     if noted is not None and resume:
