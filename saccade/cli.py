@@ -101,8 +101,8 @@ def _run(name: str, command: Callable[[], None]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:  # `saccade list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        if name != "train":  # which has said how to continue
+    except KeyboardInterrupt as interrupt:
+        if name != "train" or not interrupt.args:  # which has said how to continue
             print(f"saccade {name}: interrupted", file=sys.stderr)
         return 130
     except EXPECTED as error:

@@ -91,7 +91,7 @@ def _stopping(folder: Path) -> Iterator[None]:
         else:
             again = "before anything was written: run the same command again"
         print(f"Interrupted; {again}", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt(again) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
