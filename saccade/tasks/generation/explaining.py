@@ -155,8 +155,9 @@ def _check(
     for number, (example, given, links) in enumerate(zip(examples, forced, gold, strict=True), start=1):
         if links is not None and not given:
             raise ValueError("Gold links connect the words of two texts: give the targets as well.")
-        if given and search:
-            raise ValueError(f"{next(iter(search))} changes the search, and the targets are given: leave it out.")
+        asked = [name for name, value in search.items() if value is not None]
+        if given and asked:
+            raise ValueError(f"{asked[0]} changes the search, and the targets are given: leave it out.")
         for side, field in (("source", task.source), ("target", task.target)):
             if side in example and isinstance(field, Text) and not field.show(example[side]).strip():
                 raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
