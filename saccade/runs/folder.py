@@ -67,7 +67,7 @@ def check_output(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; the output must be a folder.")
     names = {path.name for path in folder.iterdir() if not path.name.startswith(".")} if folder.exists() else set()
-    if not names:
+    if not names or (names == {"data"} and _is_stored(folder / "data")):  # killed while it read the data
         return
     if (folder / "checkpoints").is_dir() and _is_ours(folder / "config.yaml"):
         return  # the trainer checks whether there is anything to resume
@@ -141,6 +141,10 @@ def verify_run(folder: Path) -> None:
 
 def _read_by_load(folder: Path) -> list[str]:
     return ["config.yaml", *(path.relative_to(folder).as_posix() for path in _files(folder / "task"))]
+
+
+def _is_stored(folder: Path) -> bool:
+    return folder.is_dir() and all(".arrow" in path.name for path in folder.iterdir())
 
 
 def _is_ours(config: Path) -> bool:

@@ -155,3 +155,12 @@ def test_options_of_the_validation_are_checked_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="nbest=3"):
         train(tmp_path / "run", validate_options={"beam": 2, "nbest": 3})
     assert not (tmp_path / "run").exists()
+
+
+def test_a_training_that_was_killed_while_it_read_may_start_again(tmp_path):
+    (tmp_path / "run" / "data").mkdir(parents=True)
+    (tmp_path / "run" / "data" / "train.arrow.4711.part").write_bytes(b"half")
+    check_output(tmp_path / "run")
+    (tmp_path / "run" / "data" / "mine.csv").write_text("a")
+    with pytest.raises(FileExistsError, match="is not empty"):
+        check_output(tmp_path / "run")
