@@ -70,3 +70,16 @@ def test_nothing_but_its_own_folder(section, change, opened, tmp_path) -> None:
     assert not any("hostile_module" in name for name in set(sys.modules) - modules)
     near = [entry for entry in opened if str(tmp_path) in entry and os.sep + "run" + os.sep not in entry]
     assert not near
+
+
+def test_the_watch_sees_what_it_must(opened, tmp_path) -> None:
+    path = tmp_path / "run" / "config.yaml"
+    config = yaml.safe_load(path.read_text())
+    config["model"] = {**config["model"], "selection": {"class": "hostile_module.Hostile"}}
+    path.write_text(yaml.safe_dump(config))
+    opened.clear()
+    with pytest.raises(ValueError, match="not a kind of Selection"):
+        saccade.load("run", trust=True)  # trusted, it is imported, and is then no selection
+    assert any("hostile_module" in entry for entry in opened)
+    assert (tmp_path / "PWNED").exists()
+    del sys.modules["hostile_module"]
