@@ -178,7 +178,7 @@ def draw(run: saccade.Run, test: Sequence[Pair], path: Path) -> None:
     pair = next((pair for pair in test if len(pair.order) > LONGEST), test[0])
     prediction = run.predict([pair.source], beam=1)[0]
     assert prediction.weights is not None, "RNNsearch has attention weights"
-    plot_attention([(prediction.weights, prediction.source, prediction.target)], path)
+    plot_attention([(prediction.weights, prediction.attention.keys, prediction.attention.queries)], path)
 
 
 def write(results: dict[str, Any], output: Path) -> None:

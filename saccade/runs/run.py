@@ -167,7 +167,7 @@ class Run:
         """
         task = self.task
         options = {**options, **task.evaluate_options}
-        for changes in _variations(vary):
+        for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
             task.options.of({**shared, **changes})
         read = (corpus or self.plan.data).read(data, task.scored)

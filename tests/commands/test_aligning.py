@@ -161,7 +161,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
             ["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"],
             "few.talp has alignments of 1 sentence pairs, not of 3",
         ),
-        (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "there is nothing to align"),
+        (["{run}", "--source", "{texts}/none", "--target", "{texts}/none"], "none is empty"),
         (["{run}", "--source", "{texts}/bad", "--target", "{texts}/bad"], "bad, line 1"),
         (["{blind}", "{given}"], "Cho does not attend to its source"),
         (["{run}", "{given}", "--layer", "1"], "layer must be from 0 to 0"),

@@ -66,19 +66,19 @@ def test_search_options(run, call, table) -> None:
     [
         (["--columns", "source=in"], "say which column is the target"),
         (["--columns", "source=in,targt=out"], "does not say which column is the target. It has: source, targt"),
-        (["--columns", "in,out"], "Columns are written as source=en,target=de"),
+        (["--columns", "in,out"], "--columns takes roles with their columns, as source=en,target=de"),
         (["--columns", "source=in,target=ot"], "Did you mean 'out'"),
         (["--header", "no", "--columns", "source=in,target=out"], "test.csv is read without a header"),
         (["--header", "maybe"], "--header is yes or no, got 'maybe'"),
-        (["--bad-rows", "ignore"], "data.bad_rows is 'error' or 'skip', got 'ignore'"),
-        (["--beam", "0"], "beam must be from 1 to 10000, got 0"),
-        (["--vary", "beam=3,0"], "beam must be from 1 to 10000, got 0"),
+        (["--bad-rows", "ignore"], "--bad-rows is error or skip, got 'ignore'"),
+        (["--beam", "0"], "beam must be from 1 to 1000, got 0"),
+        (["--vary", "beam=3,0"], "beam must be from 1 to 1000, got 0"),
         (["--vary", "beam=3,x"], "--vary is an option and numbers, as beam=1,5,10; got 'beam=3,x'"),
         (["--by-length", "0"], "--by-length must be 1 or more, got 0"),
         (["--workers", "0"], "--workers must be 1 or more, got 0"),
         (["--batch-size", "0"], "--batch-size must be 1 or more, got 0"),
-        (["--max-length", "0"], "max_length must be from 1 to 1000000, got 0"),
-        (["--max-length", "-3"], "max_length must be from 1 to 1000000, got -3"),
+        (["--max-length", "0"], "max_length must be from 1 to 10000, got 0"),
+        (["--max-length", "-3"], "max_length must be from 1 to 10000, got -3"),
         (["--length-penalty", "-1"], "length_penalty must be from 0.0 to 100.0, got -1.0"),
         (["--length-penalty", "nan"], "length_penalty: nan is not a finite number"),
         (["--coverage-penalty", "inf"], "coverage_penalty: inf is not a finite number"),
@@ -98,7 +98,7 @@ def test_names_for_the_columns_of_a_file_without_a_header(run, call, table) -> N
     assert (code, out) == (2, "")
     assert "plain.tsv has no column 'en'" in err
     assert repr(PAIRS[0][0]) in err  # what was taken for the header
-    assert "{source: 0, target: 1}" in err
+    assert "source=0,target=1" in err
     assert call("evaluate", run, "--data", plain, "--columns", "source=0,target=1")[0] == 0
 
 

@@ -169,7 +169,7 @@ def test_folders_of_files(tmp_path):
     (tmp_path / "f.wav").write_bytes(b"x")
     with pytest.raises(DataError, match="files outside its sub-folders, which have no label"):
         read(tmp_path, "audio label")
-    with pytest.raises(DataError, match=r"say which is the audio and which the text, as --data\.columns '{audio: path"):
+    with pytest.raises(DataError, match=r"say which is the audio and which the text, as --data\.columns audio=path"):
         read(tmp_path, "audio text")
     with pytest.raises(DataError, match="say which is the audio"):
         read(tmp_path, "audio label", columns={"audio": "pth", "label": "label"})
@@ -294,7 +294,7 @@ def test_a_header_alone_is_skipped_and_its_columns_counted(tmp_path):
     assert list(read(two, "de en", header=True)) == [{"de": "b", "en": "a"}]  # equal names come before positions
     three = write(tmp_path / "three.tsv", "id\ten\tde\n1\ta\tb\n")
     with pytest.raises(
-        DataError, match=r"3 columns in its header \('id', 'en', 'de'\), and 2 are .*--data\.columns '{sou"
+        DataError, match=r"3 columns in its header \('id', 'en', 'de'\), and 2 are .*--data\.columns source="
     ):
         read(three, header=True)
     with pytest.raises(DataError, match="say which"):  # by position, the target would be the source
@@ -464,10 +464,10 @@ def test_settings_are_checked(tmp_path):
     with pytest.raises(DataError, match="bad_rows"):
         read(path, bad_rows="ignore")
     for wrong in ("source", {}, ["en", "de"], 3):
-        with pytest.raises(DataError, match=r"data\.columns: write roles with their columns, as {source: en"):
+        with pytest.raises(DataError, match=r"data\.columns takes roles with their columns, as source=en"):
             read(path, columns=wrong)
     for wrong in (-1, True, 1.5, None, [], ["a", -1], [["a"]]):
-        with pytest.raises(DataError, match=r"data\.columns: source takes the name of a column, its number .* list"):
+        with pytest.raises(DataError, match=r"data\.columns: 'source' takes the name of a column, its number .* list"):
             read(path, columns={"source": wrong, "target": 0})
     with pytest.raises(DataError, match=r"does not say which column is the source\. It has: sorce, target"):
         read(path, columns={"sorce": 0, "target": 1})

@@ -101,7 +101,7 @@ def test_the_explorer_shows_the_sound(folder, capsys) -> None:
     assert forced.maps[-1].queries.names[:3] == ["a", "b", "c"]
     page = folder / "page.html"
     assert main(["explain", str(folder / "run"), str(files[0]), "--output", str(page)]) == 0
-    assert files[0].name in page.read_text()
+    assert files[0].stem in page.read_text()
 
 
 def test_it_looks_at_each_letter_when_it_is_said(folder) -> None:

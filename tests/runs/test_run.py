@@ -238,11 +238,12 @@ def test_examples_in_memory_are_read_as_carefully_as_files(tmp_path, capsys) -> 
 
 def test_the_readme_trains(tmp_path, monkeypatch) -> None:
     readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
-    (block,) = re.findall(r"^```py\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```python\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)
+    (block,) = [block for block in blocks if "saccade.train" in block]
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(compile(block, "README.md", "exec"), names)
-    assert names["prediction"].attention.keys == ["a", "b", "c", "</s>"]
+    assert names["answer"].attention.keys == ["a", "b", "c", "</s>"]
     assert [p.text for p in names["run"].predict(["abc", "bcde", "dab"])] == ["cba", "edcb", "bad"]
     assert names["figures"]["exact_match"].value == 100
     assert "exact_match" in names["figures"]

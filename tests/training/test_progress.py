@@ -34,8 +34,8 @@ def test_the_bar_shows_loss_speed_time_left_and_scores():
 
 
 def test_other_processes_and_pipes(capsys):
-    assert type(make_progress(every=3, main=False)) is Progress
-    assert isinstance(make_progress(every=3, main=True), PlainProgress)
+    assert type(make_progress(every=3, unit="tokens", main=False)) is Progress
+    assert isinstance(make_progress(every=3, unit="tokens", main=True), PlainProgress)
     Progress().step(REPORT)
     assert capsys.readouterr() == ("", "")
 
