@@ -38,7 +38,7 @@ def _ids(option: str, given: str | Sequence[int], tokeniser: Tokeniser) -> list[
         return list(given)
     ids = tokeniser.encode(given)
     if UNK in ids:
-        raise ValueError(f"{option}: the model's vocabulary cannot write {given!r}.")
+        raise ValueError(f"{option}: the model's vocabulary cannot write {given!r:.60}.")
     return ids
 
 
@@ -46,5 +46,5 @@ def _one(text: str, tokeniser: Tokeniser) -> int:
     ids = _ids("forced", text, tokeniser)
     if len(ids) != 1:
         pieces = ", ".join(map(repr, tokeniser.pieces(ids)))
-        raise ValueError(f"forced: {text!r} is not one piece of the model's vocabulary but {pieces or 'none'}.")
+        raise ValueError(f"forced: {text!r:.60} is not one piece of the model's vocabulary but {pieces or 'none'}.")
     return ids[0]
