@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -85,7 +86,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         else:  # after `fit`, so that an unknown label is refused with its line
             valid = list(read.get("valid", ()))
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
-    if not in_memory:
+    if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
             store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
     task.observe(sizes)
@@ -152,9 +153,8 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
                 left_out[reason] += 1
 
     if mark_of_data:
-        path = folder / "data" / "train.arrow"
-        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
-        found: Any = store(rows(), path, size=task.size, fingerprint=mark_of_data)
+        with _stored_rows(folder) as path:
+            found: Any = store(rows(), path, size=task.size, fingerprint=mark_of_data)
         sizes: Any = found.sizes()
     else:
         found = list(rows())
@@ -163,6 +163,22 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.most_common(3)) or "there are none"
         raise ValueError(f"There is nothing to train on: {reasons}.")
     return found, sizes, used, left_out
+
+
+@contextlib.contextmanager
+def _stored_rows(folder: Path) -> Iterator[Path]:
+    """The file to store rows in.
+
+    Only the main process, which holds the lock, changes what the run folder keeps. The others have a file of their own,
+    which needs no name once it is open.
+    """
+    if is_main():
+        path = folder / "data" / "train.arrow"
+        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
+        yield path
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".data-") as own:
+        yield Path(own) / "train.arrow"
 
 
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:

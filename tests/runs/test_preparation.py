@@ -7,6 +7,8 @@ import pytest
 import saccade
 from saccade.data.errors import BadRow
 from saccade.data.storage import fingerprint_of
+from saccade.runs.plan import Plan
+from saccade.runs.preparation import prepare
 
 TINY = {
     "task": {"class": "classification", "inputs": {"text": {"class": "text", "tokeniser": "word"}}},
@@ -52,3 +54,17 @@ def test_held_out_values_that_arrow_cannot_hold_are_read_again_when_a_run_resume
     assert fingerprint_of(tmp_path / "run" / "data" / "valid.arrow") == ""
     resumed = saccade.train(resume=tmp_path / "run", overrides={"trainer.max_steps": 2})
     assert (run.result.step, resumed.result.step) == (1, 2)
+
+
+def test_only_the_main_process_changes_what_a_run_folder_keeps(tmp_path, monkeypatch):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(40)]
+    data = {"train": write(tmp_path / "all.jsonl", rows)}
+    found = {}
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        plan = Plan({**TINY, "data": data, "trainer": {"max_steps": 1}})
+        found[rank] = prepare(plan, {}, tmp_path / rank, resume=False)
+    assert list(found["0"].rows) == list(found["1"].rows)
+    assert found["0"].provenance.train == found["1"].provenance.train == len(found["0"].rows)
+    assert {path.name for path in (tmp_path / "0" / "data").iterdir()} == {"train.arrow", "valid.arrow"}
+    assert list((tmp_path / "1").iterdir()) == []
