@@ -156,9 +156,9 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    words = [argument for argument in given if not argument.startswith("-")]
-    folder = Path(words[1]) if len(words) > 1 else None
-    if folder is None or not (folder / "config.yaml").is_file():
+    words = [Path(argument) for argument in given if not argument.startswith("-") and "\0" not in argument]
+    folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
+    if folder is None:
         return
     from saccade.configuration.classes import name_of
     from saccade.configuration.files import read_config

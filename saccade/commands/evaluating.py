@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -100,8 +101,8 @@ def evaluate(
 def evaluation_json(found: Evaluation) -> dict[str, Any]:
     """An evaluation as JSON can hold it."""
 
-    def values(figures: dict[str, Figure]) -> dict[str, float]:
-        return {name: figure.value for name, figure in figures.items()}
+    def values(figures: dict[str, Figure]) -> dict[str, float | None]:  # JSON has no word for NaN
+        return {name: None if math.isnan(figure.value) else figure.value for name, figure in figures.items()}
 
     return {
         "examples": found.examples,

@@ -93,9 +93,7 @@ def _explain(
 ) -> Any:
     named = {**options, **({} if name is None else {"name": name})}
     if not read or wanted is not None:
-        role = next(iter(model.task.inputs))
-        values = [example[role] for example in given] if read and len(model.task.inputs) == 1 else given
-        return model.explain(values, wanted, **named)
+        return model.explain(given, wanted, **named)
     return model.task.explain(model.model, given, **named)
 
 

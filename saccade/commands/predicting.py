@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from saccade.commands.columns import parse_columns, parse_yes_no
@@ -86,6 +87,8 @@ def predict(
         check_picture(plot)
     if output is not None:
         check_place(output, "--output")
+        if any(Path(output).resolve() == Path(path).resolve() for path in inputs):
+            raise ValueError(f"--output {output} is one of the inputs, and would overwrite it: name another file.")
     model = load(run, trust=trust_classes)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None

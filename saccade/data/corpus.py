@@ -8,11 +8,11 @@ from typing import Any, Literal
 from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
 from saccade.data.examples import Examples
-from saccade.data.held_out import choose_held_out, hold_out
+from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
 
-__all__ = ["Corpus", "Examples", "choose_held_out", "hold_out", "mark"]
+__all__ = ["Corpus", "Examples", "choose_held_out", "mark"]
 
 HELD_OUT = 0.05
 FEWEST_TO_HOLD_OUT = 100

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
-
-from saccade.data.marks import mark
+from collections.abc import Iterable
 
 MOST_HELD_OUT = 1000
 """Examples; validation takes long enough with these."""
@@ -41,35 +38,3 @@ def choose_held_out(marks: Iterable[int], share: float) -> set[int]:
             held.add(one)
             room -= groups[one]
     return held or {min(groups, key=lambda one: (groups[one], one))}
-
-
-class Rest:
-    """A stream of examples without those that are held out; read again each time."""
-
-    def __init__(self, examples: Any, held: set[int], key: Collection[str]) -> None:
-        self.examples, self.held, self.key = examples, held, key
-
-    def __iter__(self) -> Iterator[Mapping[str, Any]]:
-        return (example for example in self.examples if mark(example, self.key) not in self.held)
-
-    @property
-    def skipped(self) -> Any:
-        """The bad rows that the last reading left out."""
-        return self.examples.skipped
-
-    def fingerprint(self) -> str:
-        """Changes when the examples do."""
-        return f"{self.examples.fingerprint()} without {len(self.held)}"
-
-
-def hold_out(examples: Any, share: float, key: Collection[str]) -> tuple[Any, list[Mapping[str, Any]]]:
-    """The examples to train on (a list stays a list, a stream a stream), and those held out.
-
-    Args:
-        examples: all of them; iterated over more than once.
-        share: of the examples to hold out.
-        key: the input roles: examples with equal inputs are all held out or all kept.
-    """
-    held = choose_held_out((mark(example, key) for example in examples), share)
-    rest = Rest(examples, held, key)
-    return list(rest) if isinstance(examples, list) else rest, [e for e in examples if mark(e, key) in held]

@@ -12,6 +12,7 @@ import torch
 
 from saccade.artifacts import ArtifactError
 from saccade.data.cell import Cell, text_of
+from saccade.data.errors import DataError
 from saccade.fields.base import Field, Padded, fields
 from saccade.registry import nearest
 
@@ -42,7 +43,7 @@ class Label(Field):
 
     def read(self, raw: Any, cell: Cell) -> str:
         if isinstance(raw, bool):
-            return str(raw).lower()
+            raw = str(raw).lower()
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)  # a column of whole numbers with gaps is read as floats
         name = text_of(raw, cell).strip()
@@ -93,7 +94,7 @@ class Label(Field):
         self.names, self.counts = names, Counter(dict(zip(names, counts, strict=True)))
 
     def encode(self, value: str) -> int:
-        return self.names.index(value)
+        return self._number(value)
 
     def pad(self, encoded: Sequence[int], generator: torch.Generator | None = None) -> Padded:
         return {"values": torch.tensor(list(encoded), dtype=torch.long)}
@@ -107,6 +108,11 @@ class Label(Field):
             return [f"{len(self.names):,} different labels in {examples:,} examples: is that the right column?"]
         rare = [name for name in self.names if self.counts[name] == 0]
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
+
+    def _number(self, name: str) -> int:
+        if name not in self.names:
+            raise DataError(f"no training example has the label {name!r:.60}.")
+        return self.names.index(name)
 
     def _check(self, name: str, cell: Cell) -> None:
         if self.names and name not in self.names:
@@ -145,7 +151,7 @@ class Labels(Label):
         self._learn(Counter(name for several in values for name in several))
 
     def encode(self, value: list[str]) -> list[int]:  # type: ignore[override]
-        return [self.names.index(name) for name in value]
+        return [self._number(name) for name in value]
 
     def size(self, encoded: Any) -> int:
         return 1

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import tempfile
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
 from saccade.artifacts import make_folder
 from saccade.data.corpus import choose_held_out, mark
+from saccade.data.errors import DataError
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
 from saccade.runs.folder import save_config, save_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import report_skipped
-from saccade.tasks import Example, Row
+from saccade.tasks import Example, Row, Task
 
 MANY = 0.05
 """The share of left-out examples that deserves a warning."""
@@ -64,7 +68,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         say(f"Reading {described(sources['train'])} ...")
     make_folder(folder)
     with Spool(read["train"], folder) as spool:
-        marks = [mark(example, task.inputs) for example in spool]
+        marks = array("Q", (mark(example, task.inputs) for example in spool))
         held_out = choose_held_out(marks, share) if share else set()
         if share and not held_out and plan.trainer.watching():
             raise ValueError(
@@ -72,18 +76,19 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
                 f"few to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
         kept = Kept(spool, marks, held_out)
-        valid: Sequence[Example]
-        if share:
-            valid = [example for example, m in zip(spool, marks, strict=True) if m in held_out]
-        else:
-            valid = list(read.get("valid", ()))
         if not fitted:
             if main:
                 say("Learning vocabularies and scales ...")
             task.fit(kept)
+        valid: Sequence[Example]
+        if share:
+            valid = _encodable(task, (e for e, m in zip(spool, marks, strict=True) if m in held_out), main)
+        else:  # after `fit`, so that an unknown label is refused with its line
+            valid = list(read.get("valid", ()))
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
-    if not in_memory:
-        store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
+    if main and not in_memory:
+        with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
+            store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
     task.observe(sizes)
     if main and not fitted:
         if not resume:
@@ -102,6 +107,21 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         for line in _summary(plan, provenance, len(marks), len(rows)):
             say(line)
     return Prepared(rows, sizes, valid, provenance)
+
+
+def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Example]:
+    """The held-out examples that the task can encode: all examples of a rare label may have been held out."""
+    found, problems = list[Example](), list[str]()
+    for example in examples:
+        try:
+            task.encode(example)
+        except DataError as error:
+            problems.append(str(error))
+        else:
+            found.append(example)
+    if problems and main:
+        say(f"WARNING: {len(problems):,} of the held-out examples cannot be validated on: {problems[0]}")
+    return found
 
 
 class Kept:
@@ -133,9 +153,8 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
                 left_out[reason] += 1
 
     if mark_of_data:
-        path = folder / "data" / "train.arrow"
-        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
-        found: Any = store(rows(), path, size=task.size, fingerprint=mark_of_data)
+        with _stored_rows(folder) as path:
+            found: Any = store(rows(), path, size=task.size, fingerprint=mark_of_data)
         sizes: Any = found.sizes()
     else:
         found = list(rows())
@@ -144,6 +163,22 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
         reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.most_common(3)) or "there are none"
         raise ValueError(f"There is nothing to train on: {reasons}.")
     return found, sizes, used, left_out
+
+
+@contextlib.contextmanager
+def _stored_rows(folder: Path) -> Iterator[Path]:
+    """The file to store rows in.
+
+    Only the main process, which holds the lock, changes what the run folder keeps. The others have a file of their own,
+    which needs no name once it is open.
+    """
+    if is_main():
+        path = folder / "data" / "train.arrow"
+        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
+        yield path
+        return
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".data-") as own:
+        yield Path(own) / "train.arrow"
 
 
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:

@@ -107,7 +107,9 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
         parameters = sum(parameter.numel() for parameter in model.parameters())
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
     if init_from is not None:
-        say(initialise(model, init_from))
+        remark = initialise(model, init_from)
+        if main:
+            say(remark)
 
     def resumed() -> None:  # once it is certain that training can continue
         save_config(folder, plan.plain)

@@ -51,9 +51,10 @@ class Workers:
         self._idle: queue.Queue[_Process] = queue.Queue()
 
     def __enter__(self) -> Workers:
-        for _ in range(self.count):
-            self._processes.append(_Process(self._given))
-            self._idle.put(self._processes[-1])
+        self._processes = [_Process() for _ in range(self.count)]
+        for process in self._processes:  # once all have been started: each reads only after seconds of importing
+            process.give(self._given)
+            self._idle.put(process)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -93,11 +94,11 @@ class Workers:
 class _Process:
     """One of them, seen from here."""
 
-    def __init__(self, given: bytes) -> None:
+    def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "saccade.runs.workers"],
+            [sys.executable, "-c", "from saccade.runs.workers import serve; serve()"],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -105,7 +106,11 @@ class _Process:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
-        _write(self._to, given)
+
+    def give(self, given: bytes) -> None:
+        """Sends the task and the model; if the process has ended, `ask` says so."""
+        with suppress(BrokenPipeError):
+            _write(self._to, given)
 
     def ask(self, inputs: Sequence[Any], options: Options) -> list[Answer]:
         try:
@@ -160,7 +165,8 @@ def _read(source: IO[bytes]) -> bytes | None:
     return source.read(int.from_bytes(size, "big")) if len(size) == 8 else None
 
 
-if __name__ == "__main__":
+def serve() -> None:
+    """What a worker's process does."""
     from saccade.kernels.allocation import keep_freed_memory
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started us ends us

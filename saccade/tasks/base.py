@@ -205,8 +205,8 @@ class Task:
         return [found[number] for number in range(len(examples))]
 
     def example(self, value: Any) -> Example:
-        """An input as an example: a mere value is that of the only input."""
-        if isinstance(value, Mapping):
+        """An input as an example: a mere value, which may be a dictionary itself, is that of the only input."""
+        if isinstance(value, Mapping) and not self.inputs.keys().isdisjoint(value):
             return value
         if len(self.inputs) != 1:
             raise TypeError(f"An input is a dictionary with {' and '.join(self.inputs)}, got {value!r:.60}.")

@@ -14,19 +14,17 @@ LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""
 
 
-def expected_steps(trainer: Settings, seconds: float) -> int | None:
-    """How many steps fit into `max_minutes`, if the first ones took so many seconds; None without that limit."""
-    if trainer.max_minutes is None:
-        return None
-    return max(BUDGET_STEPS, round(60.0 * trainer.max_minutes * BUDGET_STEPS / max(seconds, 1e-9)))
-
-
 def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Iterator[str]:
-    """What the budget means in steps and hours, and what follows for the schedule."""
-    per_step = position.seconds / BUDGET_STEPS
+    """What the budget means in steps and hours, and what follows for the schedule.
+
+    Args:
+        position: after the step at which the speed became known.
+        epoch: how many batches a pass over the data has.
+    """
+    per_step = position.step_seconds or 0.0
     last = position.last_step(trainer)
-    if position.expected_steps is not None and last == position.expected_steps:
-        passes = f", {last / epoch:.1f} passes over the data" if epoch else ""
+    if last is not None and last == position.expected_steps(trainer):
+        passes = f", {last * trainer.accumulate / epoch:.1f} passes over the data" if epoch else ""
         yield f"{trainer.max_minutes:g} minutes are about {last:,} steps at this speed{passes}."
     elif last is not None and last * per_step > LONG:
         yield (

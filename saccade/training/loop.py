@@ -21,7 +21,7 @@ from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Example, Row, Task
 from saccade.training.averaging import MovingAverage
 from saccade.training.batching import Batching
-from saccade.training.budget import BUDGET_STEPS, describe_budget, expected_steps
+from saccade.training.budget import BUDGET_STEPS, describe_budget
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
@@ -229,7 +229,7 @@ class Loop:
         done = position.fraction_done(trainer, epoch=len(self.stream))
         left = position.seconds * (1.0 - done) / done if done else None
         if position.step == BUDGET_STEPS:
-            position.expected_steps = self.processes.from_main(lambda: expected_steps(trainer, position.seconds))
+            position.step_seconds = self.processes.from_main(lambda: position.seconds / BUDGET_STEPS)
             for line in describe_budget(trainer, position, epoch=len(self.stream)):
                 self.progress.say(line)
         self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))

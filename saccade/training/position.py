@@ -45,12 +45,18 @@ class Position:
     """The step of the last validation."""
     pending: bool = False
     """Whether a validation is due at this step that an interruption prevented."""
-    expected_steps: int | None = None
-    """How many steps fit into the time limit, once the speed is known."""
+    step_seconds: float | None = None
+    """How long a step takes, once the speed is known."""
+
+    def expected_steps(self, trainer: Settings) -> int | None:
+        """How many steps fit into the time limit, which a resumed training may have changed; None if unknown."""
+        if trainer.max_minutes is None or self.step_seconds is None:
+            return None
+        return max(1, round(60.0 * trainer.max_minutes / max(self.step_seconds, 1e-9)))
 
     def last_step(self, trainer: Settings) -> int | None:
         """The step that training is expected to end with, as far as steps and time decide."""
-        return min((n for n in (trainer.max_steps, self.expected_steps) if n is not None), default=None)
+        return min((n for n in (trainer.max_steps, self.expected_steps(trainer)) if n is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
         """Lets this figure decide what is best; if another one did before, patience starts anew."""

@@ -79,6 +79,7 @@ def read_position(document: Document) -> Position:
     for name in ("step", "batches", "waited", "validated"):
         document.take(name, int, least=0, most=MOST_STEPS)
     document.take("seconds", float, least=0.0, most=1e12)
+    document.take("step_seconds", float, type(None), least=0.0, most=1e12)
     document.take("best_step", int, type(None), least=0, most=MOST_STEPS)
     document.take("best_score", float, type(None))
     document.take("pending", bool)

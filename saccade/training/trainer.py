@@ -194,7 +194,7 @@ class Trainer:
             if self.validate_examples == 0:
                 raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
         if validating and self.validate_examples != 0:
-            task.options.of(self.validate_options)
+            task.options.of({**self.validate_options, **task.evaluate_options})
         checkpoints = Path(output) / "checkpoints"
         trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
         finished = (Path(output) / "model.safetensors").exists()

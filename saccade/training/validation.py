@@ -39,7 +39,8 @@ class Validation:
         trainer: how many examples to predict, with which options, and which figure decides.
         task: of the model.
         objective: the loss of the model.
-        examples: not encoded; at least one.
+        examples: not encoded; at least one. Those that training would leave out, which may be longer than the model can
+            read, do not count in the loss; predictions truncate them.
         processes: share the loss; the first one predicts.
         interruption: may stop a validation at any point, by `Aborted`.
         average: if given, scored in place of the model's weights.
@@ -62,8 +63,11 @@ class Validation:
         self.processes = processes
         self.interruption = interruption
         self.average = average
-        self.encoded = [row for example in examples for row in task.rows(example)]
+        several = [task.rows(example) for example in examples]
+        kept = [rows for rows in several if all(task.left_out(row) is None for row in rows)]
+        self.encoded = [row for rows in kept or several for row in rows]
         self.count = len(examples)
+        self.left_out = len(several) - len(kept or several)
         asked = trainer.validate_examples
         self.predicted = [examples[i] for i in range(len(examples) if asked is None else min(len(examples), asked))]
 
@@ -103,6 +107,8 @@ class Validation:
         """How the figures were computed: the search, how many examples, and the search of an evaluation."""
         part = "" if len(self.predicted) in (0, self.count) else f"{len(self.predicted):,} of "
         examples = f"{part}{self.count:,} examples"
+        if self.left_out:
+            examples += f", the loss without the {self.left_out:,} that training would leave out"
         search, usual = (self.task.options.of(o).describe() for o in (self.trainer.validate_options, {}))
         if not self.predicted or not search:
             return examples

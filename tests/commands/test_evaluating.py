@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from saccade.commands.evaluating import evaluation_json
+from saccade.evaluation import Figure
+from saccade.runs import Evaluation
 from tests.commands.conftest import PAIRS
 
 
@@ -116,3 +119,8 @@ def test_sources_that_are_not_read_to_their_end_are_told(run, call, tmp_path) ->
     assert code == 0
     assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs were too long, and truncated."]
     assert "1 of 2 inputs were too long" in err
+
+
+def test_json_has_null_for_a_figure_that_is_undefined() -> None:
+    found = Evaluation({"r2": Figure(float("nan"), "of constants")}, 1, 0.0, [], 0, [], {})
+    assert json.loads(json.dumps(evaluation_json(found), allow_nan=False))["figures"] == {"r2": None}

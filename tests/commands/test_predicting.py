@@ -156,6 +156,20 @@ def test_scores_are_log_probabilities_that_the_length_divides(run, call) -> None
     assert plain.score == pytest.approx(plain.log_prob, abs=1e-6)
 
 
+def test_options_may_come_before_the_run(run, call) -> None:
+    after = call("predict", run, "--format", "jsonl", "--beam", "2", given="su\n")
+    assert after[0] == 0
+    assert call("predict", "--format", "jsonl", "--beam", "2", run, given="su\n") == after
+
+
+def test_an_input_is_not_overwritten(run, call, tmp_path) -> None:
+    file = tmp_path / "in.txt"
+    file.write_text("su\n")
+    code, _, err = call("predict", run, str(file), "--output", str(tmp_path / "." / "in.txt"))
+    assert (code, file.read_text()) == (2, "su\n")
+    assert "is one of the inputs, and would overwrite it: name another file" in err
+
+
 def test_help_gives_the_defaults_of_the_search(run, call) -> None:
     assert "--beam" not in call("predict", "--help")[1]  # which task it is depends on the run
     _, out, _ = call("predict", run, "--help")

@@ -7,7 +7,7 @@ import pytest
 
 from saccade.artifacts import ArtifactError
 from saccade.data.cell import Cell
-from saccade.data.errors import BadRow
+from saccade.data.errors import BadRow, DataError
 from saccade.fields import Label, Labels, fields
 
 CELL = Cell("reviews.csv", 3, "label", Path())
@@ -50,6 +50,10 @@ def test_a_label_that_the_model_does_not_know_is_refused_with_the_nearest():
         fitted().read("poz", CELL)
     with pytest.raises(BadRow, match="'mixed' is not one the model knows"):
         Label(names=["neg", "pos"]).read("mixed", CELL)
+    with pytest.raises(BadRow, match="'true' is not one the model knows"):
+        fitted().read(True, CELL)
+    with pytest.raises(DataError, match="no training example has the label 'mixed'"):
+        fitted().encode("mixed")
 
 
 def test_grades_are_sorted_as_numbers():

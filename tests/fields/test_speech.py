@@ -102,6 +102,18 @@ def test_the_explorer_shows_the_sound(folder, capsys) -> None:
     page = folder / "page.html"
     assert main(["explain", str(folder / "run"), str(files[0]), "--output", str(page)]) == 0
     assert files[0].stem in page.read_text()
+    (folder / "said.txt").write_text("abc\n")
+    targets = ["--targets", str(folder / "said.txt"), "--format", "json"]
+    capsys.readouterr()
+    assert main(["explain", str(folder / "run"), str(files[0]), *targets]) == 0
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert item["title"].endswith("→ abc")
+
+
+def test_python_takes_recordings_as_datasets_hold_them(folder) -> None:
+    run, sound = saccade.load(folder / "run"), spoken("adb", random.Random(5))
+    several = [sound, {"array": sound, "sampling_rate": 8000}, {"source": {"array": sound, "sampling_rate": 8000}}]
+    assert {answer.text for answer in run.predict(several, beam=1)} == {"adb"}
 
 
 def test_it_looks_at_each_letter_when_it_is_said(folder) -> None:

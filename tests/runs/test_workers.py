@@ -6,7 +6,7 @@ import torch
 from saccade.fields import Text
 from saccade.models import models
 from saccade.runs.workers import Workers
-from saccade.tasks import Generation
+from saccade.tasks import Classification, Generation
 
 TEXTS = ["abc", "", "b", "ca", "abca", "cb", "bacab", "aa", "c", "abc", "cc"]
 
@@ -41,6 +41,19 @@ def test_the_same_predictions(task, model, workers, options):
         assert (mine.weights is None) == (other.weights is None)
         if mine.weights is not None:
             torch.testing.assert_close(mine.weights, other.weights)
+
+
+def test_any_task_and_nothing_but_answers(capfd):
+    task = Classification()
+    task.fit([{"text": "a b", "label": "x"}, {"text": "b c", "label": "y"}])
+    torch.manual_seed(3)
+    model = models.create("pooling", **task.sizes(), embedding_dim=5, hidden_dim=7).eval()
+    texts = ["a", "b c", "c a b", "b"]
+    alone = task.predict(model, texts, batch_size=2)
+    with Workers(task, model, 1) as one:
+        found = one.predict(texts, batch_size=2)
+    assert [(answer.value, answer.details) for answer in found] == [(each.value, each.details) for each in alone]
+    assert capfd.readouterr() == ("", "")
 
 
 def test_no_inputs(workers):

@@ -67,6 +67,7 @@ CHANGES = [
     ("position.waited", 10**13, "position.waited is 10000000000000"),
     ("position.seconds", float("nan"), "position.seconds is NaN"),
     ("position.seconds", "1", "position.seconds is .*, not a number"),
+    ("position.step_seconds", "x", "position.step_seconds is .*, not a number or null"),
     ("position.pending", 1, "position.pending is 1, not true or false"),
     ("position.scores", [], "position.scores is a list, not an object or null"),
     ("position.scores", {"loss": "x"}, "position.scores.loss is .*, not a number"),

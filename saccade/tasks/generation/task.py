@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -121,8 +122,8 @@ class Generation(Task):
             self.target.fit(example["target"] for example in examples)
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
-        sources, targets = zip(*sizes, strict=True)
-        self.longest_target, self.target_ratio = int(max(targets)) - 1, float(sum(targets) / max(1, sum(sources)))
+        sources, targets = np.asarray(sizes, dtype=np.int64).T
+        self.longest_target, self.target_ratio = int(targets.max()) - 1, float(targets.sum() / max(1, sources.sum()))
 
     def sizes(self) -> dict[str, int]:
         target = self.target.sizes()["vocab"]

@@ -1,0 +1,70 @@
+"""The data of a training: what is held out, and what can be validated on."""
+
+import json
+
+import pytest
+
+import saccade
+from saccade.data.errors import BadRow
+from saccade.data.storage import fingerprint_of
+from saccade.runs.plan import Plan
+from saccade.runs.preparation import prepare
+
+TINY = {
+    "task": {"class": "classification", "inputs": {"text": {"class": "text", "tokeniser": "word"}}},
+    "model": {"class": "pooling", "embedding_dim": 4, "hidden_dim": 4},
+}
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def train(folder, *, task=TINY["task"], model=TINY["model"], **data):
+    trainer = {"max_steps": 1, "device": "cpu"}
+    return saccade.train(task=task, model=model, data=data, trainer=trainer, output=folder)
+
+
+def test_a_label_whose_only_example_is_held_out_is_not_validated_on(tmp_path, capsys):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(30)]
+    rows += [{"text": f"rare {number}", "label": f"rare {number}"} for number in range(30)]
+    run = train(tmp_path / "run", train=write(tmp_path / "all.jsonl", rows), held_out=0.4)
+    said = capsys.readouterr().err
+    names = run.task.label.names
+    lost = [row["label"] for row in rows if row["label"] not in names]
+    assert lost, "this test needs labels that only held-out examples have"
+    assert f"WARNING: {len(lost)} of the held-out examples cannot be validated on: no training example has" in said
+    resumed = saccade.train(resume=tmp_path / "run", overrides={"trainer.max_steps": 2})
+    assert resumed.result.step == 2
+
+
+def test_an_unknown_label_in_the_validation_file_is_named_with_its_line(tmp_path):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(6)]
+    valid = write(tmp_path / "valid.jsonl", [*rows, {"text": "words", "label": "prime"}])
+    with pytest.raises(BadRow, match=r"valid\.jsonl, line 7: the label 'prime' is not one the model knows"):
+        train(tmp_path / "run", train=write(tmp_path / "train.jsonl", rows), valid=valid)
+
+
+def test_held_out_values_that_arrow_cannot_hold_are_read_again_when_a_run_resumes(tmp_path):
+    rows = [{"source": f"a {n}", "target": [f"b {n}", f"c {n}"] if n % 2 else f"b {n}"} for n in range(40)]
+    task = {"class": "generation", "source": {"class": "text", "tokeniser": "char"}, "metrics": ["exact_match"]}
+    model = {"class": "rnnsearch", "embedding_dim": 4, "hidden_dim": 4}
+    run = train(tmp_path / "run", task=task, model=model, train=write(tmp_path / "all.jsonl", rows), held_out=0.3)
+    assert fingerprint_of(tmp_path / "run" / "data" / "valid.arrow") == ""
+    resumed = saccade.train(resume=tmp_path / "run", overrides={"trainer.max_steps": 2})
+    assert (run.result.step, resumed.result.step) == (1, 2)
+
+
+def test_only_the_main_process_changes_what_a_run_folder_keeps(tmp_path, monkeypatch):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(40)]
+    data = {"train": write(tmp_path / "all.jsonl", rows)}
+    found = {}
+    for rank in ("0", "1"):
+        monkeypatch.setenv("RANK", rank)
+        plan = Plan({**TINY, "data": data, "trainer": {"max_steps": 1}})
+        found[rank] = prepare(plan, {}, tmp_path / rank, resume=False)
+    assert list(found["0"].rows) == list(found["1"].rows)
+    assert found["0"].provenance.train == found["1"].provenance.train == len(found["0"].rows)
+    assert {path.name for path in (tmp_path / "0" / "data").iterdir()} == {"train.arrow", "valid.arrow"}
+    assert list((tmp_path / "1").iterdir()) == []
