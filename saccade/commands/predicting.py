@@ -193,10 +193,10 @@ def _writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> 
 
 
 def _bare(answer: Answer) -> Answer:
-    """An answer without its weights, which many would fill the memory with."""
+    """An answer without what would fill the memory if there are many."""
     from dataclasses import replace
 
-    return replace(answer, attention=None, alternatives=[])
+    return replace(answer, value=None, attention=None, alternatives=[], details={})
 
 
 def _draw(answer: Answer, file: TextIO) -> None:

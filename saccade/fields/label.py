@@ -39,6 +39,7 @@ class Label(Field):
         self.given = names
         self.ordered = ordered
         self.names = list(names or ())
+        self._places: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
 
     def read(self, raw: Any, cell: Cell) -> str:
@@ -110,12 +111,18 @@ class Label(Field):
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
 
     def _number(self, name: str) -> int:
-        if name not in self.names:
+        number = self._numbers().get(name)
+        if number is None:
             raise DataError(f"no training example has the label {name!r:.60}.")
-        return self.names.index(name)
+        return number
+
+    def _numbers(self) -> dict[str, int]:
+        if len(self._places) != len(self.names):  # which are learned once
+            self._places = {name: number for number, name in enumerate(self.names)}
+        return self._places
 
     def _check(self, name: str, cell: Cell) -> None:
-        if self.names and name not in self.names:
+        if self.names and name not in self._numbers():
             fix = "Correct it, or leave such rows out (bad_rows: skip)."
             raise cell.bad(
                 f"the {cell.role} {name!r:.60} is not one the model knows", f"{nearest(name, self.names).strip()} {fix}"

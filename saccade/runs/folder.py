@@ -128,8 +128,13 @@ def seal_run(folder: Path) -> None:
 
 
 def verify_run(folder: Path) -> None:
-    """Raises `ArtifactError` if a file of a sealed run is not what was written."""
-    if not (folder / CHECKSUMS).exists():  # training has not ended
+    """Raises `ArtifactError` if a file of a sealed run is not what was written.
+
+    A training that has not ended has sealed what its task learned, and its checkpoints.
+    """
+    if not (folder / CHECKSUMS).exists():
+        if (folder / "task" / CHECKSUMS).exists():
+            verify(folder / "task", required=[])
         return
     try:
         verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
@@ -141,6 +146,16 @@ def verify_run(folder: Path) -> None:
 
 def _read_by_load(folder: Path) -> list[str]:
     return ["config.yaml", *(path.relative_to(folder).as_posix() for path in _files(folder / "task"))]
+
+
+def learned_alike(folder: Path, other: Path) -> bool:
+    """Whether two runs learned the same from their data: vocabularies, label names."""
+    return _learned(folder) == _learned(other)
+
+
+def _learned(folder: Path) -> dict[str, bytes]:
+    found = {path.relative_to(folder).as_posix(): path for path in _files(folder / "task")}
+    return {name: path.read_bytes() for name, path in found.items() if path.name not in (CHECKSUMS, "lengths.json")}
 
 
 def _is_stored(folder: Path) -> bool:

@@ -21,6 +21,7 @@ from saccade.runs.folder import (
     check_run,
     check_unchanged,
     chosen_weights,
+    learned_alike,
     save_config,
     seal_run,
     with_absolute_paths,
@@ -108,6 +109,8 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
     if init_from is not None:
         remark = initialise(model, init_from)
+        if not learned_alike(folder, Path(init_from)):
+            remark += " WARNING: its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:
             say(remark)
 

@@ -164,7 +164,7 @@ class Classification(Task):
         answers = []
         for row, several in enumerate(probabilities.tolist()):
             ranked = sorted(range(len(several)), key=lambda n: -several[n])
-            details = {"probabilities": {self.label.names[n]: round(p, 6) for n, p in enumerate(several)}}
+            details = {"probabilities": dict(zip(self.label.names, several, strict=True))}
             if self.form == "several":
                 chosen = [self.label.names[n] for n in range(len(several)) if several[n] >= options.threshold]
                 value: Any = chosen
