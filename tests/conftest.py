@@ -1,7 +1,8 @@
 """Every test starts from the same random numbers, and hypothesis tries the same examples in every run."""
 
+import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 # Some virtual machines announce AMX and then refuse its instructions, which bfloat16 products would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
@@ -19,3 +20,21 @@ def _same_random_numbers() -> Iterator[None]:
     with torch.random.fork_rng():
         torch.manual_seed(0)
         yield
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command on some standard input: exit code, output, errors."""
+    from saccade.cli import main
+
+    def called(*arguments: str, given: str = "") -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
+        capsys.readouterr()
+        try:
+            code = main(arguments)
+        except SystemExit as leave:
+            code = int(leave.code or 0)
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return called

@@ -1,13 +1,11 @@
 """A model of words that is trained for a moment, and one without attention."""
 
-import io
 import random
 from functools import partial
 
 import pytest
 
 import saccade
-from saccade.cli import main
 from saccade.fields import Text
 from saccade.models import Cho, RNNSearch
 from saccade.tasks import Generation
@@ -39,19 +37,3 @@ def run(tmp_path_factory) -> str:
 @pytest.fixture(scope="session")
 def blind(tmp_path_factory) -> str:
     return train(tmp_path_factory.mktemp("runs") / "blind", Cho)
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    """Runs a command on some standard input: exit code, output, errors."""
-
-    def called(*arguments: str, given: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        try:
-            code = main(arguments)
-        except SystemExit as leave:
-            code = int(leave.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return called

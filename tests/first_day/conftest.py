@@ -1,11 +1,8 @@
 """Data as a new user might have them, and a small training that takes a second."""
 
-import io
 import random
 
 import pytest
-
-from saccade.cli import main
 
 LETTERS = dict(zip("abdegiklmnoprstuvz", "абдегиклмнопрстувз", strict=True))
 SYLLABLES = random.Random(3)
@@ -18,22 +15,6 @@ SMALL = """--task.source {class: text, tokeniser: char}|--task.metrics [exact_ma
 --model.hidden_dim 8|--trainer.max_steps 2|--trainer.batch_tokens 200|--trainer.validate_every 2
 --trainer.metric loss|--trainer.patience null|--trainer.schedule constant""".replace("\n", "|").split("|")
 SETTINGS = [word for setting in SMALL for word in setting.split(" ", 1)]
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    """Runs a command on some standard input: exit code, output, errors."""
-
-    def called(*arguments: str, given: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        try:
-            code = main(arguments)
-        except SystemExit as leave:
-            code = int(leave.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return called
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """Two runs that are trained for a moment: one writes texts, one labels them."""
 
-import io
 import random
+from functools import partial
 
 import pytest
 
 import saccade
 import saccade.commands.align_texts
 import saccade.runs.run
-from saccade.cli import main
 
 LETTERS = random.Random(5)
 WORDS = ["ba", "dodo", "kelu", "su", "we"]
@@ -70,18 +69,8 @@ def load_once(folder, **options):
 
 
 @pytest.fixture
-def call(capsys, monkeypatch):
-    """Runs a command on some standard input: exit code, output, errors. Runs are read once."""
+def call(call, monkeypatch):
+    """Runs a command on some standard input, with runs that are read once."""
     monkeypatch.setattr("saccade.runs.load", load_once)
     monkeypatch.setattr("saccade.commands.align_texts.load", load_once)
-
-    def called(*arguments: str, given: str = "ba su\nwe\n") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        try:
-            code = main(arguments)
-        except SystemExit as leave:
-            code = int(leave.code or 0)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return called
+    return partial(call, given="ba su\nwe\n")

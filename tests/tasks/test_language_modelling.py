@@ -1,6 +1,5 @@
 """Language modelling, causal and masked: rows, losses, scores, continuations, and the whole way on the command line."""
 
-import io
 import json
 import math
 import random
@@ -10,7 +9,6 @@ import pytest
 import torch
 
 import saccade
-from saccade.cli import main
 from saccade.configuration import ConfigError
 from saccade.data.special import BOS, EOS
 from saccade.fields import Text
@@ -271,17 +269,6 @@ def test_resuming_repeats_the_masks(tmp_path) -> None:
     train({"output": tmp_path / "parts"}, 3, **made)
     parts = train({"resume": tmp_path / "parts"}, 6, data=made["data"])
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    def called(*arguments: str, given: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return called
 
 
 @pytest.mark.parametrize("causal", ["true", "false"])

@@ -1,7 +1,6 @@
 """Numbers for texts: losses, answers in the user's unit, and the whole way on the command line."""
 
 import csv
-import io
 import json
 import random
 
@@ -9,7 +8,6 @@ import pytest
 import torch
 
 import saccade
-from saccade.cli import main
 from saccade.fields import Text
 from saccade.models import AttentionPooling
 from saccade.tasks import Rating
@@ -92,17 +90,6 @@ def write(path, examples) -> None:
         rows = csv.DictWriter(file, ["number", "text"])
         rows.writeheader()
         rows.writerows(examples)
-
-
-@pytest.fixture
-def call(capsys, monkeypatch):
-    def called(*arguments: str, given: str = "") -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8"))
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return called
 
 
 @pytest.mark.parametrize("kind", ["squared", "pairwise"])
