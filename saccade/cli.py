@@ -112,7 +112,8 @@ def _run(name: str, command: Callable[[], None]) -> int:
         if not _takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
             for long, short in SHORTER.items():
                 text = text.replace(long, short)
-        print(f"saccade {name}: {text}", file=sys.stderr)
+        readable = text.encode("utf-8", "backslashreplace").decode()  # names of files may hold any bytes
+        print(f"saccade {name}: {readable}", file=sys.stderr)
         return 2
     return 0
 

@@ -45,8 +45,10 @@ def array_of(values: Sequence[Any], role: str, *, exact: bool = False) -> Any:
     except (pyarrow.ArrowException, OverflowError, UnicodeEncodeError) as error:
         raise _mixed(role, one_line(error)[:200]) from None
     leaf = _leaf(found.type)
-    if (pyarrow.types.is_binary(leaf) or pyarrow.types.is_string(leaf)) and len(_kinds(present)) > 1:
-        raise _mixed(role, "text and bytes")
+    types = pyarrow.types
+    converts = types.is_binary(leaf) or types.is_string(leaf) or types.is_floating(leaf)
+    if converts and len(_kinds(present)) > 1:
+        raise _mixed(role, "numbers and true or false" if types.is_floating(leaf) else "text and bytes")
     try:
         return found if exact else cast(found, narrow(found.type))
     except pyarrow.ArrowInvalid:  # an integer that needs 64 bits
@@ -93,10 +95,10 @@ def _leaf(kind: Any) -> Any:
 
 
 def _kinds(value: Any) -> set[type]:
-    """The types of what is not a list; Arrow turns bytes among texts, or texts among bytes, into the other."""
+    """The types at the bottom of lists: Arrow would turn bytes among texts, or booleans among numbers, into the other."""
     if isinstance(value, list | tuple):
         return set[type]().union(*map(_kinds, value))
-    return set() if value is None else {str if isinstance(value, str) else bytes}
+    return set() if value is None else {next(kind for kind in (str, bytes, bool, object) if isinstance(value, kind))}
 
 
 def _mixed(role: str, problem: str) -> DataError:

@@ -40,7 +40,10 @@ class MetricsLog:
             )
         kept = [record for record in content.records if record["step"] <= last.get(record["split"], step)]
         write_file(self.path, "".join(json.dumps(record) + "\n" for record in kept))
-        self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
+        try:
+            self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 (closed by `close`)
+        except OSError as error:
+            raise ArtifactError(error.errno, f"Could not open {self.path}: {error.strerror}") from error
 
     def write(self, record: Record) -> None:
         """Appends one record; numbers that are not finite become null, since JSON has no word for them."""

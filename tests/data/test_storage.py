@@ -194,8 +194,9 @@ def test_keys_may_come_later(tmp_path, monkeypatch):
         ("a", "\ud800"),
         (np.zeros(2), np.array(["a"])),
         ([[1]], [{"a": 1}]),
+        ([0.5], [False]),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_mixed_types_are_named_with_their_role(tmp_path, monkeypatch, first, later, rows):
     monkeypatch.setattr(storage, "ROWS", rows)

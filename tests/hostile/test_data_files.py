@@ -133,6 +133,7 @@ def test_hostile_names(tmp_path):
         ("folder.tsv", DataError, "holds no files"),
         ("two\nlines.tsv", BadRow, r"two lines\.tsv, line 1: 1 column"),
         ("nul\0.tsv", FileNotFoundError, r"nul\\0\.tsv"),
+        ("none\r.tsv", FileNotFoundError, r"none \.tsv"),
         ("x" * 5000, OSError, "no file"),
         (",,,", DataError, "is a folder, where a file is needed"),
     ]:

@@ -22,6 +22,8 @@ PREDICT = [
     (["--forced", "0="], "forced is a place and a piece"),
     (["--forced", "20000=a"], "forced: a place is counted from 0 and below 10000, got 20000"),
     (["--forced", "0=Z"], "forced: the model's vocabulary cannot write 'Z'"),
+    (["--forbidden", "9" * 5000], "forbidden: the model's vocabulary cannot write '99999"),
+    (["\ud800"], "There is no file \\ud800"),
     (["--forced", "0=ba su"], "'ba su' is not one piece of the model's vocabulary"),
     (["--forced", "-1=a"], "expected one argument"),
     (["--forbidden", ""], "forbidden: each entry is a text of at least one piece, got ''"),

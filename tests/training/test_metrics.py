@@ -151,3 +151,13 @@ def test_any_change_of_one_line_costs_at_most_that_line(data):
         path.write_bytes(b"\n".join([*changed, b""]))
         steps = [record["step"] for record in read_metrics(path)]
     assert [step for step in steps if step != place + 1] == [step for step in range(1, 8) if step != place + 1]
+
+
+def test_a_log_that_cannot_be_opened_is_an_artifact_error(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    log = MetricsLog(tmp_path / "metrics.jsonl")
+    monkeypatch.setattr("saccade.training.metrics.open", full, raising=False)
+    with pytest.raises(ArtifactError, match=r"Could not open .*metrics\.jsonl: No space left"):
+        log.begin(0)

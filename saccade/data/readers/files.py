@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from saccade.data.errors import DataError
+from saccade.data.errors import DataError, one_line
 
 SPECIAL = {
     stat.S_IFIFO: "a pipe",
@@ -44,7 +44,7 @@ def missing(path: Path) -> FileNotFoundError:
         hint = f" There is no folder {path.parent}."
     elif close := similar_file(path):
         hint = f" Did you mean {path.parent / close}?"
-    return FileNotFoundError(f"There is no file {path}.{hint}".replace("\0", "\\0"))
+    return FileNotFoundError(one_line(f"There is no file {path}.{hint}".replace("\0", "\\0")))
 
 
 def similar_file(path: Path) -> str | None:
