@@ -95,7 +95,7 @@ def _leaf(kind: Any) -> Any:
 
 
 def _kinds(value: Any) -> set[type]:
-    """The types at the bottom of lists: Arrow would turn bytes among texts, or booleans among numbers, into the other."""
+    """The types at the bottom of lists; Arrow would turn bytes among texts, or booleans among numbers, into others."""
     if isinstance(value, list | tuple):
         return set[type]().union(*map(_kinds, value))
     return set() if value is None else {next(kind for kind in (str, bytes, bool, object) if isinstance(value, kind))}
