@@ -6,8 +6,11 @@
 import os
 import random
 import time
+from collections import Counter
 
 import pytest
+
+from tests.hostile.counting import report
 
 SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
 SLOW = 5.0
@@ -304,9 +307,12 @@ VALUES += ["gold.talp", "pairs.tsv", "source.txt", "folder", "pipe", "missing", 
 
 def test_fuzzed_options(command) -> None:
     chance, ends, tried = random.Random(3), time.monotonic() + SECONDS, 0
+    outcomes = Counter[str]()
     while tried < 10 or time.monotonic() < ends:
         options = []
         for flag in chance.sample(FLAGS, chance.randint(1, 4)):
             options += [flag, chance.choice(VALUES)] if chance.random() < 0.85 else [flag]
-        command(chance.choice(["predict", "evaluate", "explain", "align"]), options)
+        code, _ = command(chance.choice(["predict", "evaluate", "explain", "align"]), options)
+        outcomes["answered" if code == 0 else "refused"] += 1
         tried += 1
+    report("option sets", outcomes)
