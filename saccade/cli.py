@@ -17,6 +17,7 @@ import shutil
 import sys
 import textwrap
 import typing
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import UnionType
@@ -63,10 +64,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; exits with 0, with 2 if the command line or the input is wrong, with 130 if interrupted."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        return _main(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            return _main(given)
     except KeyboardInterrupt:
         print("saccade: interrupted", file=sys.stderr)
         return 130
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Prints a warning for users, who are not interested in the line of code that gave it."""
+    print(f"WARNING: {message}", file=sys.stderr)
 
 
 def _main(given: list[str]) -> int:

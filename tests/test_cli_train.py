@@ -284,11 +284,11 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         (["train", "translation/rnnsearch", "--data.train", "x.tsv"], ["--output runs/my-model"]),
         (["train", "translation/rnnsearch", "--data.train", "x.tsv", "--output", "x"], ["x.tsv"]),
         (["train", "translation/rnnsearch", "--data.train"], ["--data.train needs a value"]),
-        (["train", "--resume", "nowhere"], ["nowhere is not a run"]),
+        (["train", "--resume", "nowhere"], ["There is no folder nowhere"]),
         (["train", "--outptu", "x"], ["--outptu", "Did you mean --output", "--section.argument"]),
         (["predict", "x", "--ouput=3"], ["no option --ouput", "Did you mean --output"]),
         (["train", "--output", "x"], ["Say what to train", "saccade list configs"]),
-        (["predict", "nowhere"], ["nowhere is not a run"]),
+        (["predict", "nowhere"], ["There is no folder nowhere"]),
         (["evaluate", "nowhere"], ["--data"]),
         (
             ["validate", "translation/transformer", "--model.num_heads", "7"],

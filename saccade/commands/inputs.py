@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "standard input"
 
 
-def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None) -> Corpus:
+def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, bad_rows: Any = "error") -> Corpus:
     """How tables of inputs are read: as the training data was, unless the user says otherwise."""
     from saccade.data.corpus import Corpus
 
     trained = run.plan.data
     known = {role: column for role, column in (trained.columns or {}).items() if role in run.task.inputs}
-    return Corpus(columns=columns or known or None, header=trained.header if header is None else header)
+    if bad_rows not in ("error", "skip"):
+        raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r}.")
+    said = trained.header if header is None else header
+    return Corpus(columns=columns or known or None, header=said, bad_rows=bad_rows)
 
 
 def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:
@@ -54,7 +57,10 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        yield from corpus.read(path, task.inputs)
+        examples = corpus.read(path, task.inputs)
+        yield from examples
+        if examples.skipped.count:
+            print(examples.skipped.report(), file=sys.stderr)
         return
     for file in files:
         yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}

@@ -41,6 +41,7 @@ def predict(
     plot: str | None = None,
     columns: str | None = None,
     header: str | None = None,
+    bad_rows: str = "error",
     batch_size: int = 64,
     workers: int = 1,
     trust_classes: bool = False,
@@ -68,6 +69,7 @@ def predict(
         plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
         columns: which columns of a table to read, as text=body.
         header: whether tables begin with a header, yes or no.
+        bad_rows: what to do with a row that cannot be used, error or skip; skipped rows get no answer.
         batch_size: how many inputs are answered together.
         workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         trust_classes: allow classes that are not Saccade's, which runs their code.
@@ -92,7 +94,7 @@ def predict(
     model = load(run, trust=trust_classes)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
-    corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"))
+    corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
     examples = read_inputs(model.task, corpus, inputs)
     answers: list[Answer] = []
     counted, strange = 0, Strange()
@@ -106,6 +108,10 @@ def predict(
                 _draw(answer, file)
     for remark in [*model.task.remarks(answers), *strange.remarks()]:
         print(remark, file=sys.stderr)
+    if output is not None:
+        print(f"Wrote {output} ({counted:,} answer{'s' * (counted != 1)}).", file=sys.stderr)
+    elif not counted:
+        print("There was no input.", file=sys.stderr)
     if plot is not None:
         from saccade.interpretation.plots import plot_attention
 

@@ -123,7 +123,7 @@ class Label(Field):
 
     def _check(self, name: str, cell: Cell) -> None:
         if self.names and name not in self._numbers():
-            fix = "Correct it, or leave such rows out (bad_rows: skip)."
+            fix = "Correct it, or leave such rows out with --data.bad_rows skip."
             raise cell.bad(
                 f"the {cell.role} {name!r:.60} is not one the model knows", f"{nearest(name, self.names).strip()} {fix}"
             )

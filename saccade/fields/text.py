@@ -113,7 +113,11 @@ class Text(Field):
     def unknown(self, value: str | list[str]) -> list[str]:
         text = texts_of(value)[0]
         ids = self.tokeniser.encode(text)
-        return [piece for piece, token in zip(self.tokeniser.parts(text), ids, strict=True) if token == UNK]
+        strange = [piece for piece, token in zip(self.tokeniser.parts(text), ids, strict=True) if token == UNK]
+        if NAMES[UNK] not in strange:
+            return strange
+        letters = dict.fromkeys(letter for letter in self.tokeniser.normalise(text) if not letter.isspace())
+        return [letter for letter in letters if UNK in self.tokeniser.encode(letter)] or strange
 
 
 def texts_of(value: str | Sequence[str]) -> list[str]:

@@ -82,8 +82,12 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     path = Path(folder)
     if not os.fspath(folder) or "\0" in str(path):
         raise FileNotFoundError(f"{str(folder)!r:.60} is not a run: name the folder of one.")
+    if not path.exists():
+        raise FileNotFoundError(f"There is no folder {path}: name the folder of a run.")
     if not (path / "config.yaml").is_file():
-        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.")
+        inside = sorted(each.parent.name for each in path.glob("*/config.yaml"))[:5] if path.is_dir() else []
+        hint = f" It holds runs: {', '.join(inside)}." if inside else ""
+        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.{hint}")
     return path
 
 

@@ -160,8 +160,8 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
         found = list(rows())
         sizes = [task.size(row) for row in found]
     if not len(found):
-        reasons = "; ".join(f"{count:,} {reason}" for reason, count in left_out.most_common(3)) or "there are none"
-        raise ValueError(f"There is nothing to train on: {reasons}.")
+        reasons = "; ".join(f"{_counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
+        raise ValueError(f"There is nothing to train on: {reasons or 'there are no examples'}. Raise the limit.")
     return found, sizes, used, left_out
 
 
@@ -183,13 +183,14 @@ def _stored_rows(folder: Path) -> Iterator[Path]:
 
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
     """What a user should know before training starts."""
-    skipped = f", skipped {data.skipped:,} bad rows" if data.skipped else ""
+    skipped = f", skipped {data.skipped:,} bad row{'s' * (data.skipped != 1)}" if data.skipped else ""
     yield f"Read {_counted(read)} from {data.sources['train']}{skipped}."
     out = sum(data.left_out.values())
     for reason, count in data.left_out.items():
         yield f"  Left out {count:,}: {reason}."
-    if out > MANY * read:
-        yield f"WARNING: {out / read:.0%} of the examples are left out. Raise the limit if that is not what you want."
+    if out > MANY * (out + data.train):
+        share = f"{out / (out + data.train):.0%}"
+        yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."
     cut = "" if rows == data.train else f", cut into {rows:,} pieces"
     valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
     yield f"Training on {_counted(data.train)}{cut}, validating on {valid}."

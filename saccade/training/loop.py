@@ -333,9 +333,8 @@ class Loop:
         )
         if self.validation is not None and chosen.scores:
             say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
-        if idle or reason == "patience":
-            for line in describe_going_on(reason, trainer, position, self.output):
-                say(line)
+        for line in describe_going_on(reason, trainer, position, self.output):
+            say(line)
         self.processes.wait()
         return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)
 

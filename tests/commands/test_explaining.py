@@ -143,7 +143,7 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
         (["--input", "ba", "--gold-format", "talq"], "Did you mean 'talp'?"),
         (["--input", "ba", "--layer", "3"], "layer must be from 0 to 0"),
         (["--input", "ba", "--keep", "*cross*"], "fits none of decoder.attention"),
-        (["--input", "ba", "--against", "nowhere"], "nowhere is not a run"),
+        (["--input", "ba", "--against", "nowhere"], "There is no folder nowhere"),
         (["--input", "ba", "--ouput", "page.html"], "--output"),
     ],
 )
@@ -158,4 +158,4 @@ def test_bad_usage_is_named(run, call, monkeypatch, tmp_path, arguments, message
 def test_a_folder_that_is_no_run(call) -> None:
     code, _, err = call("explain", "nowhere", "--input", "ba")
     assert code == 2
-    assert "nowhere is not a run" in err
+    assert "There is no folder nowhere" in err

@@ -106,7 +106,7 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
         (["--seed", "3"], "seed changes draws: it needs sample"),
         (["--sample", "--beam", "5"], "give one of the two"),
         (["--sample", "--top-p", "2"], "top_p must be above 0 and at most 1"),
-        (["--nbest", "6"], "nbest=6 needs a beam of as many"),
+        (["--nbest", "6"], "nbest=6 needs a beam of at least 6"),
         (["--min-length", "9", "--max-length", "3"], "min_length=9 is more than max_length=3"),
         (["--prefix", "XYZ"], "cannot write 'XYZ'"),
         (["--max-length", "0"], "max_length must be from 1 to 10000, got 0"),

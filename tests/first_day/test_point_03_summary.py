@@ -13,7 +13,7 @@ def test_the_summary_counts_what_is_left_out(train) -> None:
     left_out = int(re.search(r"Left out (\d+): source longer than max_length=5 tokens", err)[1])
     assert 0 < left_out <= long
     assert "WARNING: " in err
-    assert "of the examples are left out" in err
+    assert "of the training examples are left out" in err
     assert re.search(r"source: \d+ pieces \(char\)", err)
     assert re.search(r"Model: RNNSearch, [\d,]+ parameters", err)
 
@@ -34,3 +34,10 @@ def test_an_undeclared_header(train, work) -> None:
     err = train(data="named.tsv")[2]
     assert "WARNING: named.tsv, line 1 looks like a header but is read as an example: 'source', 'target'." in err
     assert "Name the columns, as --data.columns source=source,target=target, or set --data.header yes" in err
+
+
+def test_columns_that_are_not_read_are_reported(train, work) -> None:
+    wide = (work / "rivers.tsv").read_text().replace("\n", "\textra\n")
+    (work / "wide.tsv").write_text(wide)
+    err = train("--data.train", "wide.tsv")[2]
+    assert "WARNING: wide.tsv has 3 columns, of which the first are read as source and target" in err

@@ -35,7 +35,7 @@ def test_weights_of_another_run(train, work) -> None:
     (work / "run").rename(work / "first")
     err = train("--init-from", "first")[2]
     assert "Started from 22 of 22 weight tensors of first." in err
-    assert "is not a run" in train("--init-from", "nowhere")[2]
+    assert "There is no folder nowhere" in train("--init-from", "nowhere")[2]
 
 
 def test_several_references(train, call, work) -> None:

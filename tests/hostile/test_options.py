@@ -49,7 +49,7 @@ PREDICT = [
     (["--beam", "٣"], None),  # a digit, in Arabic
     (["--beam", "\x1b[2J"], "argument --beam: it takes a whole number, got '\\x1b[2J'"),
     (["--beam", "2", "--beam", "3"], None),
-    (["--nbest", "6"], "nbest=6 needs a beam of as many, got beam=5"),
+    (["--nbest", "6"], "nbest=6 needs a beam of at least 6, got beam=5"),
     (["--min-length", "-1"], "min_length must be from 0 to 10000, got -1"),
     (["--max-length", "99999999999"], "must be at most 2,147,483,647, got 99999999999"),
     (["--max-length", "1000000"], "max_length must be from 1 to 10000, got 1000000"),

@@ -100,7 +100,7 @@ def test_a_model_without_checkpoints_is_not_trained_again(tmp_path):
     train(tmp_path / "run")
     (tmp_path / "run" / "checkpoints").rename(tmp_path / "elsewhere")
     before = contents(tmp_path / "run")
-    with pytest.raises(FileNotFoundError, match="no checkpoint to go on from"):
+    with pytest.raises(FileNotFoundError, match="no checkpoint to continue from"):
         saccade.train(resume=tmp_path / "run", data={"train": PAIRS})
     assert contents(tmp_path / "run") == before
 

@@ -256,7 +256,7 @@ def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:
         saccade.train("translation/rnnsearch", data={"train": PAIRS})
     with pytest.raises(ConfigError, match="leave config and output out"):
         saccade.train("translation/rnnsearch", resume=run.folder)
-    with pytest.raises(FileExistsError, match="resume it"):
+    with pytest.raises(FileExistsError, match="saccade train --resume"):
         train(run.folder)
     with pytest.raises(ValueError, match="patience needs validation data"):
         train(tmp_path / "a", data={"train": PAIRS, "held_out": 0.0}, trainer={"patience": 3})

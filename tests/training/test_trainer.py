@@ -333,7 +333,7 @@ def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"precious")
     with pytest.raises(FileExistsError, match="holds a trained model"):
         train(tmp_path, max_steps=2)
-    with pytest.raises(FileNotFoundError, match="no checkpoint to go on from"):
+    with pytest.raises(FileNotFoundError, match="no checkpoint to continue from"):
         train(tmp_path, max_steps=2, resume=True)
     assert os.listdir(tmp_path) == ["model.safetensors"]
 
@@ -355,7 +355,7 @@ def test_resuming_nothing_begins(tmp_path, capsys):
 
 def test_a_trained_folder_is_not_overwritten(tmp_path):
     train(tmp_path, max_steps=2)
-    with pytest.raises(FileExistsError, match="resume it, or choose another folder"):
+    with pytest.raises(FileExistsError, match="or choose another folder"):
         train(tmp_path, max_steps=2)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError
+from saccade.registry import nearest
 
 Column = str | int | list[str | int]
 """A column's name, its number counted from 0, or a list of columns whose values make up one role."""
@@ -35,9 +36,11 @@ class Columns:
         self.given = None if given is None else {role: given[role] for role in self.roles if role in given}
         missing = [role for role in self.required if self.given is not None and role not in self.given]
         if missing:
+            strange = [str(role) for role in given or () if role not in self.roles]
+            close = nearest(strange[0], self.roles).partition(" Choose from")[0] if strange else ""
             raise DataError(
                 f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
-                f"It has: {', '.join(map(str, given or ()))}."
+                f"It has: {', '.join(map(str, given or ()))}.{close}"
             )
 
     @property

@@ -96,6 +96,13 @@ class Delimited(Reader):
                 "--data.header no.",
                 file=sys.stderr,
             )
+        elif rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
+            print(
+                f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, of which the first are read as "
+                f"{' and '.join(self.columns.roles)}: {listed(rows[0])}. Name others, as "
+                f"{self.columns.example(rows[0])}.",
+                file=sys.stderr,
+            )
 
 
 def sample(lines: Iterator[Row]) -> list[Row]:

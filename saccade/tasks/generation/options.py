@@ -81,7 +81,7 @@ class WritingOptions(Options):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} changes draws: it needs sample.")
             if self.nbest > self.width:
-                raise ValueError(f"nbest={self.nbest} needs a beam of as many, got beam={self.width}.")
+                raise ValueError(f"nbest={self.nbest} needs a beam of at least {self.nbest}, got beam={self.width}.")
         if self.max_length is not None and (self.min_length or 0) > self.max_length:
             raise ValueError(f"min_length={self.min_length} is more than max_length={self.max_length}.")
 

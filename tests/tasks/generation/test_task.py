@@ -258,7 +258,7 @@ def test_predictions_end_with_the_learned_positions() -> None:
         ({"top_p": 1.5, "sample": True}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"top_k": 0, "sample": True}, "top_k must be from 1 to 2147483647, got 0"),
         ({"seed": 3}, "seed changes draws"),
-        ({"nbest": 3, "beam": 2}, "nbest=3 needs a beam of as many, got beam=2"),
+        ({"nbest": 3, "beam": 2}, "nbest=3 needs a beam of at least 3, got beam=2"),
         ({"beam": 0}, "beam must be from 1 to 1000, got 0"),
         ({"length_penalty": -1.0}, "length_penalty must be from 0.0 to 100.0, got -1.0"),
         ({"min_length": 7, "max_length": 5}, "min_length=7 is more than max_length=5"),
