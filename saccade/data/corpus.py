@@ -15,6 +15,8 @@ from saccade.data.readers.columns import check_columns
 __all__ = ["Corpus", "Examples", "choose_held_out", "mark"]
 
 HELD_OUT = 0.05
+FOLD = "fold"
+"""The role of a column that names folds."""
 FEWEST_TO_HOLD_OUT = 100
 """With fewer examples in memory all are trained on, unless the user says otherwise."""
 
@@ -27,7 +29,11 @@ class Corpus:
             list.
         valid: what to validate on, in the same formats.
         held_out: without valid, the share of the training examples to validate on, at most 1000; 0.05 by default, but 0
-            for fewer than 100 examples in memory. Examples with equal inputs stay together.
+            for fewer than 100 examples in memory. Examples with equal inputs stay together, and labels keep their
+            shares.
+        folds: for cross-validation, the number of parts that the training examples are split into, or the name of the
+            column that names the part of each example. `saccade train --folds` sets it.
+        fold: the one of these parts that is not trained on; from 0, or a name from the column.
         columns: which column plays which role, by name, by number from 0, or as a list of several columns; such as
             {source: en, target: de} or {source: [lemma, features], target: form}.
         header: whether TSV and CSV files begin with a header; by default they do if a column is given by name.
@@ -40,15 +46,27 @@ class Corpus:
         train: list[str] | str | None = None,
         valid: list[str] | str | None = None,
         held_out: float | None = None,
+        folds: int | str | None = None,
+        fold: int | str | None = None,
         columns: Any = None,  # checked below, with a message in the user's terms
         header: bool | None = None,
         bad_rows: Literal["error", "skip"] = "error",
     ) -> None:
         if held_out is not None and not 0.0 <= held_out < 1.0:
             raise DataError(f"data.held_out is a share, from 0 to less than 1, got {held_out}.")
+        if isinstance(folds, str) and folds.isdecimal():
+            folds = int(folds)
+        if isinstance(folds, int):
+            fold = _numbered(folds, fold)
+        elif folds is None and fold is not None:
+            raise DataError(
+                f"data.fold is one of data.folds: say how many there are, got data.fold={fold!r:.60} alone."
+            )
         self.train = train
         self.valid = valid
         self.held_out = held_out
+        self.folds = folds
+        self.fold = None if fold is None else str(fold)
         self.columns = check_columns(columns)
         self.header = header
         self.bad_rows = bad_rows
@@ -62,16 +80,33 @@ class Corpus:
     def read(self, source: Any, fields: Mapping[str, FieldLike], *, optional: Collection[str] = ()) -> Examples:
         """The examples of a source, read as the training data are.
 
+        If a column names folds, `fields` may have the role `fold`, and other columns are found by the names of their
+        roles unless the user says otherwise.
+
         Args:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
         """
+        named = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
+        columns = {**named, **(self.columns or {})}
         return Examples(
             source,
             fields,
-            columns=self.columns,
+            columns=columns or None,
             header=self.header,
             bad_rows=self.bad_rows,
             optional=optional,
         )
+
+
+def _numbered(folds: int, fold: int | str | None) -> int | None:
+    """The number of a fold, if there is such a fold."""
+    if folds < 2:
+        raise DataError(f"data.folds is the number of folds, 2 or more, or the name of a column; got {folds}.")
+    if fold is None:
+        return None
+    number = int(fold) if str(fold).isdecimal() and len(str(fold)) < 10 else folds
+    if not 0 <= number < folds:
+        raise DataError(f"data.fold is from 0 to {folds - 1} with {folds} folds, got {fold!r:.60}.")
+    return number

@@ -2,39 +2,55 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saccade.data.groups import Groups
 
 MOST_HELD_OUT = 1000
 """Examples; validation takes long enough with these."""
 
 
-def choose_held_out(marks: Iterable[int], share: float) -> set[int]:
-    """The marks to hold out, in one pass over the marks of all examples and in bounded memory.
+def choose_held_out(marks: ArrayLike, share: float, strata: NDArray[np.int64] | None = None) -> set[int]:
+    """The marks to hold out.
 
     Examples with equal marks form a group. The groups with the smallest marks are held out: the same ones each time,
     whatever the order. Together they have at most `share` of the examples, and at most 1000; at least one group is held
-    out, and one is kept.
+    out. Each stratum gives its part, and keeps at least one group.
+
+    Args:
+        marks: of all examples.
+        share: how much to hold out, from 0 to 1.
+        strata: the stratum of each example, if they have some.
     """
-    count, groups = 0, dict[int, int]()
-    largest: list[int] = []  # a heap of negated marks: its first is the largest among the groups
-    distinct = 0
-    for one in marks:
-        count += 1
-        if one in groups:
-            groups[one] += 1
-        elif len(groups) < MOST_HELD_OUT or one < -largest[0]:  # a group once dropped has a larger mark, for good
-            groups[one] = 1
-            distinct += 1
-            heapq.heappush(largest, -one)
-            if len(groups) > MOST_HELD_OUT:
-                del groups[-heapq.heappop(largest)]
-    if not share or len(groups) < 2:
+    groups = Groups.of(marks, strata)
+    if not share or len(groups.marks) < 2:
         return set()
-    room = min(MOST_HELD_OUT, max(1, round(share * count)))
-    held: set[int] = set()
-    for one in sorted(groups):
-        if groups[one] <= room and len(held) < distinct - 1:
-            held.add(one)
-            room -= groups[one]
-    return held or {min(groups, key=lambda one: (groups[one], one))}
+    several = groups.by_stratum()
+    room = min(MOST_HELD_OUT, max(1, round(share * int(groups.sizes.sum()))))
+    held: list[int] = []
+    for places, part in zip(several, _apportioned(several, groups, room), strict=True):
+        left = len(places) - 1
+        for place in places:
+            size = int(groups.sizes[place])
+            if not part or not left:
+                break
+            if size <= part:
+                held.append(int(groups.marks[place]))
+                part, left = part - size, left - 1
+    if not held:
+        candidates = np.concatenate([places for places in several if len(places) > 1] or several)
+        held = [int(groups.marks[min(candidates, key=lambda place: (groups.sizes[place], place))])]
+    return set(held)
+
+
+def _apportioned(several: list[NDArray[np.intp]], groups: Groups, room: int) -> list[int]:
+    """How many examples each stratum gives: its share, rounded by the largest remainders among those of two groups."""
+    counts = [int(groups.sizes[places].sum()) for places in several]
+    total = sum(counts)
+    parts = [room * count // total for count in counts]
+    giving = [number for number, places in enumerate(several) if len(places) > 1]
+    giving.sort(key=lambda number: (-(room * counts[number] % total), -counts[number], number))
+    for number in giving[: room - sum(parts)]:
+        parts[number] += 1
+    return parts

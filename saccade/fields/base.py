@@ -54,6 +54,10 @@ class Field:
         """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
         return {}
 
+    def strata(self, value: Any) -> Sequence[str]:
+        """What a split of the data keeps in proportion: the names of labels; nothing by default."""
+        return ()
+
     def save(self, folder: Path) -> None:
         """Writes what `fit` learned into a folder that exists."""
 

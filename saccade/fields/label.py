@@ -72,6 +72,9 @@ class Label(Field):
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.names) or 3}
 
+    def strata(self, value: str) -> Sequence[str]:
+        return (value,)
+
     def save(self, folder: Path) -> None:
         content = {"names": self.names, "counts": [self.counts[name] for name in self.names]}
         (folder / FILE).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
@@ -156,6 +159,9 @@ class Labels(Label):
 
     def fit(self, values: Iterable[list[str]]) -> None:  # type: ignore[override]
         self._learn(Counter(name for several in values for name in several))
+
+    def strata(self, value: Sequence[str]) -> Sequence[str]:
+        return value
 
     def encode(self, value: list[str]) -> list[int]:  # type: ignore[override]
         return [self._number(name) for name in value]

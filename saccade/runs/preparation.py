@@ -6,15 +6,16 @@ import contextlib
 import os
 import sys
 import tempfile
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 import saccade
 from saccade.artifacts import make_folder
-from saccade.data.corpus import choose_held_out, mark
 from saccade.data.errors import DataError
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
@@ -22,6 +23,7 @@ from saccade.runs.folder import save_config, save_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import report_skipped
+from saccade.runs.splitting import TRAIN, VALID, Split, chosen, fields_of
 from saccade.tasks import Example, Row, Task
 
 MANY = 0.05
@@ -52,11 +54,13 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     if fitted:
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {name: plan.data.read(s, task.fields) for name, s in sources.items() if s is not None}
+    read = {"train": plan.data.read(sources["train"], fields_of(task, plan.data))}
+    if sources["valid"] is not None:
+        read["valid"] = plan.data.read(sources["valid"], task.fields)
     share = 0.0 if "valid" in read else held_out_share(plan, held)
-    held_out_note = {"valid": f"{share:.0%} of the training examples, held out"} if share else {}
     in_memory = "train" in held
-    mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
+    split_by = [str(share), repr((plan.data.folds, plan.data.fold))]
+    mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), *split_by, saccade.__version__])
     stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
     if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
         noted = Provenance.read(folder)
@@ -68,21 +72,21 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         say(f"Reading {described(sources['train'])} ...")
     make_folder(folder)
     with Spool(read["train"], folder) as spool:
-        marks = array("Q", (mark(example, task.inputs) for example in spool))
-        held_out = choose_held_out(marks, share) if share else set()
-        if share and not held_out and plan.trainer.watching():
+        split = Split(spool, task, plan.data)
+        parts = split.parts(share)
+        if share and not (parts == VALID).any() and plan.trainer.watching():
             raise ValueError(
-                f"{described(sources['train'])}: {_counted(len(marks))} with {len(set(marks))} different inputs, too "
+                f"{described(sources['train'])}: {_counted(len(split))} with {split.inputs()} different inputs, too "
                 f"few to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
-        kept = Kept(spool, marks, held_out)
+        kept = Kept(spool, parts == TRAIN)
         if not fitted:
             if main:
                 say("Learning vocabularies and scales ...")
             task.fit(kept)
         valid: Sequence[Example]
         if share:
-            valid = _encodable(task, (e for e, m in zip(spool, marks, strict=True) if m in held_out), main)
+            valid = _encodable(task, chosen(spool, parts == VALID), main)
         else:  # after `fit`, so that an unknown label is refused with its line
             valid = list(read.get("valid", ()))
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
@@ -96,7 +100,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         save_task(task, folder / "task")
     counts = {name: report_skipped(examples) for name, examples in read.items()}
     provenance = Provenance(
-        sources={name: described(source) for name, source in sources.items()} | held_out_note,
+        sources=_described(sources, plan, share),
         train=used,
         valid=len(valid),
         left_out=dict(left_out),
@@ -104,7 +108,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         starts=[this_start()],
     )
     if main:
-        for line in _summary(plan, provenance, len(marks), len(rows)):
+        for line in _summary(plan, provenance, len(split), len(rows)):
             say(line)
     return Prepared(rows, sizes, valid, provenance)
 
@@ -125,13 +129,13 @@ def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Exam
 
 
 class Kept:
-    """The examples that are not held out; can be read many times."""
+    """The examples that are trained on; can be read many times."""
 
-    def __init__(self, examples: Spool, marks: Sequence[int], held_out: set[int]) -> None:
-        self.examples, self.marks, self.held_out = examples, marks, held_out
+    def __init__(self, examples: Spool, wanted: NDArray[np.bool_]) -> None:
+        self.examples, self.wanted = examples, wanted
 
     def __iter__(self) -> Iterator[Example]:
-        return (e for e, m in zip(self.examples, self.marks, strict=True) if m not in self.held_out)
+        return chosen(self.examples, self.wanted)
 
 
 def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Sequence[Row], Any, int, Counter[str]]:
@@ -213,6 +217,17 @@ def is_main() -> bool:
 def say(line: str) -> None:
     """Prints a line for the user, beside the output of a command."""
     print(line, file=sys.stderr, flush=True)
+
+
+def _described(sources: Mapping[str, Any], plan: Plan, share: float) -> dict[str, str]:
+    """The sources of training and validation, and what was done to them."""
+    found = {name: described(source) for name, source in sources.items()}
+    if plan.data.folds is not None:
+        count = f" of {plan.data.folds}" if isinstance(plan.data.folds, int) else ""
+        found["train"] += f" without fold {plan.data.fold}{count}"
+    if share:
+        found["valid"] = f"{share:.0%} of the training examples, held out"
+    return found
 
 
 def described(source: Any) -> str:

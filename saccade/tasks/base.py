@@ -81,6 +81,10 @@ class Task:
         for role, field in self.fields.items():
             field.fit(example[role] for example in examples)
 
+    def strata(self, example: Example) -> list[str]:
+        """What a split of the data keeps in proportion: by default what the targets say, such as labels."""
+        return [f"{role} {name}" for role, field in self.targets.items() for name in field.strata(example[role])]
+
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         """Sees the sizes of all training examples, once they are encoded."""
 

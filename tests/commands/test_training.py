@@ -25,7 +25,7 @@ def write_pairs(path) -> str:
 @pytest.mark.parametrize(
     ("place", "begun", "number"),
     [
-        ("saccade.runs.preparation.choose_held_out", False, signal.SIGTERM),
+        ("saccade.runs.splitting.choose_held_out", False, signal.SIGTERM),
         ("saccade.tasks.generation.task.Generation.fit", False, signal.SIGINT),
         ("saccade.runs.preparation.save_task", True, signal.SIGTERM),
         ("saccade.runs.preparation.store", False, signal.SIGINT),

@@ -1,12 +1,13 @@
 """The data of a training: what is held out, and what can be validated on."""
 
 import json
+from collections import Counter
 
 import pytest
 
 import saccade
 from saccade.data.errors import BadRow
-from saccade.data.storage import fingerprint_of
+from saccade.data.storage import Stored, fingerprint_of
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import prepare
 
@@ -26,9 +27,13 @@ def train(folder, *, task=TINY["task"], model=TINY["model"], **data):
     return saccade.train(task=task, model=model, data=data, trainer=trainer, output=folder)
 
 
-def test_a_label_whose_only_example_is_held_out_is_not_validated_on(tmp_path, capsys):
+def test_a_label_whose_only_example_is_held_out_is_not_validated_on(tmp_path, capsys, monkeypatch):
     rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(30)]
     rows += [{"text": f"rare {number}", "label": f"rare {number}"} for number in range(30)]
+    run = train(tmp_path / "in proportion", train=write(tmp_path / "all.jsonl", rows), held_out=0.4)
+    assert {row["label"] for row in rows} == set(run.task.label.names)
+    capsys.readouterr()
+    monkeypatch.setattr("saccade.tasks.Classification.strata", lambda *_: [])
     run = train(tmp_path / "run", train=write(tmp_path / "all.jsonl", rows), held_out=0.4)
     said = capsys.readouterr().err
     names = run.task.label.names
@@ -37,6 +42,39 @@ def test_a_label_whose_only_example_is_held_out_is_not_validated_on(tmp_path, ca
     assert f"WARNING: {len(lost)} of the held-out examples cannot be validated on: no training example has" in said
     resumed = saccade.train(resume=tmp_path / "run", overrides={"trainer.max_steps": 2})
     assert resumed.result.step == 2
+
+
+def test_labels_keep_their_shares_in_what_is_held_out(tmp_path):
+    rows = [{"text": f"words {number}", "label": "no" if number % 10 else "yes"} for number in range(200)]
+    run = train(tmp_path / "run", train=write(tmp_path / "all.jsonl", rows), held_out=0.2)
+    assert run.task.label.counts == {"no": 144, "yes": 16}
+    held = list(Stored(tmp_path / "run" / "data" / "valid.arrow"))
+    assert Counter(example["label"] for example in held) == {"no": 36, "yes": 4}
+
+
+def test_a_fold_is_not_trained_on(tmp_path):
+    rows = [{"text": f"words {number}", "label": "no" if number % 5 else "yes"} for number in range(100)]
+    path = write(tmp_path / "all.jsonl", rows)
+    counts = Counter()
+    for fold in range(4):
+        run = train(tmp_path / f"run-{fold}", train=path, held_out=0.0, folds=4, fold=fold)
+        counts += run.task.label.counts
+        said = json.loads((run.folder / "provenance.json").read_text())
+        assert said["train"] == 75
+        assert said["sources"]["train"].endswith(f"all.jsonl without fold {fold} of 4")
+    assert counts == {"no": 3 * 80, "yes": 3 * 20}
+
+
+def test_a_column_may_name_the_folds(tmp_path):
+    lines = ["part,label,text", *(f"{'ab'[n % 2]},{'x' if n < 9 else 'y'},words {n}" for n in range(20))]
+    (tmp_path / "all.csv").write_text("\n".join(lines) + "\n")
+    data = {"train": str(tmp_path / "all.csv"), "folds": "part", "held_out": 0.0}
+    run = train(tmp_path / "run", **data, fold="b")
+    assert run.task.label.counts == {"x": 5, "y": 5}
+    with pytest.raises(ValueError, match="No example has the fold 'c'. Choose from: a, b"):
+        train(tmp_path / "none", **data, fold="c")
+    with pytest.raises(ValueError, match=r"data\.fold is missing"):
+        train(tmp_path / "none", **data)
 
 
 def test_an_unknown_label_in_the_validation_file_is_named_with_its_line(tmp_path):

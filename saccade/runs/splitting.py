@@ -1,0 +1,113 @@
+"""Which examples of the data are trained on, validated on and tested on."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saccade.data.cell import FieldLike
+from saccade.data.corpus import FOLD, Corpus, choose_held_out, mark
+from saccade.data.errors import DataError
+from saccade.data.folds import choose_folds
+from saccade.data.groups import Strata
+from saccade.fields import Label
+from saccade.registry import nearest
+from saccade.tasks import Example, Task
+
+TRAIN, VALID, TEST = range(3)
+T = TypeVar("T")
+
+
+def fields_of(task: Task, data: Corpus) -> dict[str, FieldLike]:
+    """What a training example holds: the task's fields, and the name of its fold if a column has it."""
+    if not isinstance(data.folds, str):
+        return {**task.fields}
+    if FOLD in task.fields:
+        raise DataError(f"data.folds reads a column as the {FOLD!r}, which is a role of this task: rename the role.")
+    return {**task.fields, FOLD: Label()}
+
+
+class Split:
+    """The part of the data that each example belongs to.
+
+    It is the same one each time. Equal inputs stay together, and labels keep their shares.
+
+    Args:
+        examples: all of the training data, read once.
+        task: knows which inputs are equal, and what is kept in proportion.
+        data: the folds, if there are any.
+    """
+
+    def __init__(self, examples: Iterable[Example], task: Task, data: Corpus) -> None:
+        marks, strata, folds = array("Q"), Strata(), array("L")
+        names: dict[str, int] = {}
+        for example in examples:
+            marks.append(mark(example, task.inputs))
+            strata.add(task.strata(example))
+            if isinstance(data.folds, str):
+                folds.append(names.setdefault(example[FOLD], len(names)))
+        self.data = data
+        self.marks = np.array(marks, dtype=np.uint64)
+        self.strata = strata.rarest()
+        self.names = sorted(names, key=_in_order)
+        """Of the folds, in order."""
+        self.folds: NDArray[np.int64] | None = None
+        """(examples,): the number of each example's fold."""
+        if isinstance(data.folds, int):
+            self.names = [str(number) for number in range(data.folds)]
+            self.folds = choose_folds(self.marks, data.folds, self.strata)
+        elif data.folds is not None:
+            places = {name: place for place, name in enumerate(self.names)}
+            self.folds = np.array([places[name] for name in names], dtype=np.int64)[np.array(folds, dtype=np.int64)]
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+    def inputs(self) -> int:
+        """The number of different inputs."""
+        return len(np.unique(self.marks))
+
+    def scattered(self) -> int:
+        """The number of inputs that occur in several folds, which only a column of folds can bring about."""
+        if self.folds is None:
+            return 0
+        pairs = np.unique(np.stack([self.marks, self.folds.astype(np.uint64)]), axis=1)
+        return int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+
+    def tested(self, fold: str | None) -> NDArray[np.bool_]:
+        """(examples,): whether each is in a fold; none is without folds."""
+        if self.folds is None:
+            return np.zeros(len(self), dtype=bool)
+        if fold is None:
+            raise DataError("data.fold is missing: say which of the folds is not trained on, or use --folds for all.")
+        if fold not in self.names:
+            raise DataError(f"No example has the fold {fold!r:.60}.{nearest(fold, self.names)}")
+        return np.equal(self.folds, self.names.index(fold))
+
+    def parts(self, share: float) -> NDArray[np.int8]:
+        """(examples,): TRAIN, VALID for a share of what is not tested on, or TEST."""
+        test = self.tested(self.data.fold)
+        found = np.where(test, TEST, TRAIN).astype(np.int8)
+        held = choose_held_out(self.marks[~test], share, self.strata[~test]) if share else set[int]()
+        found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = VALID
+        return found
+
+    def identity(self) -> str:
+        """Changes when the examples or their folds do, whatever their order."""
+        rows = np.stack([self.marks, (self.folds if self.folds is not None else 0 * self.strata).astype(np.uint64)])
+        return hashlib.blake2b(rows[:, np.lexsort(rows)].tobytes(), digest_size=16).hexdigest()
+
+
+def chosen(examples: Iterable[T], wanted: Sequence[bool] | NDArray[np.bool_]) -> Iterator[T]:
+    """The examples that are wanted, in their order."""
+    return (example for example, yes in zip(examples, wanted, strict=True) if yes)
+
+
+def _in_order(name: str) -> tuple[int, float, str]:
+    """Numbers by their value, before other names."""
+    return (0, int(name), name) if name.isdecimal() and len(name) < 19 else (1, 0, name)
