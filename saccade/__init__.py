@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from saccade.memory import Memory
     from saccade.multihead import MultiHead
     from saccade.reading import Reading, State
-    from saccade.runs import Run, load, train
+    from saccade.runs import Run, cross_validate, load, train
 
 __version__ = "0.1.0"
 
@@ -22,6 +22,7 @@ __all__ = [
     "Run",
     "State",
     "aggregations",
+    "cross_validate",
     "load",
     "losses",
     "masks",
@@ -38,6 +39,7 @@ _HOMES = {
     "Reading": "saccade.reading",
     "Run": "saccade.runs",
     "State": "saccade.reading",
+    "cross_validate": "saccade.runs",
     "load": "saccade.runs",
     "record": "saccade.interpretation.recording",
     "train": "saccade.runs",

@@ -11,6 +11,7 @@ import dataclasses
 import difflib
 import inspect
 import io
+import json
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from typing import Any
 
 import saccade
 from saccade.commands.aligning import align
+from saccade.commands.columns import parse_column, parse_columns
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.members import list_members, select_scores, show_member
@@ -51,6 +53,9 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
 """`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
+
+ROLE = re.compile(r"--(data\.(?!(?:columns|header|bad[_-]rows)\b)[A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
+"""`--data.text body`, for commands without a configuration."""
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
@@ -85,6 +90,8 @@ def _main(given: list[str]) -> int:
     overrides: dict[str, str] = {}
     if command is not None and _takes(COMMANDS[command], "overrides"):
         given, overrides = split_overrides(given, parser)
+    elif command is not None and "columns" in inspect.signature(COMMANDS[command]).parameters:
+        given = join_columns(given, parser)
     if command is not None and _takes(COMMANDS[command], "options"):
         code = _run(command, lambda: add_task_options(commands[command], command, given))
         if code:
@@ -219,13 +226,15 @@ def _wrapped(text: str) -> str:
     return "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs)
 
 
-def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tuple[list[str], dict[str, str]]:
+def split_overrides(
+    given: Sequence[str], parser: argparse.ArgumentParser, pattern: re.Pattern[str] = OVERRIDE
+) -> tuple[list[str], dict[str, str]]:
     """Separates `--section.argument value` from the rest of the command line."""
     rest: list[str] = []
     overrides: dict[str, str] = {}
     remaining = iter(given)
     for argument in remaining:
-        match = OVERRIDE.fullmatch(argument)
+        match = pattern.fullmatch(argument)
         if match is None:
             rest.append(argument)
             continue
@@ -234,6 +243,20 @@ def split_overrides(given: Sequence[str], parser: argparse.ArgumentParser) -> tu
             parser.error(f"{argument} needs a value.")
         overrides[match[1].replace("-", "_")] = value
     return rest, overrides
+
+
+def join_columns(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """`--data.text body`, as for a training, under `--columns`."""
+    rest, found = split_overrides(given, parser, ROLE)
+    columns = {key.removeprefix("data."): parse_column(value) for key, value in found.items()}
+    if not columns:
+        return rest
+    for place, argument in enumerate(rest):
+        if argument == "--columns" and place + 1 < len(rest):
+            columns = {**(parse_columns(rest[place + 1]) or {}), **columns}
+        elif argument.startswith("--columns="):
+            columns = {**(parse_columns(argument.partition("=")[2]) or {}), **columns}
+    return [*rest, "--columns", json.dumps(columns)]
 
 
 def _takes(function: Callable[..., None], name: str) -> bool:

@@ -23,13 +23,17 @@ def parse_columns(text: str | None) -> dict[str, Any] | None:
                 "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; "
                 f"got {text!r:.60}."
             )
-        names = [_column(name) for name in column.split("+")]
-        columns[role] = names if len(names) > 1 else names[0]
+        columns[role] = parse_column(column)
     return columns
 
 
-def _column(name: str) -> str | int:
-    name = name.strip()
+def parse_column(text: str) -> str | int | list[str | int]:
+    """A column's name or number; `lemma+tags` is two columns."""
+    names = [_name_or_number(name.strip()) for name in text.split("+")]
+    return names if len(names) > 1 else names[0]
+
+
+def _name_or_number(name: str) -> str | int:
     return int(name) if name.isdecimal() and len(name) < 10 else name
 
 

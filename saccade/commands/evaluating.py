@@ -14,7 +14,7 @@ from saccade.commands.pictures import check_picture
 
 if TYPE_CHECKING:
     from saccade.data.corpus import Corpus
-    from saccade.evaluation import Figure
+    from saccade.evaluation import Figure, Table
     from saccade.runs import Evaluation, Run
 
 
@@ -40,11 +40,12 @@ def evaluate(
         saccade evaluate runs/my-model --data test.csv --columns source=en,target=de --bad-rows skip
         saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
         saccade evaluate runs/my-model --data test.tsv --vary beam=1,5,10
+        saccade evaluate runs/my-classifier --data test.csv --plot reliability.png
 
     Files are read like those of the training, with the same columns and the same treatment of bad rows, unless
-    --columns, --header or --bad-rows say otherwise. Answers are made as `saccade predict` makes them; the validations
-    of a training may use other options (trainer.validate_options). `saccade evaluate RUN --help` lists the options of
-    a run's task.
+    --columns, --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`. Answers are
+    made as `saccade predict` makes them; the validations of a training may use other options
+    (trainer.validate_options). `saccade evaluate RUN --help` lists the options of a run's task.
 
     Args:
         run: the folder of a trained model.
@@ -55,7 +56,8 @@ def evaluate(
         bad_rows: what to do with a row that cannot be used, error or skip.
         by_length: also print the figures for inputs of 1 to this many positions, the next so many, and so on.
         vary: also print the figures for several values of an option, as beam=1,5,10.
-        plot: write a picture of the figures by length or by option, as .png, .svg or .pdf.
+        plot: write a picture as .png, .svg or .pdf: of the figures by length or by option if asked for, otherwise the
+            task's own, which for classification is the reliability of the probabilities.
         batch_size: how many examples are answered together.
         workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         json: print a JSON object instead of tables.
@@ -71,21 +73,29 @@ def evaluate(
             check_count(f"--{name}", value)
     varied = _varied(vary)
     if plot is not None:
-        if by_length is None and not varied:
-            raise ValueError("--plot draws figures by length or by option: add --by-length 10 or --vary beam=1,2,5,10")
         check_picture(plot)
     if bad_rows not in (None, "error", "skip"):
         raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r:.60}.")
     reading = {"columns": parse_columns(columns), "header": parse_yes_no(header, "--header"), "bad_rows": bad_rows}
     model = load(run, trust=trust_classes)
+    in_lines = by_length is not None or bool(varied)
+    if plot is not None and not in_lines and not model.task.picture:
+        raise ValueError("--plot draws figures by length or by option: add --by-length 10 or --vary beam=1,2,5,10")
     corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
     found = model.evaluate(
-        data, by=by_length, vary=varied, corpus=corpus, workers=workers, batch_size=batch_size, **options
+        data,
+        by=by_length,
+        vary=varied,
+        corpus=corpus,
+        plot=None if in_lines else plot,
+        workers=workers,
+        batch_size=batch_size,
+        **options,
     )
     for remark in found.remarks:
         print(remark, file=sys.stderr)
     search = model.task.options.of(options).describe()
-    if plot is not None:
+    if plot is not None and in_lines:
         _plot(found, plot)
     if json:
         print(json_module.dumps({"search": search, **evaluation_json(found)}, indent=2))
@@ -116,6 +126,7 @@ def evaluation_json(found: Evaluation) -> dict[str, Any]:
             for b in found.by_length
         ],
         "varied": [{"options": name, "figures": values(figures)} for name, figures in found.varied.items()],
+        "tables": {table.name: table.as_json() for table in found.tables},
     }
 
 
@@ -125,12 +136,20 @@ def print_evaluation(found: Evaluation) -> None:
     for name, figure in found.figures.items():
         print(f"{name:{width}}  {_shown(figure.value):>8}  {figure.signature}")
     print(f"{found.examples:,} examples in {found.seconds:.1f} s")
+    print_tables(found.tables)
     names = list(found.figures)
     if found.by_length:
         rows = [(f"{b.low}-{b.high}", b.figures, f"{b.examples:,}") for b in found.by_length]
         _print_rows("input length", rows, names)
     if found.varied:
         _print_rows("", [(name, figures, "") for name, figures in found.varied.items()], names)
+
+
+def print_tables(tables: Sequence[Table]) -> None:
+    """The tables that are small enough."""
+    for table in tables:
+        if table.printed:
+            print("", *table.lines(), sep="\n")
 
 
 def _print_rows(head: str, rows: Sequence[tuple[str, dict[str, Figure], str]], names: Sequence[str]) -> None:
@@ -179,5 +198,6 @@ def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
     from saccade.data.corpus import Corpus
 
     data = model.plan.data
-    given = {name: getattr(data, name) for name in ("columns", "header", "bad_rows")}
-    return Corpus(**{**given, **changes})
+    given = {name: getattr(data, name) for name in ("header", "bad_rows", "folds")}
+    columns = {**(data.columns or {}), **changes.pop("columns", {})}
+    return Corpus(columns=columns or None, **{**given, **changes})

@@ -26,7 +26,7 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     if bad_rows not in ("error", "skip"):
         raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
-    return Corpus(columns=columns or known or None, header=said, bad_rows=bad_rows)
+    return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, folds=trained.folds)
 
 
 def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from saccade.commands.columns import parse_columns
+from saccade.commands.columns import parse_column, parse_columns
 from saccade.commands.interrupting import leaving_at_once
 from saccade.configuration import ConfigError, override, read_config
+from saccade.configuration.catalogue import described
 from saccade.configuration.files import find_config
 from saccade.configuration.spelling import check_spelling
 
@@ -28,32 +29,43 @@ def train_model(
     output: str | None = None,
     resume: str | None = None,
     init_from: str | None = None,
+    folds: str | None = None,
     **overrides: str,
 ) -> None:
     """Train a model, or resume a training.
 
         saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
+        saccade train my.yaml --data.train reviews.csv --data.text body --data.label stars --output runs/reviews
         saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
         saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
         saccade train --resume runs/my-model
+        saccade train classification/pooling --data.train reviews.csv --folds 10 --output runs/cross-validation
         torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
 
     Any argument of the configuration can be set as --section.argument value, where the sections are task, model, data
-    and trainer, and a value may be YAML; with a configuration, --help lists them all. Ctrl-C (or SIGTERM) saves a
-    checkpoint and exits with code 130; --resume continues exactly there. The processes that torchrun starts share
-    every batch, and give the losses of a single process.
+    and trainer, and a value may be YAML; with a configuration, --help lists them all. `--data.text body` says which
+    column is the text, and so on for every role of the task. Ctrl-C (or SIGTERM) saves a checkpoint and exits with
+    code 130; --resume continues exactly there. The processes that torchrun starts share every batch, and give the
+    losses of a single process. With --folds, a model is trained for each fold on the others and evaluated on its own;
+    the same command again keeps finished folds and continues an interrupted one.
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
         output: the folder to create, for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to continue.
         init_from: the folder of another run whose weights to start from, where names and shapes agree.
+        folds: cross-validate: the number of folds, or the name of the column that names the fold of each example.
     """
-    with _stopping(Path(output or resume or ".")):
+    if folds is not None and (resume is not None or output is None):
+        raise ConfigError("--folds needs an --output, and no --resume: the same command again continues.")
+    with _stopping(Path(output or resume or "."), again=folds is not None):
         overrides = _with_data(overrides)
         if config is not None:
             check_spelling(override(read_config(config), overrides))  # before anything slow is imported
-        _train(config, output, resume, init_from, overrides)
+        if folds is None:
+            _train(config, output, resume, init_from, overrides)
+        else:
+            _cross_validate(config, str(output), init_from, folds, overrides)
 
 
 def _train(
@@ -63,19 +75,50 @@ def _train(
         from saccade.runs import train
         from saccade.runs.preparation import is_main
 
-    if config is None and resume is None and not {"model", "model.class"} & overrides.keys():
-        raise ConfigError(
-            "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
-            "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
-        )
+    if resume is None:
+        _check_model(config, overrides)
     run = train(config, output=output, resume=resume, init_from=init_from, overrides=overrides)
     if is_main():
         print(f"{run.folder} is ready: saccade predict {run.folder} INPUTS, or saccade explain {run.folder} --help")
 
 
+def _cross_validate(
+    config: str | None, output: str, init_from: str | None, folds: str, overrides: dict[str, str]
+) -> None:
+    with leaving_at_once():
+        from saccade.commands.evaluating import print_tables
+        from saccade.runs import cross_validate
+
+    _check_model(config, overrides)
+    found = cross_validate(config, folds=folds, output=output, init_from=init_from, overrides=overrides)
+    width = max(map(len, found.mean))
+    print(f"\n{'':{width}}      mean  deviation  pooled")
+    for name, mean in found.mean.items():
+        pooled = f"{found.pooled[name].value:6.2f}" if name in found.pooled else f"{'':6}"
+        signature = found.folds[0].figures[name].signature
+        print(f"{name:{width}}  {mean:8.2f}  {found.deviation[name]:9.2f}  {pooled}  {signature}")
+    total = sum(fold.examples for fold in found.folds)
+    print(f"over {len(found.folds)} folds; pooled: over all {total:,} examples together")
+    print_tables(found.tables)
+    print(f"\n{found.folder} has a run for each fold, the figures (cross-validation.json) and a summary (README.md)")
+
+
+def _check_model(config: str | None, overrides: dict[str, str]) -> None:
+    if config is None and not {"model", "model.class"} & overrides.keys():
+        raise ConfigError(
+            "Say what to train: a YAML file, or a configuration that `saccade list configs` shows, for example "
+            "saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model"
+        )
+
+
 @contextlib.contextmanager
-def _stopping(folder: Path) -> Iterator[None]:
-    """Treats SIGTERM like SIGINT while the training loop, which saves a checkpoint first, is not running."""
+def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
+    """Treats SIGTERM like SIGINT while the training loop, which saves a checkpoint first, is not running.
+
+    Args:
+        folder: of the run.
+        again: whether the same command continues what was interrupted.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -85,13 +128,15 @@ def _stopping(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if any((folder / "checkpoints").glob("step-*")):
-            again = f"continue from the last checkpoint with saccade train --resume {folder}"
+            fix = f"continue from the last checkpoint with saccade train --resume {folder}"
         elif (folder / "config.yaml").is_file():
-            again = f"before the first checkpoint: run the same command again, or saccade train --resume {folder}"
+            fix = f"before the first checkpoint: run the same command again, or saccade train --resume {folder}"
+        elif again and folder.is_dir():
+            fix = "the same command again keeps finished folds and continues this one"
         else:
-            again = "before anything was written: run the same command again"
-        print(f"Interrupted; {again}", file=sys.stderr)
-        raise KeyboardInterrupt(again) from None
+            fix = "before anything was written: run the same command again"
+        print(f"Interrupted; {fix}", file=sys.stderr)
+        raise KeyboardInterrupt(fix) from None
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -158,8 +203,15 @@ def explain_config(config: str, overrides: dict[str, Any]) -> str:
 
 
 def _with_data(overrides: dict[str, str]) -> dict[str, str]:
-    """`--data pairs.tsv` means what to train on; columns may be written as for `saccade evaluate`."""
+    """`--data pairs.tsv` means what to train on; columns may be written as for `saccade evaluate`.
+
+    `--data.text body` is the column of the role `text`, if that is a role of the task.
+    """
     changed: dict[str, Any] = dict(overrides)
+    arguments = described("saccade.data.corpus.Corpus").parameters
+    for key in [key for key in changed if key.startswith("data.") and key.count(".") == 1]:
+        if key.removeprefix("data.") not in arguments and not changed[key].lstrip().startswith(("{", "[")):
+            changed[key] = parse_column(changed[key])
     if not changed.get("data", "{").lstrip().startswith("{"):
         changed["data.train"] = changed.pop("data")
     if "=" in changed.get("data.columns", ""):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -35,7 +36,18 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
         if section.kind is not None:
             yield from _class(catalogue()[section.kind], given, name, section.usual, hide_sizes=name == "model")
         elif isinstance(given, Mapping) and "class" not in given and section.usual is not None:
-            yield from _arguments(described(section.usual), described(section.usual).name, given, name)
+            usual = described(section.usual)
+            known = {n: v for n, v in given.items() if name != "data" or not _may_be_role(n, usual, config)}
+            yield from _arguments(usual, usual.name, known, name)
+
+
+def _may_be_role(name: Any, data: Described, config: Mapping[str, Any]) -> bool:
+    """Whether a name in the data section may be a column of the task, which `Plan` knows, and not a misspelling."""
+    task = config.get("task")
+    inputs = task.get("inputs") if isinstance(task, Mapping) else None
+    if isinstance(inputs, Mapping) and name in inputs:
+        return True
+    return isinstance(name, str) and not difflib.get_close_matches(name[:100], data.parameters, n=1)
 
 
 def _class(

@@ -15,6 +15,7 @@ from saccade.evaluation.edits import edit_distance
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.lengths import LengthBin, by_length
 from saccade.evaluation.meanings import CAUTION, MEANINGS, meaning
+from saccade.evaluation.tables import Table
 from saccade.evaluation.text import (
     HIGHER_IS_BETTER,
     METRICS,
@@ -42,6 +43,7 @@ __all__ = [
     "Figure",
     "LengthBin",
     "MatchAndMass",
+    "Table",
     "agreement",
     "bleu",
     "blur",

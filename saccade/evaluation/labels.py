@@ -3,27 +3,103 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from saccade.evaluation.calibration import BINS, Bin, calibration_error, reliability
 from saccade.evaluation.figures import Figure
+from saccade.evaluation.tables import Table
 
-HIGHER_IS_BETTER: dict[str, bool] = {
-    "accuracy": True,
-    "macro_f1": True,
-    "micro_f1": True,
-    "auroc": True,
-    "ece": False,
-    "mean_absolute_error": False,
-}
-
-BINS = 15
-"""Number of bins of the calibration error."""
+MOST_PRINTED = 12
+"""Classes of a confusion matrix that is still read at a glance."""
 
 Form = Literal["one", "several", "ordered"]
+
+
+class Labelled(NamedTuple):
+    """Predicted labels beside the true ones."""
+
+    found: NDArray[np.bool_]
+    """(examples, classes): which are predicted."""
+    true: NDArray[np.bool_]
+    """(examples, classes): which are right."""
+    probabilities: NDArray[np.float64]
+    """(examples, classes)."""
+    names: list[str]
+    form: Form
+    """Whether there is one label, several, or one on a scale."""
+
+    @staticmethod
+    def of(
+        predicted: Sequence[Any],
+        wanted: Sequence[Any],
+        probabilities: Sequence[Sequence[float]],
+        names: Sequence[str],
+        form: Form,
+    ) -> Labelled:
+        """Answers as arrays.
+
+        Args:
+            predicted: a label for each example, or a list of labels.
+            wanted: the true labels.
+            probabilities: the probability of each class, for each example.
+            names: the names of the classes.
+            form: whether there is one label, several, or one on a scale.
+        """
+        if len(predicted) != len(wanted) or not wanted:
+            raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
+        p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
+        return Labelled(_indicators(predicted, names), _indicators(wanted, names), p, list(names), form)
+
+    def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:
+        """The values of metrics from `METRICS`."""
+        return {name: Figure(METRICS[name].compute(self), METRICS[name].definition) for name in metrics}
+
+    def reliability(self) -> list[Bin]:
+        """The answers in bins of their confidence; of several labels, each decision is an answer."""
+        if self.form == "several":
+            confidence = np.maximum(self.probabilities, 1.0 - self.probabilities).ravel()
+            right = ((self.probabilities >= 0.5) == self.true).ravel()
+        else:
+            confidence = self.probabilities.max(1)
+            right = self.true[np.arange(len(self.true)), self.probabilities.argmax(1)]
+        return reliability(confidence, right)
+
+    def confusion(self) -> NDArray[np.int64]:
+        """(classes, classes): the number of examples with each true class, by row, and each predicted class."""
+        counts = np.zeros((len(self.names),) * 2, dtype=np.int64)
+        np.add.at(counts, (self.true.argmax(1), self.found.argmax(1)), 1)
+        return counts
+
+    def tables(self) -> list[Table]:
+        """The confusion matrix, the figures of each class, and the bins of the reliability."""
+        hits, found, true = (side.sum(0) for side in (self.found & self.true, self.found, self.true))
+        precision, recall, f1 = (
+            100.0 * _divided(hits, side, scale) for side, scale in ((found, 1), (true, 1), (found + true, 2))
+        )
+        columns = zip(precision.tolist(), recall.tolist(), f1.tolist(), true.tolist(), strict=True)
+        classes = dict(zip(self.names, map(list, columns), strict=True))
+        if self.form == "several":
+            rest = len(self.true) - found - true + hits
+            counts = np.stack([hits, found - hits, true - hits, rest], axis=1).tolist()
+            heads = ["true positive", "false positive", "false negative", "true negative"]
+            confusion = Table("confusion", "decisions about each class", heads, _named(self.names, counts), False)
+        else:
+            title = "confusion matrix: a row for each true class, a column for each predicted class"
+            rows = _named(self.names, self.confusion().tolist())
+            confusion = Table("confusion", title, self.names, rows, len(self.names) <= MOST_PRINTED)
+        bins = {
+            f"{b.low:.3f}-{b.high:.3f}": [b.answers, 100.0 * b.confidence, 100.0 * b.accuracy]
+            for b in self.reliability()
+        }
+        return [
+            confusion,
+            Table("classes", "figures of each class, in %", ["precision", "recall", "f1", "examples"], classes),
+            Table("reliability", "answers by their confidence", ["answers", "confidence", "accuracy"], bins, False),
+        ]
 
 
 def score_labels(
@@ -35,33 +111,8 @@ def score_labels(
     *,
     form: Form,
 ) -> dict[str, Figure]:
-    """Computes several metrics of the same answers.
-
-    Args:
-        predicted: a label for each example, or a list of labels.
-        wanted: the true labels.
-        probabilities: the probability of each class, for each example.
-        names: the names of the classes.
-        metrics: names from `HIGHER_IS_BETTER`.
-        form: whether there is one label, several, or one on a scale.
-    """
-    if len(predicted) != len(wanted) or not wanted:
-        raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
-    found, true = (_indicators(side, names) for side in (predicted, wanted))
-    p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
-    figures = {
-        "accuracy": lambda: Figure(100.0 * float((found == true).all(1).mean()), "% of examples with the right label"),
-        "macro_f1": lambda: Figure(100.0 * macro_f1(found, true), "F1 in %, mean of the classes"),
-        "micro_f1": lambda: Figure(100.0 * micro_f1(found, true), "F1 in %, over all decisions"),
-        "auroc": lambda: Figure(100.0 * macro_auroc(p, true), "area under ROC in %, each class against the rest, mean"),
-        "ece": lambda: Figure(
-            100.0 * calibration_error(p, true, form), f"expected calibration error in %, {BINS} bins"
-        ),
-        "mean_absolute_error": lambda: Figure(
-            float(np.abs(found.argmax(1) - true.argmax(1)).mean()), "mean distance in grades"
-        ),
-    }
-    return {name: figures[name]() for name in metrics}
+    """Computes several metrics of the same answers; see `Labelled.of` for the arguments."""
+    return Labelled.of(predicted, wanted, probabilities, names, form).figures(metrics)
 
 
 def macro_f1(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
@@ -95,17 +146,78 @@ def macro_auroc(probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> 
     return float(np.mean(known)) if known else math.nan
 
 
-def calibration_error(probabilities: NDArray[np.float64], true: NDArray[np.bool_], form: Form) -> float:
-    """The difference between confidence and accuracy, averaged over equal-width bins weighted by their examples."""
-    if form == "several":
-        confidence = np.maximum(probabilities, 1.0 - probabilities).ravel()
-        right = ((probabilities >= 0.5) == true).ravel()
-    else:
-        confidence = probabilities.max(1)
-        right = true[np.arange(len(true)), probabilities.argmax(1)]
-    bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
-    found = [bins == b for b in range(BINS) if (bins == b).any()]
-    return float(sum(abs(confidence[b].mean() - right[b].mean()) * b.mean() for b in found))
+def quadratic_weighted_kappa(confusion: NDArray[np.int64]) -> float:
+    r"""The agreement of two gradings beyond chance, where a distance of two grades counts four times that of one.
+
+    .. math:: \kappa = 1 - \frac{\sum_{ij} (i - j)^2 O_{ij}}{\sum_{ij} (i - j)^2 E_{ij}}, \quad
+        E_{ij} = \frac{1}{n} \sum_l O_{il} \sum_l O_{lj}
+
+    NaN if both give the same grade to every example.
+
+    Shapes:
+        confusion (grades, grades): the number O_ij of examples with each pair of grades.
+
+    Reference:
+        Cohen (1968), Psychological Bulletin 70(4).
+    """
+    places = np.arange(len(confusion))
+    distance = (places[:, None] - places) ** 2
+    expected = np.outer(confusion.sum(1), confusion.sum(0)) / confusion.sum()
+    chance = float((distance * expected).sum())
+    return 1.0 - float((distance * confusion).sum()) / chance if chance else math.nan
+
+
+class Metric(NamedTuple):
+    """How a figure is computed, and how it is read."""
+
+    compute: Callable[[Labelled], float]
+    higher: bool
+    """Whether higher is better."""
+    definition: str
+    of_grades: bool = False
+    """Whether it needs ordered labels."""
+
+
+METRICS = {
+    "accuracy": Metric(
+        lambda all: 100.0 * float((all.found == all.true).all(1).mean()), True, "% of examples with the right label"
+    ),
+    "macro_f1": Metric(lambda all: 100.0 * macro_f1(all.found, all.true), True, "F1 in %, mean of the classes"),
+    "micro_f1": Metric(lambda all: 100.0 * micro_f1(all.found, all.true), True, "F1 in %, over all decisions"),
+    "auroc": Metric(
+        lambda all: 100.0 * macro_auroc(all.probabilities, all.true),
+        True,
+        "area under ROC in %, each class against the rest, mean",
+    ),
+    "ece": Metric(
+        lambda all: 100.0 * calibration_error(all.reliability()),
+        False,
+        f"expected calibration error in %, {BINS} bins",
+    ),
+    "mean_absolute_error": Metric(
+        lambda all: float(np.abs(all.found.argmax(1) - all.true.argmax(1)).mean()),
+        False,
+        "mean distance in grades",
+        of_grades=True,
+    ),
+    "quadratic_weighted_kappa": Metric(
+        lambda all: quadratic_weighted_kappa(all.confusion()),
+        True,
+        "agreement beyond chance, from -1 to 1, distances squared",
+        of_grades=True,
+    ),
+}
+
+
+def _divided(part: NDArray[np.int64], whole: NDArray[np.int64], scale: int) -> NDArray[np.float64]:
+    """scale * part / whole; NaN where the whole is 0."""
+    shares = np.full(len(part), np.nan)
+    np.divide(scale * part, whole, out=shares, where=whole > 0)
+    return shares
+
+
+def _named(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, Sequence[int]]:
+    return dict(zip(names, rows, strict=True))
 
 
 def _indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:

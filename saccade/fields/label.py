@@ -41,6 +41,9 @@ class Label(Field):
         self.names = list(names or ())
         self._places: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
+        """How many training examples have each label."""
+        self.examples = 0
+        """How many training examples there are."""
 
     def read(self, raw: Any, cell: Cell) -> str:
         if isinstance(raw, bool):
@@ -54,20 +57,30 @@ class Label(Field):
     def fit(self, values: Iterable[str]) -> None:
         self._learn(Counter(values))
 
-    def _learn(self, counts: Counter[str]) -> None:
+    def _learn(self, counts: Counter[str], examples: int | None = None) -> None:
         self.counts = counts
+        self.examples = counts.total() if examples is None else examples
         if self.given is None:
-            if self.ordered:
-                wrong = next((name for name in counts if not _is_number(name)), None)
-                if wrong is not None:
-                    raise ValueError(f"ordered labels are sorted as numbers, and {wrong!r} is none: give names.")
-                self.names = sorted(counts, key=float)
-            else:
-                self.names = sorted(counts)
+            self.names = self._in_order(counts)
         if len(self.names) < 2:
             raise ValueError(f"There must be two labels or more to tell apart, got {', '.join(self.names) or 'none'}.")
         if len(self.names) > MOST:
             raise ValueError(f"{len(self.names):,} different labels are too many: is that the right column?")
+
+    def known_with(self, others: Iterable[str]) -> list[str]:
+        """The names of its classes and of others, which another training may have seen, in order."""
+        new = set(others).difference(self.names)
+        if not new or self.given is not None:
+            return [*self.names, *sorted(new)]
+        return self._in_order([*self.names, *new])
+
+    def _in_order(self, names: Iterable[str]) -> list[str]:
+        if not self.ordered:
+            return sorted(names)
+        wrong = next((name for name in names if not _is_number(name)), None)
+        if wrong is not None:
+            raise ValueError(f"ordered labels are sorted as numbers, and {wrong!r} is none: give names.")
+        return sorted(names, key=float)
 
     def sizes(self) -> dict[str, int]:
         return {"classes": len(self.names) or 3}
@@ -76,7 +89,8 @@ class Label(Field):
         return (value,)
 
     def save(self, folder: Path) -> None:
-        content = {"names": self.names, "counts": [self.counts[name] for name in self.names]}
+        counts = [self.counts[name] for name in self.names]
+        content = {"names": self.names, "counts": counts, "examples": self.examples}
         (folder / FILE).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
@@ -85,7 +99,8 @@ class Label(Field):
             found = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise ArtifactError(f"{path} is damaged: it is not JSON.") from None
-        names, counts = (found.get(key) if isinstance(found, dict) else None for key in ("names", "counts"))
+        wanted = ("names", "counts", "examples")
+        names, counts, examples = (found.get(key) if isinstance(found, dict) else None for key in wanted)
         if (
             not isinstance(names, list)
             or not 2 <= len(names) <= MOST
@@ -95,7 +110,10 @@ class Label(Field):
             raise ArtifactError(f"{path} is damaged: names must be a list of different texts.")
         if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(names) or min(counts) < 0:
             raise ArtifactError(f"{path} is damaged: counts must hold a whole number for each name.")
+        if examples is not None and (type(examples) is not int or examples < max(counts)):
+            raise ArtifactError(f"{path} is damaged: examples must be a whole number, {max(counts)} or more.")
         self.names, self.counts = names, Counter(dict(zip(names, counts, strict=True)))
+        self.examples = self.counts.total() if examples is None else examples  # which earlier versions did not note
 
     def encode(self, value: str) -> int:
         return self._number(value)
@@ -158,7 +176,10 @@ class Labels(Label):
         return found
 
     def fit(self, values: Iterable[list[str]]) -> None:  # type: ignore[override]
-        self._learn(Counter(name for several in values for name in several))
+        counts, examples = Counter[str](), 0
+        for examples, several in enumerate(values, start=1):  # noqa: B007 (counted)
+            counts.update(several)
+        self._learn(counts, examples)
 
     def strata(self, value: Sequence[str]) -> Sequence[str]:
         return value

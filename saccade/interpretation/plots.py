@@ -161,6 +161,39 @@ def plot_lines(
     _save(figure, path)
 
 
+def plot_reliability(
+    bins: Sequence[tuple[float, float, int, float, float]], path: str | os.PathLike[str] | IO[bytes]
+) -> None:
+    """Writes a reliability diagram: the accuracy of answers by their confidence, and how many there are.
+
+    Reference:
+        Guo et al. (2017), arXiv:1706.04599, figure 1.
+
+    Args:
+        bins: where each begins and ends, the number of its answers, their mean confidence and their accuracy.
+        path: the file; its suffix decides the format.
+    """
+    figure, (above, below) = _subplots([1], (4.8, 5.6), [3, 1])
+    filled = [each for each in bins if each[2]]
+    centres, widths = [(low + high) / 2 for low, high, *_ in filled], [high - low for low, high, *_ in filled]
+    above.plot([0, 1], [0, 1], color="0.6", linestyle="--", label="perfect")
+    above.bar(centres, [accuracy for *_, accuracy in filled], widths, color="0.75", edgecolor="white", label="accuracy")
+    above.plot(
+        [c for *_, c, _ in filled], [accuracy for *_, accuracy in filled], "o", color="0.2", label="mean confidence"
+    )
+    above.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
+    above.legend(frameon=False, loc="upper left", fontsize="small")
+    counts = [count for _, _, count, _, _ in filled]
+    below.bar(centres, counts, widths, color="0.5", edgecolor="white")
+    for centre, count in zip(centres, counts, strict=True):
+        below.annotate(f"{count:,}", (centre, count), ha="center", va="bottom", fontsize="x-small")
+    below.margins(y=0.2)
+    below.set(xlim=(0, 1), xlabel="confidence", ylabel="answers")
+    for axis in (above, below):
+        axis.spines[["top", "right"]].set_visible(False)
+    _save(figure, path)
+
+
 def _subplots(widths: Sequence[int], size: tuple[float, float], heights: Sequence[int] = (1,)) -> tuple[Any, list[Any]]:
     try:
         from matplotlib.figure import Figure  # without pyplot: no window, no state

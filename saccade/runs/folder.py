@@ -102,6 +102,17 @@ def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
             )
 
 
+def check_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Raises if a folder holds a training with other arguments than are asked for now."""
+    before, after = dict(_flat(old)), dict(_flat(new))
+    for key in {**before, **after}:
+        if before.get(key) != after.get(key):
+            raise ConfigError(
+                f"{folder} was trained with {key} {before.get(key)!r}, not {after.get(key)!r}: give the same arguments "
+                "again, or another folder."
+            )
+
+
 def with_absolute_paths(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with paths of data files that do not depend on the working folder."""
     data = config.get("data")

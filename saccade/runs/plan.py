@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -86,7 +86,8 @@ class Plan:
         """All sections; every problem is reported at once, before anything is built."""
         checker = Checker(trust=trust)
         checker.problems += unknown_sections(config)
-        found = {}
+        found: dict[str, Part] = {}
+        sound = False
         for name, base in BASES.items():
             try:
                 kind, given = _named(name, config.get(name), base, trust)
@@ -94,10 +95,15 @@ class Plan:
                 checker.problems.append(str(error))
             else:
                 parameters = constructor_parameters(kind)
+                if name == "data":
+                    task = found["task"].make() if sound else None
+                    given = _with_columns(given, parameters, task, checker.problems)
                 hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
                 found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
+            if name == "task":
+                sound = not checker.problems
         refuse(checker.problems)
         return found
 
@@ -144,6 +150,29 @@ def _named(section: str, given: Any, base: type, trust: bool) -> tuple[type, dic
     if wanted is None:
         raise ConfigError(say_which(section))
     return find_class(wanted, base, section, trust=trust), arguments
+
+
+def _with_columns(
+    given: dict[str, Any], arguments: Collection[str], task: Task | None, problems: list[str]
+) -> dict[str, Any]:
+    """The data section with `text: body` under its columns, where `text` is a role of the task.
+
+    Args:
+        given: the section as it is written.
+        arguments: what it may hold otherwise.
+        task: None if the configuration of the task is wrong.
+        problems: gets the names that are neither.
+    """
+    short = {name: value for name, value in given.items() if name not in arguments}
+    rest = {name: value for name, value in given.items() if name in arguments}
+    roles = short if task is None else task.fields
+    problems += [
+        f"data has no argument {shown(name)}, and the task no column of that name.{nearest(name, [*arguments, *roles])}"
+        for name in short
+        if name not in roles
+    ]
+    columns = rest.get("columns") or {}
+    return {**rest, "columns": {**columns, **short}} if short and isinstance(columns, Mapping) else rest
 
 
 @contextlib.contextmanager

@@ -84,11 +84,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             if main:
                 say("Learning vocabularies and scales ...")
             task.fit(kept)
-        valid: Sequence[Example]
-        if share:
-            valid = _encodable(task, chosen(spool, parts == VALID), main)
-        else:  # after `fit`, so that an unknown label is refused with its line
-            valid = list(read.get("valid", ()))
+        # After `fit`, so that an unknown label in a file of its own is refused with its line.
+        valid = _encodable(task, chosen(spool, parts == VALID), main) if share else [*read.get("valid", ())]
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again

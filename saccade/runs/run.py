@@ -28,7 +28,7 @@ from torch import nn
 from saccade.artifacts import check_header, load_weights, shapes_of
 from saccade.configuration import read_config
 from saccade.data.corpus import Corpus
-from saccade.evaluation import Figure, LengthBin, by_length
+from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
@@ -54,6 +54,8 @@ class Evaluation(NamedTuple):
     """By the length of the input, if asked for."""
     varied: dict[str, dict[str, Figure]]
     """For each value of an option, such as `beam=5`, if asked for."""
+    tables: Sequence[Table] = ()
+    """Details that the task gives, such as a confusion matrix."""
 
 
 class Run:
@@ -154,6 +156,7 @@ class Run:
         by: int | None = None,
         vary: Mapping[str, Sequence[Any]] | None = None,
         corpus: Corpus | None = None,
+        plot: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> Evaluation:
         """The figures of the model on examples whose targets are known.
@@ -163,9 +166,12 @@ class Run:
             by: also the figures of inputs of 1 to so many positions, the next so many, and so on.
             vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
             corpus: how the files are read, if not as the training files were.
+            plot: a file for the task's picture of the answers, such as the reliability of their probabilities.
             options: as those of `predict`.
         """
         task = self.task
+        if plot is not None and not task.picture:
+            raise ValueError(f"{type(task).__name__} has no picture of an evaluation.")
         options = {**options, **task.evaluate_options}
         for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
@@ -193,9 +199,10 @@ class Run:
         if long:
             remarks.append(f"{long:,} of {len(examples):,} inputs were too long, and truncated.")
         skipped = report_skipped(read)
-        return Evaluation(
-            task.measure(self.model, answers, examples), len(examples), seconds, remarks, skipped, bins, varied
-        )
+        if plot is not None:
+            task.draw(answers, examples, plot)
+        figures, tables = task.measure(self.model, answers, examples), task.tables(answers, examples)
+        return Evaluation(figures, len(examples), seconds, remarks, skipped, bins, varied, tables)
 
 
 def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:

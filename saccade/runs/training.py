@@ -65,11 +65,8 @@ def train(
         trust: whether the configuration may name classes that are not Saccade's.
     """
     given = {"task": task, "model": model, "data": data, "trainer": trainer}
-    held = _in_memory(given)
     folder, raw = _start(config, output, resume)
-    for name, part in given.items():
-        raw = _merged(raw, name, spell_out(part))
-    plan = Plan(with_absolute_paths(override(raw, overrides or {})), trust=trust)
+    plan, held = planned(raw, given, overrides or {}, trust)
     if resume is not None:
         if init_from is not None:
             raise ConfigError("A resumed run has weights already: leave init_from out.")
@@ -85,6 +82,20 @@ def train(
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
         return _train(plan, held, folder, resume is not None, init_from)
+
+
+def planned(
+    config: str | os.PathLike[str] | Mapping[str, Any] | None,
+    parts: Mapping[str, Any],
+    overrides: Mapping[str, Any],
+    trust: bool,
+) -> tuple[Plan, dict[str, Any]]:
+    """What is to be trained, and the examples that are in memory; see `train` for the arguments."""
+    raw = dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
+    data, held = _in_memory(parts["data"])
+    for name, part in {**parts, "data": data}.items():
+        raw = _merged(raw, name, spell_out(part))
+    return Plan(with_absolute_paths(override(raw, overrides)), trust=trust), held
 
 
 def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init_from: Any) -> Run:
@@ -150,7 +161,7 @@ def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
     return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
 
 
-def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]:
+def _start(config: Any, output: Any, resume: Any) -> tuple[Path, Any]:
     """The run folder and the configuration to start with."""
     if resume is not None:
         if config is not None or output is not None:
@@ -162,7 +173,7 @@ def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]
     folder = Path(output)
     if is_main():  # it may have started writing before the others look
         check_output(folder)
-    return folder, dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
+    return folder, config
 
 
 def _merged(raw: dict[str, Any], name: str, part: Any) -> dict[str, Any]:
@@ -175,18 +186,16 @@ def _merged(raw: dict[str, Any], name: str, part: Any) -> dict[str, Any]:
     return {**raw, name: dict(part) if part.get("class", old.get("class")) != old.get("class") else {**old, **part}}
 
 
-def _in_memory(given: dict[str, Any]) -> dict[str, Any]:
-    """Takes examples that are in memory, not in files, out of the configuration."""
-    data = given["data"]
+def _in_memory(data: Any) -> tuple[Any, dict[str, Any]]:
+    """The data section of a configuration, and the examples that are in memory, not in files."""
     if isinstance(data, str | os.PathLike | list | tuple):
         data = {"train": data}
     if not isinstance(data, Mapping):
-        return {}
+        return data, {}
     splits = {name: value for name, value in data.items() if name in ("train", "valid") and value is not None}
     held = {name: value for name, value in splits.items() if not _are_files(value)}
     files = {name: _as_text(value) for name, value in splits.items() if name not in held}
-    given["data"] = {name: value for name, value in data.items() if name not in held} | files
-    return held
+    return {name: value for name, value in data.items() if name not in held} | files, held
 
 
 def _are_files(data: Any) -> bool:

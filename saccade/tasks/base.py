@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.checks import check_count
-from saccade.evaluation import Figure
+from saccade.evaluation import Figure, Table
 from saccade.fields import Field
 from saccade.interpretation.explorer import Item
 from saccade.registry import Registry
@@ -65,6 +66,9 @@ class Task:
 
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
+
+    picture: ClassVar[str] = ""
+    """What `draw` draws of an evaluation; empty if nothing."""
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -155,6 +159,18 @@ class Task:
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """The figures of answers, each with how exactly it was computed."""
         raise NotImplementedError
+
+    def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        """The figures of answers that several models gave, each trained like this one on other examples."""
+        return self.score(answers, examples)
+
+    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
+        """Details of an evaluation beside the figures, such as a confusion matrix."""
+        return []
+
+    def draw(self, answers: Sequence[Answer], examples: Sequence[Example], path: str | os.PathLike[str]) -> None:
+        """Writes a picture of an evaluation."""
+        raise ValueError(f"{type(self).__name__} has no picture of an evaluation.")
 
     def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """The figures of a model's answers, and those that need the model itself."""

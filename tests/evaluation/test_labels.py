@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from saccade.evaluation.labels import HIGHER_IS_BETTER, score_labels
+from saccade.evaluation.labels import METRICS, Labelled, score_labels
 
 NAMES = ["a", "b", "c", "d"]
-ALL = list(HIGHER_IS_BETTER)
+ALL = list(METRICS)
 
 
 def answers(count: int, seed: int) -> tuple[list[str], list[str], list[list[float]]]:
@@ -65,16 +65,52 @@ def test_one_label(seed):
     assert all(figure.signature for figure in figures.values())
 
 
-def test_the_same_as_scikit_learn():
-    metrics = pytest.importorskip("sklearn.metrics")
-    predicted, wanted, probabilities = answers(67, 5)
-    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL, form="one")
-    assert figures["macro_f1"].value == pytest.approx(100 * metrics.f1_score(wanted, predicted, average="macro"))
-    areas = [
-        metrics.roc_auc_score([w == name for w in wanted], [p[k] for p in probabilities])
-        for k, name in enumerate(NAMES[:3])
-    ]
-    assert figures["auroc"].value == pytest.approx(100 * sum(areas) / 3)
+@pytest.mark.parametrize("seed", range(3))
+def test_kappa_by_its_definition(seed):
+    predicted, wanted, probabilities = answers(67, seed)
+    observed = expected = 0.0
+    for one in wanted:
+        observed += sum((NAMES.index(p) - NAMES.index(one)) ** 2 for p in predicted) / 67  # each with each
+    for p, w in zip(predicted, wanted, strict=True):
+        expected += (NAMES.index(p) - NAMES.index(w)) ** 2
+    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL, form="ordered")
+    assert figures["quadratic_weighted_kappa"].value == pytest.approx(1 - expected / observed)
+
+
+def test_tables_of_one_label():
+    predicted, wanted, probabilities = answers(67, 1)
+    confusion, classes, bins = Labelled.of(predicted, wanted, probabilities, NAMES, "one").tables()
+    pairs = list(zip(wanted, predicted, strict=True))
+    assert confusion.rows == {w: [pairs.count((w, p)) for p in NAMES] for w in NAMES}
+    assert confusion.printed
+    for name in NAMES:
+        precision, recall, score, count = classes.rows[name]
+        true, found = pairs.count((name, name)), predicted.count(name)
+        assert count == wanted.count(name)
+        assert precision == pytest.approx(100 * true / found) if found else math.isnan(precision)
+        assert recall == pytest.approx(100 * true / count) if count else math.isnan(recall)
+        assert score == pytest.approx(100 * f1(predicted, wanted, name)) if found or count else math.isnan(score)
+    counts, confidence, right = (
+        sum(row[0] * (row[place] if place else 1) for row in bins.rows.values() if row[0]) for place in range(3)
+    )
+    assert counts == 67
+    assert confidence == pytest.approx(100 * sum(map(max, probabilities)))
+    assert right == pytest.approx(100 * sum(w == p for w, p in pairs))
+
+
+def test_tables_of_several_labels():
+    wanted, predicted = [["a", "b"], [], ["c"], ["a"]], [["a"], [], ["c", "b"], ["a"]]
+    confusion, classes, bins = Labelled.of(predicted, wanted, [[0.6, 0.1, 0.5, 0.2]] * 4, NAMES, "several").tables()
+    assert confusion.rows == {"a": [2, 0, 0, 2], "b": [0, 1, 1, 2], "c": [1, 0, 0, 3], "d": [0, 0, 0, 4]}
+    assert classes.rows["a"] == [100, 100, 100, 2]
+    assert sum(row[0] for row in bins.rows.values()) == 16  # decisions
+
+
+def test_a_matrix_of_many_classes_is_not_printed():
+    names = [f"class {n}" for n in range(31)]
+    tables = Labelled.of(names, names, [[1.0] * 31] * 31, names, "one").tables()
+    assert [table.printed for table in tables] == [False, True, False]
+    assert tables[1].lines()[-1] == "... and 1 more rows: see --json"
 
 
 def test_several_labels():
@@ -94,13 +130,15 @@ def test_several_labels():
 def test_a_perfect_and_sure_answer_has_perfect_figures():
     certain = [[float(name == label) for name in NAMES] for label in NAMES]
     figures = score_labels(NAMES, NAMES, certain, NAMES, ALL, form="ordered")
-    for name, higher in HIGHER_IS_BETTER.items():
-        assert figures[name].value == pytest.approx(100.0 if higher else 0.0), name
+    assert figures.pop("quadratic_weighted_kappa").value == 1.0
+    for name, figure in figures.items():
+        assert figure.value == pytest.approx(100.0 if METRICS[name].higher else 0.0), name
 
 
 def test_what_cannot_be_measured():
-    one_class = score_labels(["a"], ["a"], [[1.0, 0.0, 0.0, 0.0]], NAMES, ["auroc"], form="one")
-    assert math.isnan(one_class["auroc"].value)
+    metrics = ["auroc", "quadratic_weighted_kappa"]
+    one_class = score_labels(["a"], ["a"], [[1.0, 0.0, 0.0, 0.0]], NAMES, metrics, form="ordered")
+    assert all(math.isnan(figure.value) for figure in one_class.values())
     for predicted, wanted in ([], []), (["a"], ["a", "b"]):
         with pytest.raises(ValueError, match="cannot be compared"):
             score_labels(predicted, wanted, [], NAMES, ["accuracy"], form="one")

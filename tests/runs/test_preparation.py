@@ -71,7 +71,7 @@ def test_a_column_may_name_the_folds(tmp_path):
     data = {"train": str(tmp_path / "all.csv"), "folds": "part", "held_out": 0.0}
     run = train(tmp_path / "run", **data, fold="b")
     assert run.task.label.counts == {"x": 5, "y": 5}
-    with pytest.raises(ValueError, match="No example has the fold 'c'. Choose from: a, b"):
+    with pytest.raises(ValueError, match=r"No example has the fold 'c'\. Choose from: a, b"):
         train(tmp_path / "none", **data, fold="c")
     with pytest.raises(ValueError, match=r"data\.fold is missing"):
         train(tmp_path / "none", **data)

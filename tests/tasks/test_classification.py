@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -92,14 +93,47 @@ def test_smoothing_is_for_training_alone():
     assert found.parts["loss"].item() == pytest.approx(plain, rel=1e-5)
 
 
-def test_balanced_classes_count_the_same():
-    task, model, examples = fitted(Label(), class_weights="balanced")
+BALANCED = {  # of the four examples above: 4 / (classes * examples), and of several labels 4 / (2 * examples)
+    "one": {"1": 4 / 6, "2": 4 / 3, "3": 4 / 3},
+    "ordered": {"1": 4 / 6, "2": 4 / 3, "3": 4 / 3},
+    "several": {"x": (4 / 4, 4 / 4), "y": (4 / 2, 4 / 6)},
+}
+
+
+@pytest.mark.parametrize("form", list(LABELS))
+@pytest.mark.parametrize("given", ["balanced", "named"])
+def test_classes_count_by_their_weights_in_training_alone(form, given):
+    named = {"y": 3.0} if form == "several" else {"1": 0.25, "3": 2.0}
+    task, model, examples = fitted(LABELS[form](), class_weights="balanced" if given == "balanced" else named)
+    weights = {"x": (1.0, 1.0), "y": (3.0, 1.0)} if form == "several" else {"1": 0.25, "2": 1.0, "3": 2.0}
+    weights = BALANCED[form] if given == "balanced" else weights
     batch = batch_of(task, examples)
-    each = -task.logits(model, batch).log_softmax(1).gather(1, batch["label"][:, None])[:, 0]
-    counts = {"1": 2, "2": 1, "3": 1}
-    wanted = sum(loss * 4 / (3 * counts[e["label"]]) for loss, e in zip(each.tolist(), examples, strict=True))
-    assert task.loss(model.train(), batch).total.item() == pytest.approx(wanted, rel=1e-5)
-    assert task.loss(model.eval(), batch).total.item() == pytest.approx(each.sum().item(), rel=1e-5)
+    logits = task.logits(model, batch)
+    plain = wanted = 0.0
+    for row, example in zip(logits, examples, strict=True):
+        if form == "one":
+            loss = -row.log_softmax(0)[task.label.names.index(example["label"])].item()
+            plain, wanted = plain + loss, wanted + weights[example["label"]] * loss
+            continue
+        if form == "ordered":
+            losses = [
+                math.log1p(math.exp(-z if int(example["label"]) > k else z)) for k, z in enumerate(row.tolist(), 1)
+            ]
+            plain, wanted = plain + sum(losses), wanted + weights[example["label"]] * sum(losses)
+            continue
+        for name, z in zip(task.label.names, row.tolist(), strict=True):
+            has = name in example["label"]
+            loss = math.log1p(math.exp(-z if has else z))
+            plain, wanted = plain + loss, wanted + weights[name][not has] * loss
+    found = task.loss(model.train(), batch)
+    assert found.total.item() == pytest.approx(wanted, rel=1e-5)
+    assert found.parts["loss"].item() == pytest.approx(plain, rel=1e-5)
+    assert task.loss(model.eval(), batch).total.item() == pytest.approx(plain, rel=1e-5)
+
+
+def test_weights_of_labels_that_there_are_not():
+    with pytest.raises(ValueError, match=r"class_weights names 'godo', which is not a label\. Did you mean 'good'"):
+        Classification(class_weights={"godo": 2.0}).fit([{"text": "x", "label": "good"}, {"text": "y", "label": "bad"}])
 
 
 def test_grades_are_differences_of_boundaries():
@@ -158,7 +192,9 @@ def test_figures_of_an_evaluation():
         ({"inputs": {"label": Text()}}, "none may be called label"),
         ({"metrics": ["acuracy"]}, "Did you mean 'accuracy'"),
         ({"label_smoothing": 1.0}, "label_smoothing"),
-        ({"class_weights": "even"}, "class_weights must be 'none' or 'balanced'"),
+        ({"class_weights": "even"}, "class_weights must be 'none', 'balanced' or weights by name"),
+        ({"class_weights": {"a": -1.0}}, "class_weights must be 0 or more, got -1.0 for 'a'"),
+        ({"metrics": ["quadratic_weighted_kappa"]}, "is a figure of ordered labels"),
     ],
 )
 def test_impossible_arguments_are_named(arguments, message):
@@ -203,6 +239,24 @@ def test_it_learns_and_looks_at_the_word_that_decides(run):
     answers = run.predict([text for text, _ in tests])
     looked = [answer.attention.keys[int(answer.weights[0].argmax())] for answer in answers]
     assert sum(word in ("superb", "awful") for word in looked) >= 95
+
+
+def test_an_evaluation_has_tables_and_a_picture(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    found = run.evaluate(films(60, 5), plot=tmp_path / "reliability.png")
+    confusion, classes, bins = found.tables
+    assert sum(map(sum, confusion.rows.values())) == sum(row[-1] for row in classes.rows.values()) == 60
+    assert sum(row[0] for row in bins.rows.values()) == 60
+    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_labels_that_another_training_saw_are_scored_too(run):
+    examples = [{"text": "superb", "label": "good"}, {"text": "awful", "label": "odd"}]
+    answers = run.task.predict(run.model, [example["text"] for example in examples])
+    answers.append(replace(answers[0], value="odd", details={"probabilities": {"good": 0.2, "odd": 0.8}}))
+    examples.append({"text": "strange", "label": "odd"})
+    assert run.task.pooled(answers, examples)["accuracy"].value == pytest.approx(200 / 3)
+    assert list(run.task.tables(answers, examples)[0].rows) == ["bad", "good", "odd"]
 
 
 def test_loaded_answers_the_same(run):

@@ -263,6 +263,10 @@ class Generation(Task):
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
         return {name: figures[name] for name in names}
 
+    def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        """Without figures of tokens, whose numbers differ between vocabularies."""
+        return {name: figure for name, figure in self.score(answers, examples).items() if name not in OF_TOKENS}
+
     def measure(self, model: Any, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         figures = self.score(answers, examples)
         if AER in self.metrics:

@@ -1,0 +1,97 @@
+"""A classifier on the command line: its columns by their roles, its tables and picture, and cross-validation."""
+
+import csv
+import json
+
+import pytest
+
+from tests.tasks.test_classification import films
+
+SMALL = [
+    "classification/pooling",
+    "--task.inputs.text.tokeniser={class: word}",
+    "--model={embedding_dim: 7, hidden_dim: 5, encoder: embedding}",
+    "--trainer={max_epochs: 3, batch_tokens: 300, learning_rate: 0.03}",
+]
+ROLES = ["--data.text", "body", "--data.label=stars"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    for name, seed in (("train", 1), ("test", 2)):
+        with (folder / f"{name}.csv").open("w", newline="") as file:
+            rows = [{"stars": label, "part": n % 2, "body": text} for n, (text, label) in enumerate(films(120, seed))]
+            writer = csv.DictWriter(file, ["stars", "part", "body"])
+            writer.writeheader()
+            writer.writerows(rows)
+    return folder
+
+
+@pytest.fixture
+def trained(tables, call):
+    folder = tables / "run"
+    if not folder.exists():
+        code, _, err = call("train", *SMALL, *ROLES, "--data.train", str(tables / "train.csv"), "--output", str(folder))
+        assert code == 0, err
+    return str(folder)
+
+
+def test_an_evaluation_prints_the_confusion_matrix_and_draws_the_reliability(trained, tables, call):
+    pytest.importorskip("matplotlib")
+    test, picture = str(tables / "test.csv"), tables / "reliability.png"
+    code, out, err = call("evaluate", trained, "--data", test, "--plot", str(picture))
+    assert code == 0, err
+    assert "confusion matrix" in out
+    assert "precision  recall" in out
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    found = json.loads(call("evaluate", trained, "--data", test, *ROLES, "--json")[1])
+    matrix = found["tables"]["confusion"]
+    assert matrix["columns"] == ["bad", "good"]
+    assert sum(map(sum, matrix["rows"].values())) == found["examples"] == 120
+    right = sum(matrix["rows"][name][place] for place, name in enumerate(matrix["columns"]))
+    assert found["figures"]["accuracy"] == pytest.approx(100 * right / 120)
+    assert sum(row[0] for row in found["tables"]["reliability"]["rows"].values()) == 120
+
+
+def test_roles_of_new_files(trained, tables, call):
+    text = (tables / "test.csv").read_text()
+    (tables / "other.csv").write_text(text.replace("body", "review", 1))
+    code, out, _ = call("predict", trained, str(tables / "other.csv"), "--data.text", "review", "--format", "jsonl")
+    assert (code, len(out.splitlines())) == (0, 120)
+    assert call("evaluate", trained, "--data", str(tables / "other.csv"), "--data.text=2", "--header", "yes")[0] == 0
+    code, _, err = call("evaluate", trained, "--data", str(tables / "other.csv"), "--data.text", "revew")
+    assert code == 2
+    assert "Did you mean 'review'" in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--data.text", "body", "--data.lable", "stars"], "data has no argument 'lable'"),
+        (["--data.text", "body", "--data.lable", "stars"], "Did you mean 'label'?"),
+        (["--data.text", "bdy", "--data.label", "stars"], "Did you mean 'body'?"),
+        (["--data.text", "body"], "does not say which column is the label"),
+        (["--data.trian", "x.csv"], "Did you mean 'train'?"),
+        (["--data.folds", "1"], "2 or more, or the name of a column; got 1"),
+        (["--data.folds", "3", "--data.fold", "3"], "data.fold is from 0 to 2 with 3 folds, got '3'"),
+        (["--data.fold", "3"], "say how many there are"),
+    ],
+)
+def test_wrong_columns_and_folds_are_named(flags, message, tables, call):
+    code, out, err = call("validate", *SMALL, "--data.train", str(tables / "train.csv"), *flags)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_cross_validation(tables, call, tmp_path):
+    command = ["train", *SMALL, *ROLES, "--data.train", str(tables / "train.csv"), "--output", str(tmp_path / "cv")]
+    code, out, err = call(*command, "--folds", "part")
+    assert code == 0, err
+    assert "over 2 folds; pooled: over all 120 examples together" in out
+    assert "confusion matrix" in out
+    assert {path.name for path in (tmp_path / "cv").iterdir()} >= {"fold-0", "fold-1", "README.md"}
+    assert call("evaluate", str(tmp_path / "cv" / "fold-1"), "--data", str(tables / "test.csv"))[0] == 0
+    code, out, err = call("train", *SMALL, "--resume", "x", "--folds", "3")
+    assert code == 2
+    assert "the same command again continues" in err
