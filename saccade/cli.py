@@ -27,6 +27,7 @@ from typing import Any
 import saccade
 from saccade.commands.aligning import align
 from saccade.commands.columns import parse_column, parse_columns
+from saccade.commands.embedding import embed
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.members import list_members, select_scores, show_member
@@ -49,6 +50,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_members,
     "show": show_member,
     "select": select_scores,
+    "embed": embed,
 }
 
 OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)

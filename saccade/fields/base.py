@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.cell import Cell
+from saccade.data.vectors import Vectors
 from saccade.interpretation.explorer import Axis, Map, TextAxis
 from saccade.interpretation.recording import Trace
 from saccade.registry import Registry
@@ -38,6 +39,9 @@ class Field:
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
 
+    vectors: Vectors | None = None
+    """Where the embeddings of a vocabulary start; None leaves it to the model."""
+
     @property
     def longest(self) -> int | None:
         """The most positions of an example that training keeps; None without a limit."""
@@ -63,6 +67,14 @@ class Field:
 
     def load(self, folder: Path) -> None:
         """Reads what `save` wrote; everything is checked, since the folder may come from anyone."""
+
+    def words(self) -> list[str]:
+        """What each id of the vocabulary stands for, "" for special ids; needed for `vectors`."""
+        raise NotImplementedError
+
+    def texts(self, encoded: Any) -> Iterable[Sequence[int]]:
+        """The ids of an encoded value, as texts whose neighbouring words belong together; needed for `vectors`."""
+        return [encoded]
 
     def encode(self, value: Any) -> Any:
         """The value as Arrow stores it: numbers, text, bytes, lists or dictionaries of these; large things as paths."""

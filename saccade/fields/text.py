@@ -14,6 +14,8 @@ from saccade.data.cell import Cell, text_of
 from saccade.data.special import EOS, NAMES, PAD, UNK
 from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.data.tokenisers.subwords import SubwordTokeniser
+from saccade.data.vectors import Vectors
+from saccade.data.vectors import vectors as registered_vectors
 from saccade.fields.base import Field, Padded, fields
 from saccade.interpretation.explorer import TextAxis
 
@@ -29,13 +31,23 @@ class Text(Field):
         max_length: training leaves out examples with more tokens.
         join: how several columns become one text, with `{}` for each: "{} <{}>" makes `run <V;PST>` of `run` and
             `V;PST`. By default they are joined by spaces.
+        vectors: where the model's embeddings of the text start: "word2vec" learns them from the training texts first,
+            and `{class: file, path: glove.txt}` takes them from a file. By default they start at random.
     """
 
     blank = ""
     unit = "tokens"
 
-    def __init__(self, *, tokeniser: Tokeniser | str = "bpe", max_length: int = 256, join: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tokeniser: Tokeniser | str = "bpe",
+        max_length: int = 256,
+        join: str | None = None,
+        vectors: Vectors | str | None = None,
+    ) -> None:
         check_count("max_length", max_length)
+        self.vectors = registered_vectors.create(vectors) if isinstance(vectors, str) else vectors
         self.tokeniser = tokenisers.create(tokeniser) if isinstance(tokeniser, str) else tokeniser
         self.max_length = max_length
         self.join = join
@@ -75,6 +87,10 @@ class Text(Field):
     def load(self, folder: Path) -> None:
         self.tokeniser = Tokeniser.load(folder / FILE)
         self.fitted = True
+
+    def words(self) -> list[str]:
+        pieces = self.tokeniser.pieces(range(self.tokeniser.size))
+        return ["" if place < len(NAMES) else self.tokeniser.shown(piece) for place, piece in enumerate(pieces)]
 
     def encode(self, value: str | list[str]) -> list[int]:
         return [*self.tokeniser.encode(texts_of(value)[0]), EOS]

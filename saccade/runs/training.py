@@ -30,7 +30,8 @@ from saccade.runs.plan import Plan
 from saccade.runs.preparation import held_out_share, is_main, prepare, say
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import Run
-from saccade.training import seed_everything
+from saccade.tasks.initialising import start_embeddings
+from saccade.training import Checkpoints, seed_everything
 
 
 def train(
@@ -118,6 +119,10 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
     if main:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
+    fresh = not (resume and Checkpoints(folder / "checkpoints").steps())
+    for remark in start_embeddings(task, model, prepared.rows, folder / "data", fresh=fresh, main=main):
+        if main:
+            say(remark)
     if init_from is not None:
         remark = initialise(model, init_from)
         if not learned_alike(folder, Path(init_from)):

@@ -21,15 +21,19 @@ class Optimiser:
         raise NotImplementedError
 
     def create(self, model: nn.Module, *, learning_rate: float, weight_decay: float) -> torch.optim.Optimizer:
-        """Matrices decay; biases, gains and other vectors, which no decay regularises, do not."""
+        """Matrices decay; biases, gains and other vectors, which no decay regularises, do not.
+
+        Nor do parameters with an attribute `no_decay`, such as a table of which some rows are not trained.
+        """
         trained = [p for p in model.parameters() if p.requires_grad]
         if not trained:
             raise ValueError("The model has no parameters to train: every one has requires_grad=False.")
         groups: list[dict[str, Any]] = [{"params": trained, "weight_decay": 0.0}]
         if weight_decay:
+            decays = [p.dim() > 1 and not getattr(p, "no_decay", False) for p in trained]
             groups = [
-                {"params": [p for p in trained if p.dim() > 1], "weight_decay": weight_decay},
-                {"params": [p for p in trained if p.dim() <= 1], "weight_decay": 0.0},
+                {"params": [p for p, yes in zip(trained, decays, strict=True) if yes], "weight_decay": weight_decay},
+                {"params": [p for p, yes in zip(trained, decays, strict=True) if not yes], "weight_decay": 0.0},
             ]
         fused = {"fused": True} if self.fused and trained[0].device.type in ("cpu", "cuda") else {}
         return self.kind([g for g in groups if g["params"]], lr=learning_rate, **fused, **self.options())

@@ -91,6 +91,7 @@ class Generation(Task):
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
         if target is None:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
+            target.vectors = None  # the words of the target may be those of another language
         if joint and isinstance(self.source, Text) and isinstance(target, Text):
             target.tokeniser = self.source.tokeniser
         if not isinstance(target, Text):

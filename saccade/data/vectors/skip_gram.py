@@ -1,0 +1,197 @@
+"""Skip-gram with negative sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+CENTRES_AT_ONCE = 20_000
+"""Words whose contexts are looked up together."""
+LARGEST_BATCH = 256
+MOST_UPDATES = 32.0
+"""How often a word may be expected in one batch, whose updates add up: many more at once would overshoot."""
+
+
+class Corpus(NamedTuple):
+    """Texts as ids, one after the other."""
+
+    ids: NDArray[np.int64]
+    texts: NDArray[np.int64]
+    """The number of the text that each id is in."""
+    counts: NDArray[np.int64]
+    """(vocab,): how often each id is trained on; 0 if it is left out."""
+
+
+def gather(texts: Iterable[Sequence[int]], vocab: int, *, first: int = 0, min_count: int = 1) -> Corpus:
+    """Joins texts, without rare and special ids.
+
+    Args:
+        texts: ids from 0 to `vocab` - 1.
+        vocab: how many ids there are.
+        first: ids below it are special.
+        min_count: ids that occur less often are left out, so that their neighbours become neighbours.
+    """
+    parts = [np.asarray(text, dtype=np.int64) for text in texts]
+    ids = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    counts = np.bincount(ids, minlength=vocab)
+    counts[:first] = 0
+    counts[counts < min_count] = 0
+    kept = counts[ids] > 0
+    return Corpus(ids[kept], places[kept], counts)
+
+
+def keep_probabilities(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
+    r"""How likely an occurrence of each word is kept, for frequent words teach little.
+
+    .. math:: p = \min\left(1, \left(\sqrt{f / t} + 1\right) t / f\right)
+
+    f is the share of the word in the corpus. A threshold t of 0 keeps everything.
+    """
+    shares = counts / max(counts.sum(), 1)
+    if not threshold:
+        return np.ones(len(counts))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kept = (np.sqrt(shares / threshold) + 1.0) * threshold / shares
+    return np.minimum(np.where(shares > 0, kept, 1.0), 1.0)
+
+
+def noise(counts: NDArray[np.int64]) -> Tensor:
+    r"""(vocab,): how likely each word is drawn as a negative.
+
+    .. math:: q_w = \frac{n_w^{3/4}}{\sum_v n_v^{3/4}}
+    """
+    weights = torch.from_numpy(counts.astype(np.float64)) ** 0.75
+    return weights / weights.sum()
+
+
+class Neighbours(NamedTuple):
+    """The words around some centres."""
+
+    centres: Tensor
+    """(centres,)."""
+    contexts: Tensor
+    """(centres, 2 * window): the words at each distance."""
+    real: Tensor
+    """(centres, 2 * window): whether there is one within the text, and within the window that was drawn."""
+
+
+def neighbours(
+    ids: NDArray[np.int64], texts: NDArray[np.int64], window: int, generator: np.random.Generator
+) -> Iterator[Neighbours]:
+    """The contexts of every word, for each of which a window from 1 to `window` is drawn; some centres at a time.
+
+    Args:
+        ids: the words, one after the other.
+        texts: the number of each word's text.
+        window: how far a context is away at most.
+        generator: of the windows and the order.
+    """
+    order = generator.permutation(len(ids))
+    drawn = generator.integers(1, window + 1, size=len(ids))
+    offsets = np.concatenate([np.arange(-window, 0), np.arange(1, window + 1)])
+    for start in range(0, len(ids), CENTRES_AT_ONCE):
+        centres = order[start : start + CENTRES_AT_ONCE]
+        places = centres[:, None] + offsets
+        near = np.clip(places, 0, len(ids) - 1)
+        real = (near == places) & (texts[near] == texts[centres][:, None])
+        real &= np.abs(offsets) <= drawn[centres][:, None]
+        kept = real.any(1)
+        found = ids[centres[kept]], ids[near[kept]], real[kept]
+        yield Neighbours(*map(torch.from_numpy, found))
+
+
+def coefficients(contexts: Tensor, real: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
+    """How often each target of a centre counts as a context, and how often as a negative.
+
+    The contexts of a centre share its negatives, each of which counts once for every context that is another word.
+
+    Shapes:
+        contexts, real (centres, contexts), negatives (centres, negatives)
+        -> positive and negative, (centres, contexts + negatives), of the targets [contexts, negatives].
+    """
+    positive = torch.cat([real.float(), torch.zeros(negatives.shape)], dim=1)
+    same = (negatives.unsqueeze(2) == contexts.unsqueeze(1)) & real.unsqueeze(1)
+    counted = real.sum(1, keepdim=True) - same.sum(2)
+    return positive, torch.cat([torch.zeros(real.shape), counted.float()], dim=1)
+
+
+def loss(v: Tensor, u: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+    r"""The loss of some centres, summed.
+
+    .. math:: -\sum_c \log \sigma(v^\top u_c) - \sum_c \sum_{i=1}^{k} \log \sigma(-v^\top u_{n_i})
+
+    Shapes:
+        v (centres, dim), u, of the targets, (centres, targets, dim), positive, negative (centres, targets) -> ().
+    """
+    scores = (u @ v.unsqueeze(2)).squeeze(2)
+    return -(positive * F.logsigmoid(scores) + negative * F.logsigmoid(-scores)).sum()
+
+
+def gradients(v: Tensor, u: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
+    """The derivatives of `loss` by v and by u."""
+    risen = torch.sigmoid((u @ v.unsqueeze(2)).squeeze(2))
+    error = negative * risen - positive * (1.0 - risen)
+    return (error.unsqueeze(1) @ u).squeeze(1), error.unsqueeze(2) * v.unsqueeze(1)
+
+
+@torch.no_grad()
+def train_skip_gram(
+    corpus: Corpus,
+    dim: int,
+    *,
+    window: int = 5,
+    negatives: int = 5,
+    epochs: int = 5,
+    learning_rate: float = 0.025,
+    subsample: float = 1e-3,
+    seed: int = 1,
+) -> Tensor:
+    """(vocab, dim): the vectors v of words that predict their neighbours.
+
+    Stochastic gradient descent with a learning rate that falls to 0; each step changes only the rows of the words that
+    occur in it.
+
+    Args:
+        corpus: what `gather` returns.
+        dim: of the vectors.
+        window: how far a context is away at most.
+        negatives: how many words are drawn for each context.
+        epochs: how often the corpus is read.
+        learning_rate: of the first step.
+        subsample: the share of the corpus above which a word is thinned out; 0 for none.
+        seed: of everything that is drawn.
+
+    Reference:
+        Mikolov et al. (2013), arXiv:1310.4546, section 2; the initialisation and the form of subsampling are those of
+        the authors' program.
+    """
+    generator, drawing = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    inner = (torch.rand(len(corpus.counts), dim, generator=drawing) - 0.5) / dim
+    outer = torch.zeros_like(inner)
+    keep, q = keep_probabilities(corpus.counts, subsample), noise(corpus.counts)
+    kept = keep * corpus.counts
+    most = float(max(negatives * window * q.max(), window * kept.max() / kept.sum()))  # of one word, for each centre
+    size = int(min(LARGEST_BATCH, max(1.0, MOST_UPDATES / most)))
+    steps = max(1.0, epochs * float(kept.sum()))
+    done = 0
+    for _ in range(epochs):
+        chosen = generator.random(len(corpus.ids)) < keep[corpus.ids]
+        for some in neighbours(corpus.ids[chosen], corpus.texts[chosen], window, generator):
+            drawn = torch.multinomial(q, len(some.centres) * negatives, replacement=True, generator=drawing)
+            parts = zip(*(part.split(size) for part in (*some, drawn.view(-1, negatives))), strict=True)
+            for centres, contexts, real, others in parts:
+                targets = torch.cat([contexts, others], dim=1)
+                v, u = inner[centres], outer[targets]
+                for_v, for_u = gradients(v, u, *coefficients(contexts, real, others))
+                rate = -learning_rate * max(1.0 - done / steps, 1e-4)
+                inner.index_add_(0, centres, for_v, alpha=rate)
+                outer.index_add_(0, targets.flatten(), for_u.flatten(0, 1), alpha=rate)
+                done += len(centres)
+    return inner
