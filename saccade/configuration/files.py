@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from saccade.configuration.catalogue import catalogue
 from saccade.configuration.errors import ConfigError, shown
 from saccade.configuration.yaml_files import MOST_DEPTH, load_yaml, parse_yaml, read_text
 
@@ -81,12 +82,18 @@ def override(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str,
             raise ConfigError(f"{shown(key)} is nested deeper than {MOST_DEPTH} levels.")
         for name in outer:
             place[name] = place = _as_mapping(place.get(name))
-        old = _as_mapping(place.get(last))
+        before = place.get(last)
+        old = _as_mapping(before) if not isinstance(before, str) or not outer or _is_class(before) else {}
         part = not outer or "class" in old
         if part and isinstance(value, Mapping) and value.get("class", old.get("class")) == old.get("class"):
             value = {**old, **value}
         place[last] = value
     return changed
+
+
+def _is_class(name: str) -> bool:
+    """Whether a text in a configuration names a class, and is not a word such as `balanced`."""
+    return "." in name or any(kind.find(name) is not None for kind in catalogue().values())
 
 
 def _as_mapping(part: Any) -> dict[str, Any]:

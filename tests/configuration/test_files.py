@@ -90,3 +90,10 @@ def test_shipped_configurations_by_name_or_path() -> None:
         with pytest.raises(ConfigError, match="saccade list configs") as raised:
             read_config(name)
         assert "Did you mean" not in str(raised.value)
+
+
+def test_weights_by_name_replace_a_word():
+    config = {"task": {"class": "classification", "class_weights": "balanced"}, "model": {"selection": "entmax"}}
+    changed = override(config, {"task.class_weights": "{spam: 3}", "model.selection": "{alpha: 1.2}"})
+    assert changed["task"]["class_weights"] == {"spam": 3}
+    assert changed["model"]["selection"] == {"class": "entmax", "alpha": 1.2}

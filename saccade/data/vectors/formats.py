@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from saccade.data.errors import DataError, one_line
 from saccade.data.readers.files import check_file
@@ -102,7 +102,7 @@ def read_vectors(
 def write_vectors(
     path: str | os.PathLike[str],
     words: Sequence[str],
-    values: NDArray[np.floating],
+    values: ArrayLike,
     *,
     binary: bool = False,
 ) -> None:
