@@ -11,6 +11,7 @@ from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
+from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
 
 create = models.create
@@ -27,6 +28,7 @@ __all__ = [
     "RNNSearch",
     "SegmentToSegment",
     "Sutskever",
+    "Tagger",
     "Transformer",
     "TransformerLanguageModel",
     "create",
