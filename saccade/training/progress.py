@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, TextIO
 from saccade.data.extra import required
 from saccade.training.position import duration
 
+SILENCE = 30.0
+"""After so many seconds without a line, there is one, whatever the number of steps."""
+
 
 class StepReport(NamedTuple):
     """What is known after a training step."""
@@ -45,18 +48,19 @@ class Progress:
 
 
 class PlainProgress(Progress):
-    """A line every so many steps, for files and pipes."""
+    """A line every so many steps, or each half minute if steps are slow, for files and pipes."""
 
     def __init__(self, *, every: int, unit: str = "tokens", stream: TextIO | None = None) -> None:
         self.every = every
         self.stream = stream or sys.stderr
         self._speed = Speed(unit)
         self._loss = MeanLoss()
+        self._said = time.monotonic()
 
     def step(self, report: StepReport) -> None:
         self._speed.add(report)
         self._loss.add(report)
-        if report.step % self.every == 0:
+        if report.step % self.every == 0 or time.monotonic() - self._said >= SILENCE:
             left = "" if report.left is None else f"  {duration(report.left)} left"
             self.say(
                 f"step {report.step}  epoch {report.epoch}  loss {self._loss.take():.4f}  "
@@ -68,6 +72,7 @@ class PlainProgress(Progress):
 
     def say(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
+        self._said = time.monotonic()
 
 
 class BarProgress(Progress):

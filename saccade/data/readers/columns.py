@@ -38,9 +38,10 @@ class Columns:
         if missing:
             strange = [str(role) for role in given or () if role not in self.roles]
             close = nearest(strange[0], self.roles).partition(" Choose from")[0] if strange else ""
+            add = f" Add {','.join(f'{role}=COLUMN' for role in missing)}."
             raise DataError(
                 f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
-                f"It has: {', '.join(map(str, given or ()))}.{close}"
+                f"It has: {', '.join(map(str, given or ()))}.{close or add}"
             )
 
     @property
