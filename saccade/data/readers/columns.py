@@ -139,10 +139,10 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(named) + (", ..." if len(names) > 8 else "")
 
 
-def unknown(column: str, choices: Iterable[Any], file: str) -> DataError:
-    """The error for a column that does not exist."""
+def unknown(column: str, choices: Iterable[Any], file: str, how: str = "") -> DataError:
+    """The error for a column that does not exist, and how to name another."""
     names = sorted(map(str, choices))
-    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.")
+    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.{how}")
 
 
 def suggestion(column: str, names: Sequence[str]) -> str:
