@@ -29,13 +29,22 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     return Corpus(columns=columns or known or None, header=said, bad_rows=bad_rows)
 
 
-def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:
-    """The examples of files and folders, or of standard input if there are none."""
+def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str], *, otherwise: str) -> Iterator[Example]:
+    """The examples of files and folders, or of standard input if there are none.
+
+    Args:
+        otherwise: what to say to a user who wrote a text instead of the name of a file.
+    """
     if not paths:
         yield from _from_standard_input(task)
         return
     for path in paths:
-        yield from _from_path(task, corpus, path)
+        try:
+            yield from _from_path(task, corpus, path)
+        except FileNotFoundError as error:
+            if error.errno is None:  # ours
+                raise FileNotFoundError(f"{error} {otherwise}") from None
+            raise
 
 
 def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:

@@ -270,6 +270,8 @@ class Generation(Task):
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum(not getattr(answer, "finished", True) for answer in answers)
+        if len(answers) == 1:
+            return ["The answer was cut at its maximum length: see max_length."] if cut else []
         return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
 
     def explain(
