@@ -181,7 +181,8 @@ class LSTMNLayer(nn.Module):
         read = _read(self.attention, inputs, state.read, state.tapes)
         source_read, added = state.source_read, None
         if self.source_attention is not None:
-            assert state.source is not None and source_read is not None
+            assert state.source is not None
+            assert source_read is not None
             source_read = _read(self.source_attention, inputs, source_read, state.source)
             projected, gate = projected.split([4 * self.hidden_dim, self.hidden_dim], -1)
             added = (gate + self.source_gate(source_read.hidden)).sigmoid() * source_read.cell

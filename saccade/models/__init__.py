@@ -6,12 +6,14 @@ from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
 from saccade.models.transformer import Transformer
+from saccade.models.word_by_word import WordByWord
 
 create = models.create
 names = models.names
@@ -23,12 +25,14 @@ __all__ = [
     "EncoderDecoder",
     "HardMonotonic",
     "Kim",
+    "LSTMNPair",
     "Luong",
     "RNNSearch",
     "SegmentToSegment",
     "Sutskever",
     "Transformer",
     "TransformerLanguageModel",
+    "WordByWord",
     "create",
     "models",
     "names",

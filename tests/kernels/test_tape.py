@@ -75,7 +75,8 @@ def test_nothing_is_copied_while_there_is_room():
         for _ in range(4):
             tape, read = extend(tape, rows())
             places.append(read[0].data_ptr())
-    assert len(set(places[:3])) == 1 and places[3] != places[0]
+    assert len(set(places[:3])) == 1
+    assert places[3] != places[0]
     assert tape.buffers[0].shape[1] == 6
 
 
