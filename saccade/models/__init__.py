@@ -12,6 +12,7 @@ from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
+from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
 from saccade.models.word_by_word import WordByWord
 
@@ -30,6 +31,7 @@ __all__ = [
     "RNNSearch",
     "SegmentToSegment",
     "Sutskever",
+    "Tagger",
     "Transformer",
     "TransformerLanguageModel",
     "WordByWord",
