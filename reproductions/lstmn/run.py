@@ -35,11 +35,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/lstmn"), help="folder for the trained models")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--units", type=int, default=100, help="of a layer of the LSTMN; the LSTM gets as many parameters")
+    parser.add_argument(
+        "--units", type=int, default=100, help="of a layer of the LSTMN; the LSTM gets as many parameters"
+    )
     parser.add_argument("--steps", type=int, help="the most updates; by default, as in the configuration")
     given = parser.parse_args(arguments)
     if given.data is None:
-        print("Skipped: this needs stsa.fine.train, .dev and .test. Set --data or SENTCLF to their folder.", file=sys.stderr)
+        print(
+            "Skipped: this needs stsa.fine.train, .dev and .test. Set --data or SENTCLF to their folder.",
+            file=sys.stderr,
+        )
         return 0
     try:
         examples = {split: read(given.data, name) for split, name in SPLITS.items()}
@@ -49,9 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     results: dict[str, Any] = {
         "majority": {
             "label": label,
-            **{
-                split: 100.0 * fmean(each["label"] == label for each in examples[split]) for split in ("valid", "test")
-            },
+            **{split: 100.0 * fmean(each["label"] == label for each in examples[split]) for split in ("valid", "test")},
         }
     }
     for encoder in ENCODERS:

@@ -34,7 +34,8 @@ class AttentionPooling(nn.Module):
         Yang et al. (2016), "Hierarchical attention networks", section 2.2; Lin et al. (2017), arXiv:1703.03130.
 
     Args:
-        encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
+        encoder: "birnn" or "rnn" (GRUs), "bilstm", "lstm", "lstmn", "convolutional", "embedding" (no context), or any
+            `Encoder`.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things are looked for.
         dropout: applied to embeddings and to the pooled vectors.
