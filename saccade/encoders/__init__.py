@@ -5,6 +5,7 @@ from saccade.encoders.base import Encoder, EncoderOutput
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
 from saccade.encoders.lstmn import LSTMNEncoder
+from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.transformer import TransformerEncoder
 
@@ -15,6 +16,7 @@ __all__ = [
     "Encoder",
     "EncoderOutput",
     "LSTMNEncoder",
+    "PooledEncoder",
     "RecurrentEncoder",
     "TransformerEncoder",
 ]
