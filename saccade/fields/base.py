@@ -152,7 +152,9 @@ def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
     return maps_between({len(keys): keys}, trace, answer)
 
 
-def maps_between(axes: Mapping[int, Axis], trace: Trace, answer: str) -> list[Map]:
+def maps_between(
+    axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
+) -> list[Map]:
     """Each attention of a batch of one over an axis, from any of the axes or from one query, named by the answer.
 
     One whose positions read only those before them has no weights for the last position: these are zeros.
@@ -161,6 +163,7 @@ def maps_between(axes: Mapping[int, Axis], trace: Trace, answer: str) -> list[Ma
         axes: by the number of positions, padding at the end included, that the model sees of them.
         trace: what `record` saw.
         answer: the name of the only query.
+        names: what the axes are, by the same number.
     """
     sides = {**axes, 1: TextAxis(pieces=[answer])}
     maps = []
@@ -172,7 +175,9 @@ def maps_between(axes: Mapping[int, Axis], trace: Trace, answer: str) -> list[Ma
         if queries is not None and keys is not None:
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
             real = weights[:, : len(queries), : len(keys)]
-            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer))
+            rows, columns = ((names or {}).get(positions) for positions in weights.shape[1:])
+            across = (rows, columns) if rows and columns and rows != columns else None
+            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, sides=across))
     return maps
 
 

@@ -163,7 +163,8 @@ def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list
         maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)", lengths.get(role))
         return maps
     axes = {mask.shape[1]: task.inputs[role].axis(example[role], lengths[role]) for role, mask in masks.items()}
-    return maps_between(axes, trace, answer.text or "(none)")
+    names = {mask.shape[1]: role for role, mask in masks.items()}
+    return maps_between(axes, trace, answer.text or "(none)", names)
 
 
 @torch.no_grad()

@@ -57,6 +57,7 @@ def test_the_page_draws_each_attention_between_its_texts(name):
         maps = {each.name: each for each in item.maps}
         across = maps.pop(MODELS[name][2])
         assert (across.queries.pieces, across.keys.pieces) == (hypothesis, premise)
+        assert across.sides == ("hypothesis", "premise")
         assert item.title.startswith(f"{pair['premise']} | {pair['hypothesis']} → ")
         for path, drawn in maps.items():
             text = premise if path.startswith("encoder_a") else hypothesis
@@ -65,6 +66,7 @@ def test_the_page_draws_each_attention_between_its_texts(name):
                 assert drawn.keys.pieces == premise
             else:  # what an LSTMN reads of its own text: words before each word
                 assert drawn.keys.pieces == text
+                assert drawn.sides is None
                 assert not drawn.weights.triu().any()
                 torch.testing.assert_close(drawn.weights[:, 1:].sum(-1), torch.ones(1, len(text) - 1))
         assert len(maps) == {"word_by_word": 0, "shallow": 2, "deep": 5}[name]
