@@ -1,24 +1,20 @@
 """LSTMN against LSTM, with as many parameters: the five grades of the Stanford Sentiment Treebank.
 
-Both are the configuration `classification/lstmn` but for the encoder: two layers whose states are averaged. Settings were
-chosen on the development sentences, which also decide when training stops; the test sentences are read once per model.
+Both are the configuration `classification/lstmn` but for the encoder: two layers whose states are averaged. Settings
+were chosen on the development sentences, which also decide when training stops; the test sentences are read once per
+model.
 """
 
 import argparse
-import gzip
-import json
 import os
-import shutil
 import sys
-import time
-from collections import Counter
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-import saccade
+from reproductions.classifying import averaged, majority, measured, read_lines
 from reproductions.report import markdown_table, publish
-from saccade.training import read_metrics
+from saccade.configuration import read_config
+from saccade.models import AttentionPooling
 
 FOLDER = Path(__file__).resolve().parent
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
@@ -50,37 +46,65 @@ def main(arguments: list[str] | None = None) -> int:
         examples = {split: read(given.data, name) for split, name in SPLITS.items()}
     except FileNotFoundError as error:
         parser.error(str(error))
-    label = Counter(each["label"] for each in examples["train"]).most_common(1)[0][0]
-    results: dict[str, Any] = {
-        "majority": {
-            "label": label,
-            **{split: 100.0 * fmean(each["label"] == label for each in examples[split]) for split in ("valid", "test")},
-        }
-    }
+    results: dict[str, Any] = {"majority": majority(examples)}
     for encoder in ENCODERS:
         units = given.units if encoder == "lstmn" else same_size(given.units)
-        seeds = [measured(encoder, units, seed, examples, given.runs, given.steps) for seed in given.seeds]
-        results[encoder] = {key: fmean(each[key] for each in seeds) for key in ("valid", "test", "minutes")}
-        results[encoder] |= {"units": units, "seeds": seeds, "parameters": seeds[0]["parameters"]}
+        found = averaged(
+            [
+                measured(
+                    given.runs / f"{encoder}-{units}-{seed}",
+                    CONFIG,
+                    examples,
+                    seed=seed,
+                    steps=given.steps,
+                    model=model_of(encoder, units),
+                )
+                for seed in given.seeds
+            ]
+        )
+        results[encoder] = {**found, "units": units, "parameters": size(encoder, units)}
     publish(given.output, results=results, table=table(results))
     return 0
 
 
 def read(folder: Path, name: str) -> list[dict[str, str]]:
     """The sentences of one part, the grade first on each line."""
-    places = [folder / f"stsa.fine.{name}", folder / f"stsa.fine.{name}.gz"]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise FileNotFoundError(f"There is no stsa.fine.{name} in {folder}.")
-    opened = gzip.open(found, "rt", encoding="utf-8") if found.suffix == ".gz" else found.open(encoding="utf-8")
-    with opened as file:
-        return [dict(zip(("label", "text"), line.rstrip("\n").split(" ", 1), strict=True)) for line in file]
+    lines = read_lines(folder, f"stsa.fine.{name}")
+    return [dict(zip(("label", "text"), line.split(" ", 1), strict=True)) for line in lines]
+
+
+def model_of(encoder: str, units: int) -> dict[str, Any]:
+    """What differs from the configuration."""
+    return {"encoder": encoder, "hidden_dim": units}
+
+
+def size(encoder: str, units: int) -> int:
+    """How many parameters a model has, embeddings of words aside."""
+    plan = read_config(CONFIG)["model"]
+    arguments = {name: value for name, value in plan.items() if name != "class"} | model_of(encoder, units)
+    model = AttentionPooling(vocab=1, classes=5, **arguments)
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def same_size(units: int) -> int:
-    """How many units give an LSTM the parameters of an LSTMN, embeddings aside."""
-    wanted = sum(p.numel() for p in network("lstmn", units).parameters())
-    return min(range(units, 2 * units), key=lambda more: abs(_size(more) - wanted))
+    """How many units give an LSTM the parameters of an LSTMN of so many."""
+    wanted = size("lstmn", units)
+    return min(range(units, 2 * units), key=lambda more: abs(size("lstm", more) - wanted))
+
+
+def table(results: dict[str, Any]) -> str:
+    """A row for each encoder, below that of the majority class."""
+    header = ["encoder", "units", "accuracy, development, %", "accuracy, test, %", "seeds"]
+    header += ["parameters without word vectors", "processor minutes per seed", "published"]
+    rows: list[list[object]] = []
+    for name, found in results.items():
+        if name == "majority":
+            rows.append([f"always grade {found['label']}", "", found["valid"], found["test"], "", "", "", ""])
+            continue
+        tested = " ".join(f"{each['test']:.1f}" for each in found["seeds"])
+        row = [ENCODERS[name], found["units"], found["valid"], found["test"], tested, found["parameters"]]
+        rows.append([*row, found["minutes"], PUBLISHED.get(name, "")])
+    return markdown_table(header, rows)
 
 
 if __name__ == "__main__":

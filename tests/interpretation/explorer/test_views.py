@@ -214,7 +214,7 @@ def test_two_texts_have_their_own_names(visit, tmp_path) -> None:
     map = dataclasses.replace(translation().maps[2], sides=("hypothesis", "<b>premise</b>"))
     write_page(tmp_path / "page.html", [Item(title="pair", maps=[map])], title="A pair")
     page = visit(tmp_path / "page.html", "view=ribbons")
-    shown = page.locator("svg text").all_inner_texts()
+    shown = page.locator("svg text").all_text_contents()
     assert "hypothesis" in shown
     assert "<b>premise</b>" in shown
     assert "output" not in shown
