@@ -87,7 +87,7 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
             ) from None
         raw: Any = {next(iter(task.inputs)): text}
         if len(task.inputs) > 1:
-            raw = _object(text, number, task)
+            raw = parse_object(text, f"Line {number} of the input", task)
         example = {}
         for role, field in task.inputs.items():
             if role not in raw:
@@ -98,12 +98,13 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
         yield example
 
 
-def _object(text: str, number: int, task: Task) -> dict[str, Any]:
+def parse_object(text: str, place: str, task: Task) -> dict[str, Any]:
+    """One example of a task with several inputs, as JSON."""
     example = json.dumps(dict.fromkeys(task.inputs, "..."))
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"Line {number} of the input is not a JSON object such as {example}.")
+        raise ValueError(f"{place} is not a JSON object such as {example}.")
     return found
