@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import json
 import os
-import shutil
 import signal
 import sys
 import textwrap
@@ -20,6 +19,7 @@ from saccade.commands.interrupting import leaving_at_once
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.files import find_config
 from saccade.configuration.spelling import check_spelling
+from saccade.configuration.yaml_files import read_text
 
 
 def train_model(
@@ -134,8 +134,10 @@ def copy_config(name: str, file: str) -> None:
     source, target = find_config(name), Path(file)
     if target.exists():
         raise FileExistsError(f"{target} exists already: choose another name.")
+    text = read_text(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
+    with target.open("x", encoding="utf-8", newline="") as copy:
+        copy.write(text)
     print(f"{target} is a copy of {name}: edit it, then saccade train {target} --data.train ... --output ...")
 
 
