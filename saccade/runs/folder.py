@@ -15,6 +15,7 @@ from saccade.artifacts import (
     ArtifactError,
     Document,
     make_folder,
+    open_regular,
     read_json,
     seal,
     verify,
@@ -159,13 +160,24 @@ def verify_run(folder: Path) -> None:
     """
     if not (folder / CHECKSUMS).exists():
         if (folder / "task" / CHECKSUMS).exists():
-            verify(folder / "task", required=[])
+            verify_task(folder / "task")
         return
     try:
         verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
     except ArtifactError as error:
         raise ArtifactError(
             f"{error} Copy the run again from its origin; if the change is yours, delete {folder / CHECKSUMS}."
+        ) from None
+
+
+def verify_task(folder: Path) -> None:
+    """The same for what a task learned."""
+    names = [path.relative_to(folder).as_posix() for path in _files(folder)]
+    try:
+        verify(folder, required=[name for name in names if name != CHECKSUMS])
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{error} Restore it from a copy, or delete {folder} and resume the training, which learns it again."
         ) from None
 
 
@@ -184,14 +196,20 @@ def _learned(folder: Path) -> dict[str, bytes]:
 
 
 def _is_stored(folder: Path) -> bool:
-    return folder.is_dir() and all(".arrow" in path.name for path in folder.iterdir())
+    return folder.is_dir() and all(".arrow" in path.name or CHECKSUMS in path.name for path in folder.iterdir())
 
 
 def _is_ours(config: Path) -> bool:
-    return config.is_file() and config.read_bytes().startswith(f"# {HEADING}".encode())
+    heading = f"# {HEADING}".encode()
+    if not config.is_file():
+        return False
+    with open_regular(config) as file:
+        return file.read(len(heading)) == heading
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.is_symlink():  # it may lead to the whole disk
+        raise ArtifactError(f"{folder} is a link, not a folder: replace it with a copy of the original.")
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
