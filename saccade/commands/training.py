@@ -96,7 +96,7 @@ def _stopping(folder: Path) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def validate_config(config: str, **overrides: str) -> None:
+def validate_config(config: str, *, trust_classes: bool = False, **overrides: str) -> None:
     """Check a configuration without training.
 
         saccade validate my.yaml --model.selection sparsemax
@@ -105,13 +105,14 @@ def validate_config(config: str, **overrides: str) -> None:
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade.
+        trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     written = override(read_config(config), _with_data(overrides))
     check_spelling(written)
     from saccade.runs.plan import Plan
     from saccade.training.processes import check_trackers
 
-    plan = Plan(written, trust=True)
+    plan = Plan(written, trust=trust_classes)
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
     check_trackers(plan.trainer.trackers)
