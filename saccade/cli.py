@@ -165,7 +165,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    words = [Path(argument) for argument in given if not argument.startswith("-") and "\0" not in argument]
+    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
+    values = {place + 1 for place, argument in enumerate(given) if argument in flags}  # of options, not the run
+    words = [
+        Path(argument)
+        for place, argument in enumerate(given)
+        if place not in values and not argument.startswith("-") and "\0" not in argument
+    ]
     folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
     if folder is None:
         return

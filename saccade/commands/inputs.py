@@ -77,8 +77,11 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
 
 def _from_standard_input(task: Task) -> Iterator[Example]:
     from saccade.data.cell import Cell
+    from saccade.data.readers.lines import LONGEST
 
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    for number, line in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b""), start=1):
+        if len(line) > LONGEST:
+            raise ValueError(f"Line {number} of the input is longer than {LONGEST >> 20} MiB. Is this text?")
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
