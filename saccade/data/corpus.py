@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
-from saccade.data.examples import Examples
+from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
@@ -77,7 +77,14 @@ class Corpus:
             return self.held_out
         return 0.0 if in_memory is not None and in_memory < FEWEST_TO_HOLD_OUT else HELD_OUT
 
-    def read(self, source: Any, fields: Mapping[str, FieldLike], *, optional: Collection[str] = ()) -> Examples:
+    def read(
+        self,
+        source: Any,
+        fields: Mapping[str, FieldLike],
+        *,
+        optional: Collection[str] = (),
+        check: Check | None = None,
+    ) -> Examples:
         """The examples of a source, read as the training data are.
 
         If a column names folds, `fields` may have the role `fold`, and other columns are found by the names of their
@@ -87,6 +94,7 @@ class Corpus:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
+            check: whether the values of an example belong together.
         """
         named = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
         columns = {**named, **(self.columns or {})}
@@ -97,6 +105,7 @@ class Corpus:
             header=self.header,
             bad_rows=self.bad_rows,
             optional=optional,
+            check=check,
         )
 
 

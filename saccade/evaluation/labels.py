@@ -52,7 +52,7 @@ class Labelled(NamedTuple):
         if len(predicted) != len(wanted) or not wanted:
             raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
         p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
-        return Labelled(_indicators(predicted, names), _indicators(wanted, names), p, list(names), form)
+        return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), form)
 
     def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:
         """The values of metrics from `METRICS`."""
@@ -77,11 +77,6 @@ class Labelled(NamedTuple):
     def tables(self) -> list[Table]:
         """The confusion matrix, the figures of each class, and the bins of the reliability."""
         hits, found, true = (side.sum(0) for side in (self.found & self.true, self.found, self.true))
-        precision, recall, f1 = (
-            100.0 * _divided(hits, side, scale) for side, scale in ((found, 1), (true, 1), (found + true, 2))
-        )
-        columns = zip(precision.tolist(), recall.tolist(), f1.tolist(), true.tolist(), strict=True)
-        classes = dict(zip(self.names, map(list, columns), strict=True))
         if self.form == "several":
             rest = len(self.true) - found - true + hits
             counts = np.stack([hits, found - hits, true - hits, rest], axis=1).tolist()
@@ -97,9 +92,25 @@ class Labelled(NamedTuple):
         }
         return [
             confusion,
-            Table("classes", "figures of each class, in %", ["precision", "recall", "f1", "examples"], classes),
+            class_table(self.found, self.true, self.names, "examples"),
             Table("reliability", "answers by their confidence", ["answers", "confidence", "accuracy"], bins, False),
         ]
+
+
+def class_table(found: NDArray[np.bool_], true: NDArray[np.bool_], names: Sequence[str], counted: str) -> Table:
+    """Precision, recall, F1 and the number of true cases of each class.
+
+    Args:
+        found: (cases, classes): which are predicted.
+        true: (cases, classes): which are right.
+        names: of the classes.
+        counted: what a case is.
+    """
+    hits, predicted, real = (side.sum(0) for side in (found & true, found, true))
+    shares = [100.0 * _divided(hits, predicted), 100.0 * _divided(hits, real), 200.0 * _divided(hits, predicted + real)]
+    rows = zip(*(share.tolist() for share in shares), real.tolist(), strict=True)
+    classes = dict(zip(names, map(list, rows), strict=True))
+    return Table("classes", "figures of each class, in %", ["precision", "recall", "f1", counted], classes)
 
 
 def score_labels(
@@ -209,10 +220,13 @@ METRICS = {
 }
 
 
-def _divided(part: NDArray[np.int64], whole: NDArray[np.int64], scale: int) -> NDArray[np.float64]:
-    """scale * part / whole; NaN where the whole is 0."""
+HIGHER_IS_BETTER = {name: metric.higher for name, metric in METRICS.items()}
+
+
+def _divided(part: NDArray[np.int64], whole: NDArray[np.int64]) -> NDArray[np.float64]:
+    """part / whole; NaN where the whole is 0."""
     shares = np.full(len(part), np.nan)
-    np.divide(scale * part, whole, out=shares, where=whole > 0)
+    np.divide(part, whole, out=shares, where=whole > 0)
     return shares
 
 
@@ -220,7 +234,7 @@ def _named(names: Sequence[str], rows: Sequence[Sequence[int]]) -> dict[str, Seq
     return dict(zip(names, rows, strict=True))
 
 
-def _indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:
+def indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:
     """(examples, classes): True where an example has a class."""
     places = {name: place for place, name in enumerate(names)}
     found = np.zeros((len(labels), len(names)), dtype=bool)

@@ -19,10 +19,11 @@ from saccade.data.spool import Spool
 from saccade.evaluation import Figure, Table
 from saccade.runs.folder import check_same, with_absolute_paths
 from saccade.runs.plan import Plan
-from saccade.runs.preparation import described, say
+from saccade.runs.preparation import described
 from saccade.runs.provenance import this_start
 from saccade.runs.run import Run, load
 from saccade.runs.splitting import Split, chosen, fields_of
+from saccade.runs.stages import Stage, say
 from saccade.runs.training import planned, train
 from saccade.tasks import Answer, Example
 
@@ -103,9 +104,11 @@ def cross_validate(
     done: list[Fold] = []
     answers: list[Answer] = []
     examples: list[Example] = []
-    say(f"Reading {described(source)} ...")
     make_folder(folder)
-    with Spool(plan.data.read(source, fields_of(plan.task, plan.data)), folder) as spool:
+    every = plan.data.read(source, fields_of(plan.task, plan.data), check=plan.task.check_example)
+    with Stage(f"Reading {described(source)}", every) as reading:
+        spool = Spool(reading, folder)
+    with spool:
         split = Split(spool, plan.task, plan.data)
         identity = split.identity()
         _check_data(folder, identity)

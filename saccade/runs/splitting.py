@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
 from typing import TypeVar
 
 import numpy as np
@@ -19,8 +20,15 @@ from saccade.fields import Label
 from saccade.registry import nearest
 from saccade.tasks import Example, Task
 
-TRAIN, VALID, TEST = range(3)
 T = TypeVar("T")
+
+
+class Part(IntEnum):
+    """What an example is for."""
+
+    TRAIN = 0
+    VALID = 1
+    TEST = 2
 
 
 def fields_of(task: Task, data: Corpus) -> dict[str, FieldLike]:
@@ -90,11 +98,11 @@ class Split:
         return np.equal(self.folds, self.names.index(fold))
 
     def parts(self, share: float) -> NDArray[np.int8]:
-        """(examples,): TRAIN, VALID for a share of what is not tested on, or TEST."""
+        """(examples,): the part of each; a share of what is not tested on is validated on."""
         test = self.tested(self.data.fold)
-        found = np.where(test, TEST, TRAIN).astype(np.int8)
+        found = np.where(test, Part.TEST, Part.TRAIN).astype(np.int8)
         held = choose_held_out(self.marks[~test], share, self.strata[~test]) if share else set[int]()
-        found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = VALID
+        found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = Part.VALID
         return found
 
     def identity(self) -> str:

@@ -16,13 +16,12 @@ from torch.overrides import TorchFunctionMode
 from saccade.artifacts import make_folder, pack_tensors, read_tensors, write_file
 from saccade.data.special import NAMES
 from saccade.data.vectors import Found
-from saccade.fields import Field
 from saccade.tasks.base import Row, Task
 
 PROBED = 8
 """Examples by which a model's embeddings are recognised."""
 ALIKE = 0.5
-"""The share of the looked-up ids that must be those of the field."""
+"""The share of the field's ids that must be looked up in a table."""
 FEW = 0.5
 """The share of words with vectors below which a user is warned."""
 
@@ -42,9 +41,11 @@ def start_embeddings(
     """
     said: list[str] = []
     for role, field in task.fields.items():
-        if field.vectors is None:
+        users = [role, *(other for other, owner in task.shared.items() if owner == role)]
+        vectors = next((v for user in users if (v := task.fields[user].vectors) is not None), None)
+        if vectors is None or role in task.shared:
             continue
-        tables = tables_of(task, model, rows, role)
+        tables = list({id(table): table for user in users for table in tables_of(task, model, rows, user)}.values())
         if not tables:
             raise ValueError(
                 f"{role} has vectors, and {type(model).__name__} has no table of embeddings for its "
@@ -52,20 +53,21 @@ def start_embeddings(
             )
         note = notes / f"vectors-{role}.safetensors"
         if fresh:
-            found = _found(field, rows, role, tables[0].shape[1])
+            texts = (text for n in range(len(rows)) for user in users for text in field.texts(rows[n][user]))
+            found = vectors.find(field.words(), texts, tables[0].shape[1])
             known = torch.from_numpy(found.known)
             for table in tables:
-                _set(table, found, rescale=field.vectors.rescale)
-            if main and field.vectors.tune == "new":
+                _set(table, found, rescale=vectors.rescale)
+            if main and vectors.tune == "new":
                 make_folder(notes)
                 write_file(note, pack_tensors({"known": known}))
-            said += _described(role, field, found)
-        elif field.vectors.tune == "new":
+            said += _described(role, found, sum(map(bool, field.words())), vectors.tune)
+        elif vectors.tune == "new":
             known = read_tensors(note, {"known": ((field.sizes()["vocab"],), torch.bool)})["known"]
         for table in tables:
-            if field.vectors.tune == "none":
+            if vectors.tune == "none":
                 table.requires_grad_(False)
-            elif field.vectors.tune == "new":
+            elif vectors.tune == "new":
                 keep_rows(table, known)
     return said
 
@@ -93,9 +95,16 @@ def tables_of(task: Task, model: nn.Module, rows: Sequence[Row], role: str) -> l
             task.loss(model.eval(), task.collate(some))
         finally:
             model.train(was_training)
-    overlaps = {key: (wanted & found).total() / max((wanted | found).total(), 1) for key, found in seen.items()}
-    best = max(overlaps.values(), default=0.0)
-    return [weights[key] for key, overlap in overlaps.items() if overlap == best >= ALIKE]
+    # A table that other fields share is seen with their ids, too; another field's own table shares fewer.
+    alike = {
+        key: (_share(wanted & found, wanted), _share(wanted & found, wanted | found)) for key, found in seen.items()
+    }
+    best = max(alike.values(), default=(0.0, 0.0))
+    return [weights[key] for key, likeness in alike.items() if likeness == best and best[0] >= ALIKE]
+
+
+def _share(part: Counter[int], whole: Counter[int]) -> float:
+    return part.total() / max(whole.total(), 1)
 
 
 class Lookups(TorchFunctionMode):
@@ -130,12 +139,6 @@ def keep_rows(table: nn.Parameter, rows: Tensor) -> None:
     table.no_decay = True  # type: ignore[attr-defined] # which the optimiser looks for
 
 
-def _found(field: Field, rows: Sequence[Row], role: str, dim: int) -> Found:
-    assert field.vectors is not None
-    texts = (text for number in range(len(rows)) for text in field.texts(rows[number][role]))
-    return field.vectors.find(field.words(), texts, dim)
-
-
 @torch.no_grad()
 def _set(table: nn.Parameter, found: Found, *, rescale: bool) -> None:
     known = torch.from_numpy(np.flatnonzero(found.known))
@@ -145,15 +148,13 @@ def _set(table: nn.Parameter, found: Found, *, rescale: bool) -> None:
     table[known] = values
 
 
-def _described(role: str, field: Field, found: Found) -> list[str]:
-    words = [bool(word) for word in field.words()]
-    count, total = int(found.known.sum()), sum(words)
-    tuned = {"all": "all are trained", "new": "the others are trained", "none": "none is trained"}
-    assert field.vectors is not None
-    said = [f"  {role}: {count:,} of {total:,} words start with vectors, and {tuned[field.vectors.tune]}."]
-    if count < FEW * total:
+def _described(role: str, found: Found, words: int, tune: str) -> list[str]:
+    count = int(found.known.sum())
+    tuned = {"all": "all are trained", "new": "the others are trained", "none": "none is trained"}[tune]
+    said = [f"  {role}: {count:,} of {words:,} words start with vectors, and {tuned}."]
+    if count < FEW * words:
         said.append(
-            f"WARNING: {role}: {total - count:,} words have no vector. Is the file of the same language, are its words "
+            f"WARNING: {role}: {words - count:,} words have no vector. Is the file of the same language, are its words "
             "in lower case, and are the pieces of the tokeniser words?"
         )
     return said

@@ -134,7 +134,8 @@ class TwoTables(nn.Module):
 
 
 def test_tables_of_the_same_size_are_told_apart():
-    task = Classification(inputs={"premise": Text(tokeniser="word"), "hypothesis": Text(tokeniser="word")})
+    texts = {"premise": Text(tokeniser="word"), "hypothesis": Text(tokeniser="word")}
+    task = Classification(inputs=texts, joint=False)
     examples = [{"premise": f"a{n} b{n}", "hypothesis": f"c{n} d{n % 3} e{n}", "label": str(n % 2)} for n in range(13)]
     task.fit(examples)
     task.inputs["hypothesis"].tokeniser._set([f"word {n}" for n in range(task.inputs["premise"].sizes()["vocab"] - 4)])
@@ -144,6 +145,25 @@ def test_tables_of_the_same_size_are_told_apart():
     model = TwoTables(**task.sizes())
     assert [t is model.one for t in tables_of(task, model, rows, "premise")] == [True]
     assert [t is model.other.weight for t in tables_of(task, model, rows, "hypothesis")] == [True]
+
+
+def test_texts_that_share_a_vocabulary_share_its_vectors(path, tmp_path):
+    texts = {role: Text(tokeniser="word", vectors=VectorFile(path=path)) for role in ("premise", "hypothesis")}
+    task = Classification(inputs=texts)
+    examples = [{"premise": f"the film {n}", "hypothesis": f"superb {n}", "label": str(n % 2)} for n in range(13)]
+    task.fit(examples)
+
+    class OneTable(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = nn.Embedding(task.inputs["premise"].sizes()["vocab"], DIM)
+
+        def forward(self, one, one_mask, other, other_mask):
+            return (self.table(one).mean(1) + self.table(other).mean(1))[:, :2]
+
+    model = OneTable()
+    said = start_embeddings(task, model, [task.encode(e) for e in examples], tmp_path, fresh=True)
+    assert [line.split(" words")[0] for line in said if "start with" in line] == ["  premise: 3 of 16"]
 
 
 @pytest.mark.parametrize("model", [RNNSearch, Transformer])
