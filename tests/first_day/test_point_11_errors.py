@@ -159,7 +159,7 @@ def test_what_is_no_run(train, work, call) -> None:
 
 
 def test_nothing_to_train_on(tmp_path) -> None:
-    with pytest.raises(ValueError, match="There is nothing to train on: the data has no examples."):
+    with pytest.raises(ValueError, match="There is nothing to train on: the data has no examples"):
         saccade.train(model="rnnsearch", data=[], trainer={"max_steps": 1}, output=tmp_path / "run")
 
 
