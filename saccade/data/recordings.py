@@ -19,7 +19,7 @@ SLOWEST, FASTEST = 1_000, 384_000
 MOST_CHANNELS = 64
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 UNKNOWN_LENGTH = 0xFFFFFFFF
-"""The length of the sound in a file that was written to a pipe: it goes on to the end of the file."""
+"""The length of the sound in a file that was written to a pipe: it extends to the end of the file."""
 
 TYPES = {
     (PCM, 8): "u1",

@@ -213,7 +213,7 @@ def is_main() -> bool:
 
 
 def say(line: str) -> None:
-    """Prints a line for the user, beside the output of a command."""
+    """Prints a line for the user on standard error, apart from the output of a command."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -229,7 +229,7 @@ def described(source: Any) -> str:
 
 
 def _shown(file: str) -> str:
-    """A file as the card names it: where it is on this machine is nobody's business."""
+    """A file as the card names it, without revealing where it is on this machine."""
     if not os.path.isabs(file):
         return file
     near = os.path.relpath(file)

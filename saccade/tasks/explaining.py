@@ -66,7 +66,7 @@ def attended(
 
 
 def explain_inputs(
-    task: Any,
+    task: Task,
     model: nn.Module,
     examples: Sequence[Example],
     answers: Sequence[Answer] | None,
@@ -99,7 +99,7 @@ def explain_inputs(
 
 
 def _item(
-    task: Any,
+    task: Task,
     model: nn.Module,
     example: Example,
     answer: Answer,
@@ -129,7 +129,7 @@ def _item(
     )
 
 
-def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+def _look(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
     batch = task.collate([task.prepare(model, example)])
     trace = recorded(model, *task.given(batch))
     masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
