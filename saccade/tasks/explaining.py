@@ -108,19 +108,19 @@ def _item(
     measures: list[Measure],
     outcomes: list[Outcome],
 ) -> Item:
-    role, main = next(iter(task.inputs.items()))
     shown = look(model, example, answer)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         listed = ", ".join(each.name for each in shown)
         fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
         raise ValueError(f"{type(model).__name__}: {fault}")
-    strange = main.unknown(example[role])
+    strange = task.unknown([example]).get(0)
     if strange:
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
-    title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'}"
+    inputs = " | ".join(field.show(example[role])[:60] for role, field in task.inputs.items())
+    title = f"{inputs} → {answer.text or '(none)'}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",
         maps=maps,
