@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saccade.data.cell import Cell
 from saccade.interpretation.explorer import Axis, Map, TextAxis
@@ -109,7 +111,7 @@ class Field:
         """What decided the answer to each value of a batch: the names of its positions, and their weights.
 
         By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
-        the model has none.
+        the model has none. An attention with one query for each of many steps decides nothing on its own.
 
         Args:
             values: of one batch.
@@ -117,7 +119,9 @@ class Field:
             mask: bool (batch, positions), the positions that the model read, where there are several inputs or where a
                 value may have been cut.
         """
-        pooled = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == 1]
+        steps = Counter(call.path for call in trace.calls)
+        once = [call for call in trace.calls if steps[call.path] == 1]
+        pooled = [call for call in once if call.shape[0] == len(values) and call.shape[2] == 1]
         pooled = [call for call in pooled if mask is None or call.shape[3] == mask.shape[1]]
         if not pooled:
             return []
@@ -148,23 +152,32 @@ def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
     return maps_between({len(keys): keys}, trace, answer)
 
 
-def maps_between(axes: Mapping[int, Axis], trace: Trace, answer: str) -> list[Map]:
+def maps_between(
+    axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
+) -> list[Map]:
     """Each attention of a batch of one over an axis, from any of the axes or from one query, named by the answer.
+
+    One whose positions read only those before them has no weights for the last position: these are zeros.
 
     Args:
         axes: by the number of positions, padding at the end included, that the model sees of them.
         trace: what `record` saw.
         answer: the name of the only query.
+        names: what the axes are, by the same number.
     """
     sides = {**axes, 1: TextAxis(pieces=[answer])}
     maps = []
     for path in trace.paths:
         weights = trace.joined(path)[0].float().cpu()
+        if weights.shape[1] in axes and weights.shape[2] == weights.shape[1] - 1:
+            weights = F.pad(weights, (0, 1))
         queries, keys = sides.get(weights.shape[1]), axes.get(weights.shape[2])
         if queries is not None and keys is not None:
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
             real = weights[:, : len(queries), : len(keys)]
-            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer))
+            rows, columns = ((names or {}).get(positions) for positions in weights.shape[1:])
+            across = (rows, columns) if rows and columns and rows != columns else None
+            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, sides=across))
     return maps
 
 

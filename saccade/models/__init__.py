@@ -6,6 +6,7 @@ from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
@@ -13,6 +14,7 @@ from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
 from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
+from saccade.models.word_by_word import WordByWord
 
 create = models.create
 names = models.names
@@ -24,6 +26,7 @@ __all__ = [
     "EncoderDecoder",
     "HardMonotonic",
     "Kim",
+    "LSTMNPair",
     "LanguageModel",
     "Luong",
     "RNNSearch",
@@ -32,6 +35,7 @@ __all__ = [
     "Tagger",
     "Transformer",
     "TransformerLanguageModel",
+    "WordByWord",
     "create",
     "models",
     "names",

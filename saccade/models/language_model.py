@@ -8,14 +8,14 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor, nn
 
 from saccade import masks
-from saccade.attention import Attention
+from saccade.attention import Attention, check_growing
 from saccade.checks import check_count
 from saccade.decoders import Step
 from saccade.decoders.base import index_state
 from saccade.decoders.heads import LinearHead
 from saccade.layers import FeedForward, TokenEmbedding, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
-from saccade.layers.transformer import NormPlace, check_growing, empty_cache
+from saccade.layers.transformer import NormPlace, empty_cache
 from saccade.memory import Memory
 from saccade.models.base import LanguageModel, models
 from saccade.models.transformer import PositionKind, check_shape, head_sizes, with_positions
@@ -100,7 +100,7 @@ class TransformerLanguageModel(LanguageModel):
             )
             heads = MultiHead(attention=attention, num_heads=num_heads, query_dim=dim)
             if causal:
-                check_growing(heads)
+                check_growing(attention)
             feed_forward = FeedForward(dim=dim, hidden_dim=feed_forward_dim or 4 * dim, activation=activation)
             return TransformerEncoderLayer(self_attention=heads, feed_forward=feed_forward, norm=norm, dropout=dropout)
 

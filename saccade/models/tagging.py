@@ -32,7 +32,7 @@ class Tagger(nn.Module):
         Tan et al. (2018), arXiv:1712.01586, section 3.
 
     Args:
-        encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
+        encoder: as for `AttentionPooling`.
         score, selection: the score and selection of the attention, each a short name or an instance.
         dropout: applied to embeddings and before the output.
     """

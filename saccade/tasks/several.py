@@ -31,16 +31,17 @@ def _alike(text: Text, other: Text) -> bool:
 
 
 def tell_apart(batch: dict[str, Tensor], roles: Iterable[str]) -> dict[str, Tensor]:
-    """A batch padded until no two inputs have equally many positions, and none has one.
+    """A batch padded until the numbers of positions of any two inputs differ by two or more, and none has one.
 
-    The shape of an attention then says from which input to which it is.
+    The shape of an attention then says from which input to which it is, even if each position reads only those before
+    it, of which there is one less.
     """
     padded, taken = dict(batch), {1}
     for role in roles:
         mask = batch.get(f"{role}_mask")
         if mask is not None:
             length = next(length for length in count(mask.shape[1]) if length not in taken)
-            taken.add(length)
+            taken |= {length - 1, length, length + 1}
             more = length - mask.shape[1]
             padded[f"{role}_mask"] = F.pad(mask, (0, more))
             padded[role] = F.pad(batch[role], (0, 0) * (batch[role].dim() - 2) + (0, more))  # ids of padding are 0

@@ -101,8 +101,8 @@ def test_inputs_are_padded_until_their_lengths_differ():
     ids, mask = torch.ones(2, 3, dtype=torch.long), torch.ones(2, 3, dtype=torch.bool)
     batch = {"a": ids, "a_mask": mask, "b": torch.ones(2, 3, 5), "b_mask": mask, "c": ids[:, :1], "c_mask": mask[:, :1]}
     padded = tell_apart({**batch, "number": torch.ones(2)}, ["a", "b", "c", "number"])
-    assert [tuple(padded[role].shape) for role in ("a", "b", "c", "number")] == [(2, 3), (2, 4, 5), (2, 2), (2,)]
-    assert [tuple(padded[f"{role}_mask"].shape) for role in "abc"] == [(2, 3), (2, 4), (2, 2)]
+    assert [tuple(padded[role].shape) for role in ("a", "b", "c", "number")] == [(2, 3), (2, 5, 5), (2, 7), (2,)]
+    assert [tuple(padded[f"{role}_mask"].shape) for role in "abc"] == [(2, 3), (2, 5), (2, 7)]
     for role in "abc":
         assert int(padded[f"{role}_mask"].sum()) == batch[f"{role}_mask"].numel()
         assert int(padded[role].ne(0).sum()) == batch[role].numel()

@@ -67,6 +67,7 @@ class Patches:
         for replacement in self._references.replacements():
             self._replace(*replacement)
         self._override(Attention, "read", self.calls.read)
+        self._override(Attention, "note", self.calls.note)
         self._override(Tensor, "softmax", self.calls.softmax)
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
             self._stances.append(torch.compiler.set_stance("force_eager"))
