@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import difflib
 import inspect
 import io
 import os
@@ -31,8 +30,9 @@ from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
+from saccade.configuration.catalogue import described
 from saccade.configuration.sections import SECTIONS
-from saccade.registry import nearest
+from saccade.registry import closest, nearest
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -165,7 +165,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    words = [Path(argument) for argument in given if not argument.startswith("-") and "\0" not in argument]
+    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
+    values = {place + 1 for place, argument in enumerate(given) if argument in flags}  # of options, not the run
+    words = [
+        Path(argument)
+        for place, argument in enumerate(given)
+        if place not in values and not argument.startswith("-") and "\0" not in argument
+    ]
     folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
     if folder is None:
         return
@@ -256,14 +262,23 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        close = difflib.get_close_matches(wrong.lstrip("-")[:100], [flag[2:] for flag in flags], n=1)
-        listed = "".join(f" Did you mean --{name}?" for name in close) + f" Choose from: {', '.join(sorted(flags))}."
-        parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
+        known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
+        close = closest(wrong.lstrip("-").replace("-", "_"), known)
+        hint = "" if close is None else f" Did you mean {known[close]}?"
+        parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(_lists(COMMANDS[command])), None)
+    if unknown and several is None and command is not None:
+        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}")
     if several is None or not unknown:
         return parser.parse_args(given)
     getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
     return options
+
+
+def _section_arguments() -> dict[str, str]:
+    """How to write the arguments of sections that are always of one class: `max_steps` as `--trainer.max_steps`."""
+    usual = {name: section.usual for name, section in SECTIONS.items() if section.kind is None and section.usual}
+    return {argument: f"--{name}.{argument}" for name, path in usual.items() for argument in described(path).parameters}
 
 
 def _lists(function: Callable[..., None]) -> list[str]:
@@ -302,7 +317,7 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
             sign = {int: "N", float: "X"}.get(_scalar(kind))
             parser.add_argument(flag, type=_reader(_scalar(kind)), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
-        parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
+        parser.add_argument(parameter.name, nargs="*", type=_reader(typing.get_args(kind)[0]), help=text)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, type=kind, help=text)
     else:

@@ -5,11 +5,11 @@ Tensors are safetensors and everything else is JSON or text: no artifact is a pi
 so that a damaged or hostile file gives one clear `ArtifactError`.
 """
 
-from saccade.artifacts.documents import Document, parse_json, read_json
+from saccade.artifacts.documents import Document, nesting, parse_json, read_json
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
 from saccade.artifacts.folders import CHECKSUMS, remove_folder, restore_folders, seal, verify, write_folder
 from saccade.artifacts.tensors import check_header, pack_tensors, read_header, read_tensors
-from saccade.artifacts.weights import load_weights, save_weights, set_weights, shapes_of, weights_of
+from saccade.artifacts.weights import load_fitting_weights, load_weights, save_weights, set_weights, shapes_of, weights_of
 
 __all__ = [
     "CHECKSUMS",
@@ -17,8 +17,10 @@ __all__ = [
     "Document",
     "check_header",
     "keep_damaged",
+    "load_fitting_weights",
     "load_weights",
     "make_folder",
+    "nesting",
     "open_regular",
     "pack_tensors",
     "parse_json",

@@ -124,7 +124,7 @@ def print_evaluation(found: Evaluation) -> None:
     width = max(map(len, found.figures))
     for name, figure in found.figures.items():
         print(f"{name:{width}}  {_shown(figure.value):>8}  {figure.signature}")
-    print(f"{found.examples:,} examples in {found.seconds:.1f} s")
+    print(f"{found.examples:,} example{'s' * (found.examples != 1)} in {found.seconds:.1f} s")
     names = list(found.figures)
     if found.by_length:
         rows = [(f"{b.low}-{b.high}", b.figures, f"{b.examples:,}") for b in found.by_length]

@@ -73,15 +73,19 @@ def explain(
         raise ValueError('Say what to explain: --input "a text", or a file')
     folders = [run] if against is None else [run, against]
     names = _names(folders)
+    models = [load(folder, trust=trust_classes) for folder in folders]
+    tasks = [type(model.task).__name__ for model in models]
+    if len(set(tasks)) > 1:
+        raise ValueError(f"{' and '.join(folders)} have different tasks ({', '.join(tasks)}): name two of the same.")
     several = []
-    for folder, name in zip(folders, names, strict=True):
-        model = load(folder, trust=trust_classes)
+    for model, name in zip(models, names, strict=True):
         wanted = target or (_lines(targets) if targets is not None else None)
         given: list[Any] = list(input or ())
         if len(model.task.inputs) > 1:
             given = [parse_object(text, "--input", model.task) for text in given]
         if inputs:
-            given = list(read_inputs(model.task, input_corpus(model, parse_columns(columns), None), inputs))
+            corpus = input_corpus(model, parse_columns(columns), None)
+            given = list(read_inputs(model.task, corpus, inputs, otherwise='An input itself is given as --input "..."'))
         if len(given) > MOST:
             raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))

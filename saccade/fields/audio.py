@@ -33,6 +33,8 @@ CACHED = 256 << 20
 """Bytes of features that stay in memory."""
 PLAYED = 30.0
 """Seconds up to which the explorer's page holds the sound itself."""
+MOST_WEIGHTS = 2**23
+"""Of the filters that make bands of a spectrum: a hundred times what speech needs."""
 MARGIN = 0.1
 """Seconds that resampling may look ahead."""
 DECIBEL = math.log(10.0) / 10.0  # of power, as a natural logarithm
@@ -98,6 +100,8 @@ class Audio(Field):
         check_count("mel_width", mel_width)
         self.rate, self.mels = rate, mels
         self.window, self.hop = round(window * rate), round(hop * rate)
+        if mels * fft_size(self.window) > MOST_WEIGHTS:
+            raise ValueError(f"mels={mels} is too many for windows of {self.window} samples: use shorter windows.")
         if mels > fft_size(self.window) // 2 or not mel_filters(rate, fft_size(self.window), mels).sum(dim=1).all():
             raise ValueError(f"mels={mels} is too many for windows of {self.window} samples: some bands are empty.")
         self.max_seconds, self.gain = max_seconds, gain

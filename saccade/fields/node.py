@@ -157,6 +157,8 @@ class Node(Field):
         for step in range(1, far):
             near = self._read_by(reached)[0]
             reached = np.unique(near[steps[near] == far])
+            if not len(reached):  # whatever `hops` says
+                break
             steps[reached] = step
         nodes = np.flatnonzero(steps < far)
         inner = steps[nodes] < self.hops

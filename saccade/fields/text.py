@@ -112,10 +112,15 @@ class Text(Field):
 
     def warnings(self, examples: int) -> list[str]:
         asked = self.tokeniser.vocab_size if isinstance(self.tokeniser, SubwordTokeniser) else 0
-        if self.tokeniser.size < 0.95 * asked or asked > 2 * examples:
+        if self.tokeniser.size < 0.95 * asked:
             return [
-                f"{examples:,} examples are too few for vocab_size={asked:,}: the vocabulary has "
-                f"{self.tokeniser.size:,} pieces, many of them whole words that occur once. Try a smaller one."
+                f"the data yields {self.tokeniser.size:,} pieces, not vocab_size={asked:,}: nearly every word that "
+                "occurs twice is a piece of its own. Try a smaller vocab_size, to learn rare words from their parts."
+            ]
+        if asked > 2 * examples:
+            return [
+                f"vocab_size={asked:,} is large for {examples:,} examples: many pieces occur only a few times. Try a "
+                "smaller one."
             ]
         return []
 

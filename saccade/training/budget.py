@@ -22,10 +22,11 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
         epoch: how many batches a pass over the data has.
     """
     per_step = position.step_seconds or 0.0
-    last = position.last_step(trainer)
+    last = position.last_step(trainer, epoch=epoch)
     if last is not None and last == position.expected_steps(trainer):
         passes = f", {last * trainer.accumulate / epoch:.1f} passes over the data" if epoch else ""
-        yield f"{trainer.max_minutes:g} minutes are about {last:,} steps at this speed{passes}."
+        minutes = "1 minute is" if trainer.max_minutes == 1 else f"{trainer.max_minutes:g} minutes are"
+        yield f"{minutes} about {last:,} steps at this speed{passes}."
     elif last is not None and last * per_step > LONG:
         yield (
             f"{last:,} steps take about {duration(last * per_step)} at this speed, validations not included. "

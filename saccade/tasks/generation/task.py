@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import ArtifactError
+from saccade.artifacts import Document, read_json
 from saccade.data.cell import Cell
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
+from saccade.evaluation.text import TOKENISATIONS, Tokenisation
 from saccade.fields import Field, Links, Text, fields
 from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
@@ -31,7 +32,7 @@ from saccade.tasks.generation.answers import aer, alignment_of, answer_of, gener
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
-from saccade.tasks.generation.options import SearchOptions
+from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
 from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
@@ -56,7 +57,8 @@ class Generation(Task):
             which has read it: better alignments, but not where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
             character_error_rate, word_error_rate; and aer, for examples with an `alignment` column.
-        bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
+        bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
+            tokenised already.
     """
 
     unit = "tokens"
@@ -73,7 +75,7 @@ class Generation(Task):
         alignment_weight: float = 0.0,
         alignment_shift: int = 0,
         metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
-        bleu_tokenize: str = "13a",
+        bleu_tokenize: Tokenisation = "13a",
     ) -> None:
         self.source: Field = fields.create(source) if isinstance(source, str) else source
         texts = isinstance(self.source, Text)
@@ -87,6 +89,8 @@ class Generation(Task):
             raise ValueError(f"alignment_weight must be 0 or more, got {alignment_weight}.")
         if alignment_shift not in (0, 1):
             raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
+        if bleu_tokenize not in TOKENISATIONS:
+            raise ValueError(f"bleu_tokenize={bleu_tokenize!r} is unknown.{nearest(bleu_tokenize, TOKENISATIONS)}")
         for metric in metrics:
             if metric not in (*HIGHER_IS_BETTER, AER):
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
@@ -225,10 +229,12 @@ class Generation(Task):
     def most_tokens(self, positions: Tensor) -> Tensor:
         """The most tokens of an answer to inputs of so many positions, unless the user says.
 
-        As many as the longest training target has, or twice what the length of the input suggests, and ten.
+        As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
+        more than a user may ask for.
         """
         ratio = max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
-        return (2 * (ratio * positions).ceil().long()).clamp(min=self.longest_target) + 10
+        suggested = 2 * (ratio * positions).ceil().long() + 10
+        return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         read = most_read(model, self._trained())
@@ -270,6 +276,8 @@ class Generation(Task):
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum(not getattr(answer, "finished", True) for answer in answers)
+        if len(answers) == 1:
+            return ["The answer was cut at its maximum length: see max_length."] if cut else []
         return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
 
     def explain(
@@ -297,8 +305,9 @@ class Generation(Task):
 
     def load(self, folder: Path) -> None:
         super().load(folder)
-        found = _read_lengths(folder / LENGTHS)
-        self.longest_target, self.target_ratio = found["longest_target"], float(found["target_ratio"])
+        found = Document(read_json(folder / LENGTHS), str(folder / LENGTHS))
+        self.longest_target = found.take("longest_target", int, least=0, most=2**31)
+        self.target_ratio = float(found.take("target_ratio", float, least=0.0, most=1e9))
 
     def _trained(self) -> int:
         return 2**31 - 1 if self.source.longest is None else self.source.longest
@@ -308,15 +317,3 @@ class Generation(Task):
         if not isinstance(field, Text):
             raise ValueError("alignment_weight teaches links between words: the source must be a text.")
         return field.tokeniser.words(field.show(value))
-
-
-def _read_lengths(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ArtifactError(f"{path} is damaged: it is not JSON.") from None
-    for name, most in (("longest_target", 10**9), ("target_ratio", 1e9)):
-        value = found.get(name) if isinstance(found, dict) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise ArtifactError(f"{path} is damaged: {name} must be a number from 0 on, got {value!r:.40}.")
-    return {**found, "longest_target": int(found["longest_target"])}
