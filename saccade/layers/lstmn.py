@@ -163,7 +163,7 @@ class LSTMNLayer(nn.Module):
         dropped = attention.dropout and self.training
         if self.source_attention is not None or dropped or plain_only() or recording() or not inputs.shape[1]:
             return None
-        of_inputs, of_read = score.query_proj.weight.split([inputs.shape[-1], self.hidden_dim], dim=1)
+        of_inputs, of_read = score.query_proj.weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
         bias = F.pad(self.cell.bias, (self.hidden_dim, 2 * self.hidden_dim))  # the forget gate is the second of four
         values, weights = lstmn_sequence(
             F.linear(inputs, of_inputs).transpose(0, 1),
