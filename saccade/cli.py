@@ -160,7 +160,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    made = {}
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, function in COMMANDS.items():
         text, helps = _split_docstring(function)
         made[name] = commands.add_parser(
