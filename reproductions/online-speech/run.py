@@ -1,7 +1,7 @@
-"""Speech-like utterances, written while they are heard: monotonic attention and MoChA beside soft attention.
+"""Synthetic speech, transcribed online: monotonic attention and MoChA compared with soft attention.
 
-All models have the same encoder, which reads forwards alone, and see the same utterances equally often. Soft attention
-reads a whole utterance before its first letter; the others read no frame after the one where they stop.
+All models have the same unidirectional encoder and are trained on the same utterances. Soft attention reads a whole
+utterance before it writes the first letter; the others read no frame after the one where they stop.
 """
 
 import argparse
@@ -211,9 +211,9 @@ def write(results: dict[str, Any], output: Path) -> None:
         "model",
         "letters right (100 - error rate)",
         "utterances right",
-        "milliseconds heard after its phone: mean",
+        "delay after its phone, ms: mean",
     ]
-    header += ["90th percentile", "% of the utterance read", "letters that unread frames change"]
+    header += ["90th percentile", "% of the utterance read", "letters changed by unread frames"]
     header += ["parameters", "processor minutes"]
     rows = []
     for model in (model for model in NAMES if model in results):

@@ -1,6 +1,6 @@
 """Files that survive a crash and are checked before they are used.
 
-Every file is written beside the old one, synced and then renamed; folders are sealed with the SHA-256 of their files.
+Every file is written next to the old one, synced and then renamed; folders are sealed with the SHA-256 of their files.
 Tensors are safetensors and everything else is JSON or text: no artifact is a pickle. Whatever is read is checked first,
 so that a damaged or hostile file gives one clear `ArtifactError`.
 """

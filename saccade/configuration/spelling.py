@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described
@@ -37,17 +37,17 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
             yield from _class(catalogue()[section.kind], given, name, section.usual, hide_sizes=name == "model")
         elif isinstance(given, Mapping) and "class" not in given and section.usual is not None:
             usual = described(section.usual)
-            known = {n: v for n, v in given.items() if name != "data" or not _may_be_role(n, usual, config)}
+            known = {n: v for n, v in given.items() if name != "data" or not may_be_role(n, usual.parameters, config)}
             yield from _arguments(usual, usual.name, known, name)
 
 
-def _may_be_role(name: Any, data: Described, config: Mapping[str, Any]) -> bool:
-    """Whether a name in the data section may be a column of the task, which `Plan` knows, and not a misspelling."""
+def may_be_role(name: Any, arguments: Collection[str], config: Mapping[str, Any]) -> bool:
+    """Whether a name in the data section may be a role of the task, and not a misspelt argument."""
     task = config.get("task")
     inputs = task.get("inputs") if isinstance(task, Mapping) else None
     if isinstance(inputs, Mapping) and name in inputs:
         return True
-    return isinstance(name, str) and not difflib.get_close_matches(name[:100], data.parameters, n=1)
+    return isinstance(name, str) and not difflib.get_close_matches(name[:100], arguments, n=1)
 
 
 def _class(

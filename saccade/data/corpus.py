@@ -72,7 +72,7 @@ class Corpus:
         self.bad_rows = bad_rows
 
     def share(self, in_memory: int | None = None) -> float:
-        """The share of the training examples to hold out; of so many in memory, or of files."""
+        """The share of the training examples to hold out; `in_memory` is their number, if they are not in files."""
         if self.held_out is not None:
             return self.held_out
         return 0.0 if in_memory is not None and in_memory < FEWEST_TO_HOLD_OUT else HELD_OUT

@@ -103,7 +103,7 @@ class Field:
         raise NotImplementedError
 
     def axis(self, value: Any, length: int | None = None) -> Axis:
-        """How the explorer draws the value, as so many positions where the model merges some."""
+        """How the explorer draws the value; `length` is the number of positions if the model merges or cuts some."""
         return TextAxis(pieces=[self.show(value)])
 
     def position_names(self, value: Any, length: int | None = None) -> list[str]:
@@ -155,7 +155,7 @@ class Field:
         return ""
 
     def warnings(self, examples: int) -> list[str]:
-        """What looks wrong about what was learned from so many examples."""
+        """What looks wrong about what was learned from this many examples."""
         return []
 
     def unknown(self, value: Any) -> list[str]:

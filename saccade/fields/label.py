@@ -79,7 +79,7 @@ class Label(Field):
             return sorted(names)
         wrong = next((name for name in names if not _is_number(name)), None)
         if wrong is not None:
-            raise ValueError(f"ordered labels are sorted as numbers, and {wrong!r} is none: give names.")
+            raise ValueError(f"ordered labels are sorted as numbers, but {wrong!r} is not a number: give names.")
         return sorted(names, key=float)
 
     def sizes(self) -> dict[str, int]:

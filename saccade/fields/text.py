@@ -120,6 +120,10 @@ class Text(Field):
             words = [word for word in words if word[-1] < length - 1]
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 
+    def word_starts(self, value: str | list[str]) -> list[int]:
+        """The position of the first piece of each word, of which there are as many as in `text.split()`."""
+        return [word[0] for word in self.tokeniser.words(texts_of(value)[0])]
+
     def show(self, value: str | list[str]) -> str:
         return texts_of(value)[0]
 

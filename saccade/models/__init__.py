@@ -1,6 +1,6 @@
 """Models: one file per paper."""
 
-from saccade.models.base import EncoderDecoder, models
+from saccade.models.base import EncoderDecoder, LanguageModel, models
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
@@ -27,6 +27,7 @@ __all__ = [
     "HardMonotonic",
     "Kim",
     "LSTMNPair",
+    "LanguageModel",
     "Luong",
     "RNNSearch",
     "SegmentToSegment",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,12 +16,12 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
-from saccade.configuration.build import Checker
+from saccade.configuration.build import Checker, check_part
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import SECTIONS, say_which, sizes_of_data
-from saccade.configuration.spelling import unknown_sections
+from saccade.configuration.spelling import may_be_role, unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
@@ -54,6 +54,7 @@ class Plan:
         checked = self._checked(config, trust)
         self.task: Task = checked["task"].make()
         refuse([_not_a_role(role) for role in self.task.fields if not ROLE.fullmatch(role)])
+        checked["data"] = _with_columns(checked["data"], _short_columns(config), self.task, trust)
         self.data: Corpus = checked["data"].make()
         self.trainer: Trainer = checked["trainer"].make()
         self.model = checked["model"]
@@ -92,7 +93,6 @@ class Plan:
         checker = Checker(trust=trust)
         checker.problems += unknown_sections(config)
         found: dict[str, Part] = {}
-        sound = False
         for name, base in BASES.items():
             try:
                 kind, given = _named(name, config.get(name), base, trust)
@@ -101,14 +101,11 @@ class Plan:
             else:
                 parameters = constructor_parameters(kind)
                 if name == "data":
-                    task = found["task"].make() if sound else None
-                    given = _with_columns(given, parameters, task, checker.problems)
+                    given = {key: value for key, value in given.items() if key not in _short_columns(config)}
                 hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
                 found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
-            if name == "task":
-                sound = not checker.problems
         refuse(checker.problems)
         return found
 
@@ -167,27 +164,28 @@ def _named(section: str, given: Any, base: type, trust: bool) -> tuple[type, dic
     return find_class(wanted, base, section, trust=trust), arguments
 
 
-def _with_columns(
-    given: dict[str, Any], arguments: Collection[str], task: Task | None, problems: list[str]
-) -> dict[str, Any]:
-    """The data section with `text: body` under its columns, where `text` is a role of the task.
+def _short_columns(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What the data section says of columns by the names of their roles: `text: body`."""
+    given = config.get("data")
+    arguments = constructor_parameters(Corpus)
+    known = given if isinstance(given, Mapping) and "class" not in given else {}
+    return {name: v for name, v in known.items() if name not in arguments and may_be_role(name, arguments, config)}
 
-    Args:
-        given: the section as it is written.
-        arguments: what it may hold otherwise.
-        task: None if the configuration of the task is wrong.
-        problems: gets the names that are neither.
-    """
-    short = {name: value for name, value in given.items() if name not in arguments}
-    rest = {name: value for name, value in given.items() if name in arguments}
-    roles = short if task is None else task.fields
-    problems += [
-        f"data has no argument {shown(name)}, and the task no column of that name.{nearest(name, [*arguments, *roles])}"
-        for name in short
-        if name not in roles
-    ]
-    columns = rest.get("columns") or {}
-    return {**rest, "columns": {**columns, **short}} if short and isinstance(columns, Mapping) else rest
+
+def _with_columns(data: Part, short: Mapping[str, Any], task: Task, trust: bool) -> Part:
+    """The data section with `text: body` under its columns, if `text` is a role of the task."""
+    choices = [*constructor_parameters(Corpus), *task.fields]
+    refuse(
+        [
+            f"data has no argument {shown(name)}, and the task no column of that name.{nearest(name, choices)}"
+            for name in short
+            if name not in task.fields
+        ]
+    )
+    columns = data.given.get("columns") or {}
+    if not short or not isinstance(columns, Mapping):
+        return data
+    return check_part(data.kind, {**data.given, "columns": {**columns, **short}}, "data", trust=trust)
 
 
 @contextlib.contextmanager

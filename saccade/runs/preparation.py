@@ -262,7 +262,7 @@ def described(source: Any) -> str:
 
 
 def _shown(file: str) -> str:
-    """A file as the card names it: where it is on this machine is nobody's business."""
+    """A file as the card names it, without revealing where it is on this machine."""
     if not os.path.isabs(file):
         return file
     near = os.path.relpath(file)

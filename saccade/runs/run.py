@@ -166,7 +166,7 @@ class Run:
 
         Args:
             data: files, or examples in memory.
-            by: also the figures of inputs of 1 to so many positions, the next so many, and so on.
+            by: also the figures by length of the input, in bins of this many positions.
             vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
             corpus: how the files are read, if not as the training files were.
             plot: a file for the task's picture of the answers, such as the reliability of their probabilities.
@@ -212,7 +212,7 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     """The model of a run folder, ready to predict.
 
     Nothing in a run is a pickle, but its configuration may name any class by dotted path, and building the model runs
-    that class. So classes that are not Saccade's are refused unless the caller trusts whoever made the run.
+    that class. So classes that are not Saccade's are refused unless the caller trusts the author of the run.
 
     A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
 

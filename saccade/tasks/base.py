@@ -225,7 +225,7 @@ class Task:
 
         Args:
             model: made by `build`.
-            inputs: examples, or mere values where the task has one input.
+            inputs: examples, or plain values if the task has one input.
             batch_size: how many are answered together; inputs of similar size share a batch.
             options: those of `options`.
         """
@@ -251,7 +251,7 @@ class Task:
         return [found[number] for number in range(len(examples))]
 
     def example(self, value: Any) -> Example:
-        """An input as an example: a mere value, which may be a dictionary itself, is that of the only input."""
+        """An input as an example: a plain value, which may itself be a dictionary, is the value of the only input."""
         if isinstance(value, Mapping) and not self.inputs.keys().isdisjoint(value):
             return value
         if len(self.inputs) != 1:
@@ -263,7 +263,7 @@ class Task:
         return read_by(model, self.inputs, {role: field.encode(example[role]) for role, field in self.inputs.items()})
 
     def blank(self, row: Row) -> Answer | None:
-        """The answer to an input that holds nothing; None if the model is asked all the same."""
+        """The answer to an empty input; None if the model has to answer it."""
         return None
 
     def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:

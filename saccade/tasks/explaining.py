@@ -90,7 +90,7 @@ def _across(task: Task, trace: Trace, batch: Mapping[str, Tensor], examples: Seq
 
 
 def explain_inputs(
-    task: Any,
+    task: Task,
     model: nn.Module,
     examples: Sequence[Example],
     answers: Sequence[Answer] | None,
@@ -123,7 +123,7 @@ def explain_inputs(
 
 
 def _item(
-    task: Any,
+    task: Task,
     model: nn.Module,
     example: Example,
     answer: Answer,
@@ -138,7 +138,7 @@ def _item(
         listed = ", ".join(each.name for each in shown)
         fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
         raise ValueError(f"{type(model).__name__}: {fault}")
-    strange = [part for role, each in task.inputs.items() for part in each.unknown(example[role])]
+    strange = task.unknown([example]).get(0)
     if strange:
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
@@ -153,7 +153,7 @@ def _item(
     )
 
 
-def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+def _look(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
     batch = task.collate([task.prepare(model, example)])
     trace = recorded(model, *task.given(batch))
     masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}

@@ -27,7 +27,7 @@ def text_to_tag(inputs: Mapping[str, Field]) -> Text:
 
 def word_places(text: Text, value: Any, read: int) -> list[int]:
     """Where the words of a text begin among the positions that are read, the last of which is the end."""
-    return [word[0] for word in text.tokeniser.words(text.show(value)) if word[0] < read - 1]
+    return [place for place in text.word_starts(value) if place < read - 1]
 
 
 def pad_places(places: Sequence[Sequence[int]]) -> dict[str, Tensor]:

@@ -37,7 +37,7 @@ class Patches:
         """Tells a recording of this thread's attention from now on; nothing runs compiled meanwhile.
 
         Args:
-            recording: what is told.
+            recording: what is notified.
             modules: the namespaces of the model's modules, which may hold functions under their own names.
             code: the globals of the code of these modules, likewise.
         """

@@ -27,7 +27,7 @@ from saccade.layers.positions import LearnedPositions
 from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
@@ -35,6 +35,7 @@ from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
+from saccade.tasks.generation.sides import SourceToTarget, writer
 from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
 
 LENGTHS = "lengths.json"
@@ -42,7 +43,7 @@ AER = "aer"
 
 
 @tasks.register("generation")
-class Generation(Task):
+class Generation(SourceToTarget):
     """Writes a text for each input: translation, captions, transcripts, pronunciations.
 
     Args:
@@ -80,7 +81,7 @@ class Generation(Task):
         self.source: Field = fields.create(source) if isinstance(source, str) else source
         texts = isinstance(self.source, Text)
         if joint and not texts:
-            raise ValueError("joint=True shares a vocabulary between two texts, and the source is none.")
+            raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
         if joint and target is not None:
             raise ValueError("joint=True means one vocabulary for both sides: leave target out.")
         if not 0.0 <= label_smoothing < 1.0:
@@ -179,7 +180,8 @@ class Generation(Task):
             batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
         return batch
 
-    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        model = writer(model)
         source, mask, target, real = (batch[n] for n in ("source", "source_mask", "target", "target_mask"))
         before = shift_right(target, BOS)
         smoothing = self.label_smoothing if model.training else 0.0  # validation measures the targets alone
@@ -209,8 +211,9 @@ class Generation(Task):
         return Generated("", 0.0, Attended(torch.zeros(0, 1), [], [NAMES[EOS]]))
 
     def answer(
-        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
     ) -> list[Answer]:
+        model = writer(model)
         mask = batch["source_mask"]
         asked = as_ids(options, self.target.tokeniser)
         most, limit = model.longest_target(), self.most_tokens(mask.sum(dim=1))
@@ -228,7 +231,7 @@ class Generation(Task):
         ]
 
     def most_tokens(self, positions: Tensor) -> Tensor:
-        """The most tokens of an answer to inputs of so many positions, unless the user says.
+        """The maximum length of an answer to inputs with this many positions, by default.
 
         As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
         more than a user may ask for.
@@ -272,7 +275,7 @@ class Generation(Task):
         """Without figures of tokens, whose numbers differ between vocabularies."""
         return {name: figure for name, figure in self.score(answers, examples).items() if name not in OF_TOKENS}
 
-    def measure(self, model: Any, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+    def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         figures = self.score(answers, examples)
         if AER in self.metrics:
             pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
@@ -286,7 +289,7 @@ class Generation(Task):
         return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
 
     def explain(
-        self, model: Any, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
         return explain(self, model, examples, answers, **options)
 
