@@ -72,6 +72,10 @@ class Field:
         """Why training leaves an example with this value out; None to keep it."""
         return None
 
+    def truncated(self, encoded: Any) -> str | None:
+        """What makes `pad` keep only the beginning of a value ("more than max_words=100 words"); None to keep all."""
+        return None
+
     def clip(self, encoded: Any, most: int) -> Any:
         """The value cut to at most this many positions, for models that read no more."""
         return encoded
@@ -101,13 +105,12 @@ class Field:
     def attended(self, values: Sequence[Any], trace: Trace) -> list[tuple[list[str], Tensor]]:
         """What decided the answer to each value of a batch: the names of its positions, and their weights.
 
-        By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
-        the model has none.
+        By default, the last pooling, averaged over heads and queries; nothing if the model has none.
         """
-        pooled = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == 1]
+        pooled = [call for call in trace.calls if call.shape[0] == len(values) and _pools(call.path, call.shape[2])]
         if not pooled:
             return []
-        weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
+        weights = pooled[-1].weights.float().mean((1, 2)).cpu()
         names = [self.position_names(value) for value in values]
         return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
 
@@ -129,15 +132,25 @@ class Field:
 
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
-    """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
+    """Each attention of a batch of one over these keys, from themselves, or pooled by queries of the model's own.
+
+    A pooling is one row, named by the answer; several queries are shown as heads.
+    """
     maps = []
     for path in trace.paths:
         weights = trace.joined(path)[0].float().cpu()
-        queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
-        if weights.shape[-1] == len(keys) and queries is not None:
+        queries: Axis = keys
+        if _pools(path, weights.shape[1]):
+            queries, weights = TextAxis(pieces=[answer]), weights.flatten(0, 1).unsqueeze(1)
+        if weights.shape[-1] == len(keys) and weights.shape[1] == len(queries):
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
             maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
     return maps
+
+
+def _pools(path: str, queries: int) -> bool:
+    """Whether an attention reads with queries that are no positions of the input."""
+    return queries == 1 or "pooling" in path.split(".")
 
 
 fields: Registry[Field] = Registry("field", base=Field, home="saccade.fields")

@@ -5,15 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention
-from saccade.checks import check_count
-from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
+from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, PooledEncoder, RecurrentEncoder
+from saccade.encoders.pooled import PoolingName
 from saccade.layers import TokenEmbedding
-from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import models
 from saccade.registry import nearest
 from saccade.scores import Score
@@ -23,8 +20,8 @@ ENCODERS = ("birnn", "rnn", "convolutional", "embedding")
 
 
 @models.register("pooling")
-class AttentionPooling(nn.Module):
-    r"""An encoder whose states are pooled by attention with learned queries.
+class AttentionPooling(PooledEncoder):
+    r"""An encoder whose states are pooled by attention with learned queries, and a linear layer.
 
     .. math:: c_m = \mathrm{attention}(u_m, h), \qquad z = W [c_1; ...; c_M] + b
 
@@ -39,6 +36,7 @@ class AttentionPooling(nn.Module):
 
     Args:
         encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
+        pooling: "attention", or the "average" or "max" of the states, which look at nothing in particular.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things are looked for.
         dropout: applied to embeddings and to the pooled vectors.
@@ -53,31 +51,29 @@ class AttentionPooling(nn.Module):
         hidden_dim: int = 128,
         encoder: Literal["birnn", "rnn", "convolutional", "embedding"] | Encoder = "birnn",
         encoder_layers: int = 1,
+        pooling: PoolingName = "attention",
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
         num_queries: int = 1,
         dropout: float = 0.2,
         max_length: int = 2048,
     ) -> None:
-        super().__init__()
-        check_count("num_queries", num_queries)
-        self.encoder = (
-            encoder
+        super().__init__(
+            encoder=encoder
             if isinstance(encoder, Encoder)
-            else _encoder(encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length)
+            else _encoder(encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length),
+            pooling=pooling,
+            score=score,
+            selection=selection,
+            hidden_dim=hidden_dim,
+            num_queries=num_queries,
+            max_length=max_length,
         )
-        dim = self.encoder.output_dim
-        sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}
-        self.pooling = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
-        self.queries = nn.Parameter(torch.empty(num_queries, dim))
-        nn.init.normal_(self.queries, std=dim**-0.5)
-        self.output_proj = nn.Linear(num_queries * self.pooling.aggregation.output_dim(dim), classes)
+        self.output_proj = nn.Linear(self.output_dim, classes)
         self.dropout = dropout
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        encoded = self.encoder(tokens, mask)
-        queries = self.queries.expand(len(tokens), -1, -1)
-        pooled = self.pooling(queries, encoded.states, mask=encoded.mask.unsqueeze(1)).context.flatten(1)
+        pooled = super().forward(tokens, mask)
         logits: Tensor = self.output_proj(F.dropout(pooled, self.dropout, self.training))
         return logits
 

@@ -85,7 +85,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             valid = _encodable(task, (e for e, m in zip(spool, marks, strict=True) if m in held_out), main)
         else:  # after `fit`, so that an unknown label is refused with its line
             valid = list(read.get("valid", ()))
-        rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
+        rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
             store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
@@ -102,6 +102,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         left_out=dict(left_out),
         skipped=counts["train"],
         starts=[this_start()],
+        truncated=dict(cut),
     )
     if main:
         for line in _summary(plan, provenance, len(marks), len(rows)):
@@ -134,12 +135,14 @@ class Kept:
         return (e for e, m in zip(self.examples, self.marks, strict=True) if m not in self.held_out)
 
 
-def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Sequence[Row], Any, int, Counter[str]]:
+def _encode(
+    plan: Plan, kept: Kept, folder: Path, mark_of_data: str
+) -> tuple[Sequence[Row], Any, int, Counter[str], Counter[str]]:
     """The training examples as rows, which go to Arrow if they come from files, and the sizes of the rows.
 
-    Also the number of examples, and why others were left out.
+    Also the number of examples, why others were left out, and why some are read in part.
     """
-    task, used, left_out = plan.task, 0, Counter[str]()
+    task, used, left_out, cut = plan.task, 0, Counter[str](), Counter[str]()
 
     def rows() -> Iterator[Row]:
         nonlocal used
@@ -148,6 +151,7 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
             reason = next((reason for row in found if (reason := task.left_out(row)) is not None), None)
             if reason is None:
                 used += 1
+                cut.update({part for row in found if (part := task.cut(row)) is not None})
                 yield from found
             else:
                 left_out[reason] += 1
@@ -162,7 +166,7 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
     if not len(found):
         reasons = "; ".join(f"{_counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
         raise ValueError(f"There is nothing to train on: {reasons or 'there are no examples'}. Raise the limit.")
-    return found, sizes, used, left_out
+    return found, sizes, used, left_out, cut
 
 
 @contextlib.contextmanager
@@ -188,6 +192,8 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
     out = sum(data.left_out.values())
     for reason, count in data.left_out.items():
         yield f"  Left out {count:,}: {reason}."
+    for reason, count in data.truncated.items():
+        yield f"  Truncated {count:,}: {reason}."
     if out > MANY * (out + data.train):
         share = f"{out / (out + data.train):.0%}"
         yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."

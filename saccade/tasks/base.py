@@ -104,6 +104,11 @@ class Task:
                 return f"{role} {reason}"
         return None
 
+    def cut(self, row: Row) -> str | None:
+        """What makes `collate` keep only the beginning of an example ("text with more than ..."); None to keep all."""
+        reasons = ((role, field.truncated(row[role])) for role, field in self.fields.items() if role in row)
+        return " and ".join(f"{role} with {reason}" for role, reason in reasons if reason is not None) or None
+
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """The padded tensors of several examples; with a generator, for training, fields may augment them.
 
@@ -238,7 +243,10 @@ class Task:
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         """What `predict` does not read of long inputs, by the number of the input, counted from 0."""
-        return {}
+        if all(type(field).truncated is Field.truncated for field in self.inputs.values()):
+            return {}
+        cuts = (self.cut(self.prepare(model, self.example(value))) for value in inputs)
+        return {number: f"a {cut}: the rest is not read" for number, cut in enumerate(cuts) if cut is not None}
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         """The parts of each input that the training data did not have, by the number of the input."""
