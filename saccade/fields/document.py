@@ -218,5 +218,5 @@ class Level(NamedTuple):
 
 def _product(axis: TextAxis, words: Tensor, sentences: Tensor) -> Tensor:
     """(1, words): the weight of each word times that of its sentence, both averaged over heads."""
-    lengths = torch.tensor([len(group) for group in axis.sentences or ()])
+    lengths = torch.tensor([len(group) for group in axis.sentences or ()], dtype=torch.long)
     return words.mean(0, keepdim=True) * sentences.mean(0, keepdim=True).repeat_interleave(lengths, dim=1)
