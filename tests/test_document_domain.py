@@ -130,7 +130,7 @@ def test_sentences_that_are_given(work, capsys):
     assert code == 0
     assert len(out.splitlines()) == 40
     (item,) = saccade.load(run).explain([["", "One. Two.", "Three."]])
-    assert item.maps[-1].keys.pieces == ["One. Two.", "Three."]
+    assert item.maps[0].keys.pieces == ["One. Two.", "Three."]
 
 
 def test_explanations(run, capsys, tmp_path):
@@ -141,6 +141,8 @@ def test_explanations(run, capsys, tmp_path):
     assert "It was awful." in out
     page = tmp_path / "page.html"
     table(tmp_path / "new.csv", reviews(2, 5))
-    code, _, _ = call(capsys, "explain", run, str(tmp_path / "new.csv"), "--columns", "text=body", "--output", str(page))
+    code, _, _ = call(
+        capsys, "explain", run, str(tmp_path / "new.csv"), "--columns", "text=body", "--output", str(page)
+    )
     assert code == 0
     assert page.stat().st_size > 10_000

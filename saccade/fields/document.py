@@ -138,7 +138,7 @@ class Document(Field):
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, sentences=groups)
 
     def maps(self, value: Sequence[str], trace: Trace, answer: str) -> list[Map]:
-        """The attention to words within each sentence, to words in the document, and to sentences.
+        """The attention to sentences, to words within each sentence, and to words in the document.
 
         The weight of a word in the document is its weight in its sentence times that of the sentence.
         """
@@ -146,11 +146,11 @@ class Document(Field):
         if not axis.pieces:
             return []
         words, sentences = self._levels([value], trace)
-        shown = [(level.path, level.weights[0], axis) for level in words]
+        spoken = TextAxis(pieces=self._spoken(value))
+        shown = [(level.path, level.weights[0], spoken) for level in sentences]
+        shown += [(level.path, level.weights[0], axis) for level in words]
         if words and sentences:
             shown.append((WHOLE, _product(axis, words[-1].weights[0], sentences[-1].weights[0]), axis))
-        spoken = TextAxis(pieces=self._spoken(value))
-        shown += [(level.path, level.weights[0], spoken) for level in sentences]
         return [Map(name=name, weights=found.unsqueeze(1), queries=answers, keys=keys) for name, found, keys in shown]
 
     def attended(self, values: Sequence[Sequence[str]], trace: Trace) -> list[tuple[list[str], Tensor]]:

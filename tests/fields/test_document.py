@@ -83,7 +83,10 @@ def test_encoding_and_padding():
     padded = field.pad(encoded)
     assert padded["values"].shape == padded["mask"].shape == (3, 3, 4)
     for document, ids, mask in zip(encoded, padded["values"], padded["mask"], strict=True):
-        assert [row[real].tolist() for row, real in zip(ids, mask, strict=True)] == [*document, *[[]] * (3 - len(document))]
+        assert [row[real].tolist() for row, real in zip(ids, mask, strict=True)] == [
+            *document,
+            *[[]] * (3 - len(document)),
+        ]
     assert not padded["values"][~padded["mask"]].any()
     assert [field.size(document) for document in encoded] == [7, 1, 6]
     assert field.sizes() == {"vocab": field.text.tokeniser.size} != Document().sizes()
@@ -174,8 +177,8 @@ class TestAttention:
             assert names == " ".join(value).split()
             assert float(weights.sum()) == pytest.approx(1.0)
             field, _, one = self.looked([value])
-            within, whole, above = field.maps(value, one, "good")
-            assert [within.name, whole.name, above.name] == ["words.pooling", "document", "sentences.pooling"]
+            above, within, whole = field.maps(value, one, "good")
+            assert [above.name, within.name, whole.name] == ["sentences.pooling", "words.pooling", "document"]
             torch.testing.assert_close(within.weights[0, 0], torch.cat(words))
             torch.testing.assert_close(whole.weights[0, 0], expected)
             torch.testing.assert_close(above.weights[0, 0], sentences)

@@ -107,7 +107,9 @@ def test_packed_equals_padded(cell, selection, pooling):
         han.zero_grad()
         vectors = encode(tokens.flatten(0, 1), lengths.flatten())
         (vectors * torch.linspace(-1, 1, vectors.numel()).view_as(vectors)).sum().backward()
-        grads.append((vectors.detach(), [p.grad.clone() for p in (*han.embedding.parameters(), *han.words.parameters())]))
+        grads.append(
+            (vectors.detach(), [p.grad.clone() for p in (*han.embedding.parameters(), *han.words.parameters())])
+        )
     torch.testing.assert_close(grads[0], grads[1])
 
 
@@ -166,5 +168,7 @@ def test_ten_thousand_sentences():
 
 
 def test_a_text_is_no_document():
-    with pytest.raises(ValueError, match=r"HAN reads documents, \(batch, sentences, words\), got \(2, 5\): use the field"):
+    with pytest.raises(
+        ValueError, match=r"HAN reads documents, \(batch, sentences, words\), got \(2, 5\): use the field"
+    ):
         HAN(**SMALL)(torch.zeros(2, 5, dtype=torch.long), torch.ones(2, 5, dtype=torch.bool))
