@@ -1,9 +1,9 @@
 """Training a hierarchical attention network on film reviews.
 
 SACCADE_DATA names the data folder, which contains `review_polarity/review_polarity.tar.gz`. Both sides have the paper's
-sizes and take the same steps of Adam on the same batches of 16 reviews, drawn at random. The padded peer is the one that
-most write first: all sentences of a batch, padded to its longest document and longest sentence, go through `nn.GRU`. The
-packed one leaves the padding of sentences and documents to PyTorch's packed sequences.
+sizes and take the same steps of Adam on the same batches of 16 reviews, drawn at random. The padded peer is what most
+people write first: all sentences of a batch, padded to its longest document and longest sentence, go through `nn.GRU`.
+The packed one leaves the padding to PyTorch's packed sequences.
 """
 
 import os

@@ -18,7 +18,7 @@ from saccade.data.tokenisers import Tokeniser
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.text import Text
 from saccade.interpretation.explorer import Map, TextAxis
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.recording import Recorded, Trace
 from saccade.layers.packing import length_blocks
 from saccade.registry import nearest
 
@@ -173,22 +173,16 @@ class Document(Field):
         blocks = length_blocks(lengths.flatten())
         sizes = [(len(rows), int(lengths.flatten()[rows[-1]])) for rows in blocks]
         longest = max(1, *counts)
-        words, sentences = [], []
+        words: list[Level] = []
+        sentences: list[Level] = []
         for path in trace.paths:
             calls = [call for call in trace.calls if call.path == path]
             shapes = [(call.shape[0], call.shape[3]) for call in calls]
             if shapes == sizes and not sentences and "sentences" not in path.split("."):
-                read = [call.weights.float().cpu().flatten(1, 2) for call in calls]
-                order = torch.cat(blocks).argsort().tolist()
-                rows = [row for block in read for row in block]
-                own = iter([rows[place] for place in order])
-                real = [[length for length in document if length] for document in lengths.tolist()]
-                parts = [[next(own)[:, :length] for length in document] for document in real]
-                heads = read[0].shape[1]
-                words.append(Level(path, [torch.cat([torch.zeros(heads, 0), *part], dim=1) for part in parts]))
+                words.append(Level(path, _by_document(calls, blocks, lengths)))
             elif shapes == [(len(values), longest)]:
-                read = [calls[0].weights.float().cpu().flatten(1, 2)]
-                sentences.append(Level(path, [row[:, :count] for row, count in zip(read[0], counts, strict=True)]))
+                rows = calls[0].weights.float().cpu().flatten(1, 2)
+                sentences.append(Level(path, [row[:, :count] for row, count in zip(rows, counts, strict=True)]))
         return words, sentences
 
     def _spoken(self, value: Sequence[str]) -> list[str]:
@@ -214,6 +208,21 @@ class Level(NamedTuple):
     path: str
     weights: list[Tensor]
     """(heads, words) or (heads, sentences), for each document."""
+
+
+def _by_document(calls: Sequence[Recorded], blocks: Sequence[Tensor], lengths: Tensor) -> list[Tensor]:
+    """(heads, words) for each document: the weights of its sentences, which were read in blocks."""
+    found: dict[int, Tensor] = {}
+    for call, block in zip(calls, blocks, strict=True):
+        places = block.tolist()
+        for place, length, row in zip(places, lengths.flatten()[block], call.weights.flatten(1, 2), strict=True):
+            found[place] = row[:, :length].float().cpu()
+    nothing = next(iter(found.values()))[:, :0]
+    most = lengths.shape[1]
+    return [
+        torch.cat([nothing, *(found[place] for place in range(start, start + most) if place in found)], dim=1)
+        for start in range(0, lengths.numel(), most)
+    ]
 
 
 def _product(axis: TextAxis, words: Tensor, sentences: Tensor) -> Tensor:
