@@ -29,6 +29,9 @@ CHUNK = 1024
 
 FORMATS = ("text", "jsonl", "csv")
 
+NAMED = 5
+"""How many truncated inputs are named; the others are counted."""
+
 
 def predict(
     run: str,
@@ -115,10 +118,17 @@ def predict(
     elif not counted:
         print("There was no input.", file=sys.stderr)
     if plot is not None:
-        from saccade.interpretation.plots import plot_attention
+        from saccade.interpretation.plots import Bars, Heat, plot_attention
 
         shown = [answer.attention for answer in answers[:PICTURES] if answer.attention is not None]
-        plot_attention([(a.weights, a.keys, a.queries) for a in shown if a.queries], plot)
+        drawings = [
+            Bars(a.weights[0].tolist(), a.keys, a.queries[0])
+            if len(a.queries) == 1
+            else Heat(a.weights, a.keys, a.queries)
+            for a in shown
+            if a.queries
+        ]
+        plot_attention(drawings, plot)
 
 
 class Strange:
@@ -153,13 +163,15 @@ def _answers(
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers
 
-    read = 0
+    read = long = 0
     task = model.task
     with Workers(task, model.model, workers) if workers != 1 else nullcontext() as several:
         predict_all = partial(task.predict, model.model) if several is None else several.predict
         for chunk in chunks(examples, CHUNK):
             for place, left in task.truncated(model.model, chunk).items():
-                print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
+                long += 1
+                if long <= NAMED:
+                    print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
             strange.add(task.unknown(chunk))
             answers = predict_all(chunk, batch_size=batch_size, **options)
             if looking is not None and any(answer.attention is None for answer in answers):
@@ -169,6 +181,8 @@ def _answers(
             yield from zip(chunk, answers, strict=True)
             sys.stdout.flush()
             read += len(chunk)
+    if long > NAMED:
+        print(f"{long:,} of {read:,} inputs were too long, and truncated.", file=sys.stderr)
 
 
 def _writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> Any:
@@ -208,10 +222,12 @@ def _bare(answer: Answer) -> Answer:
 
 
 def _draw(answer: Answer, file: TextIO) -> None:
-    from saccade.interpretation import draw_attention
+    from saccade.interpretation.text import draw_attention, draw_bars
 
     several = [each for each in answer.alternatives if each.attention is not None]
     for each in several or [answer]:
         if each.attention is not None:
-            drawn = draw_attention(each.attention.weights, each.attention.keys, each.attention.queries)
+            weights, keys, queries = each.attention.weights, each.attention.keys, each.attention.queries
+            one = len(queries) == 1
+            drawn = draw_bars(weights[0].tolist(), keys) if one else draw_attention(weights, keys, queries)
             print(f"\n{drawn}\n", file=file)

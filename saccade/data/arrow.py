@@ -171,6 +171,9 @@ def cells(column: Any) -> Callable[[int], Any]:
         inner = {field.name: cells(column.field(field.name)) for field in kind}
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         return lambda row: {name: cell(row) for name, cell in inner.items()} if valid[row] else None
+    if types.is_list(kind) and types.is_list(kind.value_type) and not column.null_count and not has_arrays(kind):
+        inside, ends = cells(column.values), column.offsets.to_numpy()
+        return lambda row: [inside(place) for place in range(ends[row], ends[row + 1])]
     flat = types.is_list(kind) and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
     if not flat or column.null_count or column.values.null_count:
         return lambda row: restored(column[row].as_py(), kind)

@@ -2,6 +2,7 @@
 
 from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
+from saccade.fields.document import Document
 from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
@@ -9,4 +10,17 @@ from saccade.fields.number import Number
 from saccade.fields.tags import Tags
 from saccade.fields.text import Text
 
-__all__ = ["Audio", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Tags", "Text", "fields"]
+__all__ = [
+    "Audio",
+    "Document",
+    "Field",
+    "Label",
+    "Labels",
+    "Links",
+    "Node",
+    "Number",
+    "Padded",
+    "Tags",
+    "Text",
+    "fields",
+]

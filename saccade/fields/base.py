@@ -94,6 +94,10 @@ class Field:
         """Why training leaves an example with this value out; None to keep it."""
         return None
 
+    def truncated(self, encoded: Any) -> str | None:
+        """What makes `pad` keep only the beginning of a value ("more than max_words=100 words"); None to keep all."""
+        return None
+
     def clip(self, encoded: Any, most: int) -> Any:
         """The value cut to at most this many positions, for models that read no more."""
         return encoded
@@ -126,8 +130,8 @@ class Field:
     ) -> list[tuple[list[str], Tensor]]:
         """What decided the answer to each value of a batch: the names of its positions, and their weights.
 
-        By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
-        the model has none. An attention with one query for each of many steps decides nothing on its own.
+        By default, the last pooling, averaged over heads and queries; nothing if the model has none. An attention with
+        one query for each of many steps decides nothing on its own.
 
         Args:
             values: of one batch.
@@ -137,11 +141,11 @@ class Field:
         """
         steps = Counter(call.path for call in trace.calls)
         once = [call for call in trace.calls if steps[call.path] == 1]
-        pooled = [call for call in once if call.shape[0] == len(values) and call.shape[2] == 1]
+        pooled = [call for call in once if call.shape[0] == len(values) and _pools(call.path, call.shape[2])]
         pooled = [call for call in pooled if mask is None or call.shape[3] == mask.shape[1]]
         if not pooled:
             return []
-        weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
+        weights = pooled[-1].weights.float().mean((1, 2)).cpu()
         lengths = [None] * len(values) if mask is None else mask.sum(1).tolist()
         names = [self.position_names(value, length) for value, length in zip(values, lengths, strict=True)]
         return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
@@ -164,16 +168,17 @@ class Field:
 
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
-    """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
+    """Each attention of a batch of one over these keys, from themselves, or pooled by queries of the model's own."""
     return maps_between({len(keys): keys}, trace, answer)
 
 
 def maps_between(
     axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
 ) -> list[Map]:
-    """Each attention of a batch of one over an axis, from any of the axes or from one query, named by the answer.
+    """Each attention of a batch of one over an axis, from any of the axes, or pooled by queries of the model's own.
 
-    One whose positions read only those before them has no weights for the last position: these are zeros.
+    A pooling is one row, named by the answer; several queries are shown as heads. An attention whose positions read
+    only those before them has no weights for the last position: these are zeros.
 
     Args:
         axes: by the number of positions, padding at the end included, that the model sees of them.
@@ -185,7 +190,9 @@ def maps_between(
     maps = []
     for path in trace.paths:
         weights = trace.joined(path)[0].float().cpu()
-        if weights.shape[1] in axes and weights.shape[2] == weights.shape[1] - 1:
+        if _pools(path, weights.shape[1]):
+            weights = weights.flatten(0, 1).unsqueeze(1)
+        elif weights.shape[1] in axes and weights.shape[2] == weights.shape[1] - 1:
             weights = F.pad(weights, (0, 1))
         queries, keys = sides.get(weights.shape[1]), axes.get(weights.shape[2])
         if queries is not None and keys is not None:
@@ -195,6 +202,11 @@ def maps_between(
             across = (rows, columns) if rows and columns and rows != columns else None
             maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, sides=across))
     return maps
+
+
+def _pools(path: str, queries: int) -> bool:
+    """Whether an attention reads with queries that are no positions of the input."""
+    return queries == 1 or "pooling" in path.split(".")
 
 
 fields: Registry[Field] = Registry("field", base=Field, home="saccade.fields")

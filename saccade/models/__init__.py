@@ -3,6 +3,7 @@
 from saccade.models.base import EncoderDecoder, LanguageModel, models
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
+from saccade.models.han import HAN
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
@@ -21,6 +22,7 @@ names = models.names
 
 __all__ = [
     "GAT",
+    "HAN",
     "AttentionPooling",
     "Cho",
     "EncoderDecoder",

@@ -16,6 +16,7 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
     parameters = sum(parameter.numel() for parameter in model.parameters())
     left_out = [f"{count:,} ({reason})" for reason, count in data.left_out.items()]
     left_out += [f"{data.skipped:,} bad rows"] if data.skipped else []
+    truncated = [f"{count:,} ({reason})" for reason, count in data.truncated.items()]
     lines = [
         f"# {name}",
         "",
@@ -38,6 +39,7 @@ def model_card(name: str, plan: Plan, model: nn.Module, result: Result, data: Pr
         f"| validation | `{data.sources.get('valid', '')}` | {data.valid:,} |",
         "",
         *([f"Left out: {', '.join(left_out)}.", ""] if left_out else []),
+        *([f"Truncated: {', '.join(truncated)}.", ""] if truncated else []),
         "## Figures",
         "",
     ]

@@ -59,10 +59,9 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         verify_task(folder / "task")
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    check = task.check_example
-    read = {"train": plan.data.read(sources["train"], fields_of(task, plan.data), check=check)}
+    read = {"train": plan.data.read(sources["train"], fields_of(task, plan.data), check=task.check_example)}
     if sources["valid"] is not None:
-        read["valid"] = plan.data.read(sources["valid"], task.fields, check=check)
+        read["valid"] = plan.data.read(sources["valid"], task.fields, check=task.check_example)
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     in_memory = "train" in held
     split_by = [str(share), repr((plan.data.folds, plan.data.fold))]
@@ -90,7 +89,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
                 task.fit(learning)
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
         valid = _encodable(task, chosen(spool, parts == Part.VALID), main) if share else [*read.get("valid", ())]
-        rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
+        rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
             store(valid if share else [], folder / "data" / VALID, fingerprint=mark_of_data, exact=True)
@@ -108,6 +107,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         left_out=dict(left_out),
         skipped=counts["train"],
         starts=[this_start()],
+        truncated=dict(cut),
     )
     if main:
         for line in _summary(plan, provenance, len(split), len(rows)):
@@ -155,12 +155,14 @@ class Kept:
         return chosen(self.examples, self.wanted)
 
 
-def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Sequence[Row], Any, int, Counter[str]]:
+def _encode(
+    plan: Plan, kept: Kept, folder: Path, mark_of_data: str
+) -> tuple[Sequence[Row], Any, int, Counter[str], Counter[str]]:
     """The training examples as rows, which go to Arrow if they come from files, and the sizes of the rows.
 
-    Also the number of examples, and why others were left out.
+    Also the number of examples, why others were left out, and why some are read in part.
     """
-    task, used, left_out = plan.task, 0, Counter[str]()
+    task, used, left_out, cut = plan.task, 0, Counter[str](), Counter[str]()
 
     def rows(examples: Iterable[Example]) -> Iterator[Row]:
         nonlocal used
@@ -169,6 +171,7 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
             reason = next((reason for row in found if (reason := task.left_out(row)) is not None), None)
             if reason is None:
                 used += 1
+                cut.update({part for row in found if (part := task.cut(row)) is not None})
                 yield from found
             else:
                 left_out[reason] += 1
@@ -186,7 +189,7 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
         reasons = "; ".join(f"{_counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
         problem = f"{reasons}. Raise the limit" if reasons else "the data has no examples"
         raise ValueError(f"There is nothing to train on: {problem}.")
-    return found, sizes, used, left_out
+    return found, sizes, used, left_out, cut
 
 
 @contextlib.contextmanager
@@ -212,6 +215,8 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
     out = sum(data.left_out.values())
     for reason, count in data.left_out.items():
         yield f"  Left out {count:,}: {reason}."
+    for reason, count in data.truncated.items():
+        yield f"  Truncated {count:,}: {reason}."
     if out > MANY * (out + data.train):
         share = f"{out / (out + data.train):.0%}"
         yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."

@@ -40,6 +40,8 @@ class Provenance(NamedTuple):
     """The number of bad rows."""
     starts: list[Start]
     """In order, the first start first."""
+    truncated: dict[str, int] = {}  # noqa: RUF012 (never written to)
+    """The number of examples of which only the beginning is read, by the reason."""
 
     def save(self, folder: Path) -> None:
         """Writes it next to the configuration."""
@@ -68,9 +70,11 @@ def _checked(noted: Document) -> Provenance:
     _texts(noted.inner("sources"))
     for name in ("train", "valid", "skipped"):
         noted.take(name, int, least=0)
-    left_out = noted.inner("left_out")
-    for reason in left_out.values:
-        left_out.take(reason, int, least=0)
+    noted.values.setdefault("truncated", {})  # records of earlier versions lack it
+    for name in ("left_out", "truncated"):
+        counts = noted.inner(name)
+        for reason in counts.values:
+            counts.take(reason, int, least=0)
     starts = []
     for place, values in enumerate(noted.take_list("starts", dict)):
         start = Document(values, noted.where, f"starts[{place}]")

@@ -86,13 +86,14 @@ class Run:
         examples = [self.task.example(value) for value in inputs]
         blank = {number for number, example in enumerate(examples) if self._is_blank(example)}
         rest = iter(Corpus().read([e for n, e in enumerate(examples) if n not in blank], self.task.inputs))
-        return [dict(examples[n]) if n in blank else next(rest) for n in range(len(examples))]
+        nothing = {role: field.blank for role, field in self.task.inputs.items()}
+        return [dict(nothing) if n in blank else next(rest) for n in range(len(examples))]
 
     def _is_blank(self, example: Example) -> bool:
         """Whether the only input is an empty text, which has an answer of its own and is no mistake here."""
         role, field = next(iter(self.task.inputs.items()))
         value = example.get(role)
-        return len(self.task.inputs) == 1 and field.blank == "" and isinstance(value, str) and not value.strip()
+        return len(self.task.inputs) == 1 and field.blank is not None and isinstance(value, str) and not value.strip()
 
     def predict(self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any) -> list[Answer]:
         """The answer to each input.

@@ -70,11 +70,11 @@ class Task:
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
 
-    picture: str = ""
-    """What `draw` draws of an evaluation; empty if nothing."""
-
     shared: Mapping[str, str] = {}
     """Texts that use the vocabulary of another text, by their roles: `{"hypothesis": "premise"}`."""
+
+    picture: str = ""
+    """What `draw` draws of an evaluation; empty if nothing."""
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -127,6 +127,11 @@ class Task:
             if reason is not None:
                 return f"{role} {reason}"
         return None
+
+    def cut(self, row: Row) -> str | None:
+        """What makes `collate` keep only the beginning of an example ("text with more than ..."); None to keep all."""
+        reasons = ((role, field.truncated(row[role])) for role, field in self.fields.items() if role in row)
+        return " and ".join(f"{role} with {reason}" for role, reason in reasons if reason is not None) or None
 
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """The padded tensors of several examples; with a generator, for training, fields may augment them.
@@ -284,7 +289,11 @@ class Task:
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         """What `predict` does not read of long inputs, by the number of the input, counted from 0."""
-        return too_long(model, self.inputs, [self.example(value) for value in inputs])
+        found = too_long(model, self.inputs, [self.example(value) for value in inputs])
+        if any(type(field).truncated is not Field.truncated for field in self.inputs.values()):
+            cuts = (self.cut(self.prepare(model, self.example(value))) for value in inputs)
+            found |= {number: f"a {cut}: the rest is not read" for number, cut in enumerate(cuts) if cut is not None}
+        return found
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         """The parts of each input that the training data did not have, by the number of the input."""

@@ -13,6 +13,16 @@ def test_it_comes_back(tmp_path):
     assert Provenance.read(tmp_path) is None
     WHOLE.save(tmp_path)
     assert Provenance.read(tmp_path) == WHOLE
+    cut = WHOLE._replace(truncated={"text with more than max_sentences=7 sentences": 3})
+    cut.save(tmp_path)
+    assert Provenance.read(tmp_path) == cut
+
+
+def test_records_of_earlier_versions_lack_what_was_truncated(tmp_path):
+    WHOLE.save(tmp_path)
+    path = tmp_path / "provenance.json"
+    path.write_text(json.dumps({k: v for k, v in json.loads(path.read_text()).items() if k != "truncated"}))
+    assert Provenance.read(tmp_path) == WHOLE
 
 
 @pytest.mark.parametrize(
@@ -22,6 +32,7 @@ def test_it_comes_back(tmp_path):
         (lambda d: {k: v for k, v in d.items() if k != "starts"}, "starts is missing"),
         (lambda d: {**d, "train": "5"}, 'train is "5", not a whole number'),
         (lambda d: {**d, "train": -5}, "train is -5, not 0 or more"),
+        (lambda d: {**d, "truncated": {"long": -1}}, "truncated.long is -1, not 0 or more"),
         (lambda d: {**d, "extra": 5}, "extra is not a key that belongs there"),
         (lambda d: {**d, "sources": []}, "sources is a list, not an object"),
         (lambda d: {**d, "sources": {"train": 7}}, "sources.train is 7, not a string"),

@@ -276,3 +276,15 @@ def test_an_explanation_has_the_words_as_keys(run):
         run.explain(["the film"], keep="cross*")
     (strange,) = run.explain(["a zebra was superb"])
     assert any(measure.name == "unknown" and "zebra" in str(measure.value) for measure in strange.measures)
+
+
+def test_several_queries_are_shown_as_heads_also_of_a_text_with_as_many_tokens():
+    task, _, _ = fitted(Label())
+    model = task.build(AttentionPooling, **SMALL, num_queries=5).eval()
+    for text in ("a b c d", "a b"):
+        (answer,) = task.predict(model, [text])
+        (item,) = task.explain(model, [{"text": text}])
+        (pooled,) = item.maps
+        count = len(text.split()) + 1
+        assert pooled.weights.shape == (5, 1, count)
+        torch.testing.assert_close(answer.weights, pooled.weights.mean(0))

@@ -3,7 +3,10 @@
 import pytest
 import torch
 
+from saccade.fields import Document
 from saccade.interpretation.explorer import Item, Map, Outcome, TextAxis, render, write_page
+from saccade.models import HAN
+from saccade.tasks import Classification
 from tests.interpretation.explorer.examples import review, softmax
 
 
@@ -130,3 +133,66 @@ def test_download(visit, place, tmp_path) -> None:
     drawing = (tmp_path / "view.svg").read_text()
     assert "positive 0.875" in drawing
     assert ">word12<" in drawing
+
+
+REVIEW = ["Dr. Smith's film was long.", "", "It was superb!", "Well."]
+
+
+@pytest.fixture(scope="module")
+def hierarchical(tmp_path_factory):
+    """A document as a hierarchical network reads it, its weights, and its axis."""
+    torch.manual_seed(3)
+    field = Document(sentences="given")
+    task = Classification(inputs={"text": field})
+    examples = [{"text": REVIEW, "label": "good"}, {"text": ["So bad."], "label": "bad"}]
+    task.fit(examples)
+    model = task.build(HAN, embedding_dim=5, hidden_dim=7, context_dim=3)
+    for parameter in model.parameters():
+        parameter.data.normal_()
+    (item,) = task.explain(model, examples[:1])
+    path = tmp_path_factory.mktemp("explorer") / "han.html"
+    write_page(path, [item], title="A document")
+    return path, {each.name: each.weights[0, 0] for each in item.maps}, field.axis(REVIEW)
+
+
+def titles(page):
+    return page.locator(".reader .mark").evaluate_all("marks => marks.map(mark => +mark.title)")
+
+
+def test_a_hierarchical_network_shows_sentences_and_their_words(visit, hierarchical) -> None:
+    path, weights, axis = hierarchical
+    page = visit(path)
+    page.wait_for_selector(".sentence")
+    assert page.locator(".sentence p").all_inner_texts() == [sentence for sentence in REVIEW if sentence]
+    sentences = weights["sentences.pooling"]
+    assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in sentences]
+    widths = page.locator(".sentence .meter span").evaluate_all("each => each.map(one => parseFloat(one.style.width))")
+    assert widths == pytest.approx((100 * sentences / sentences.max()).tolist(), abs=0.5)
+    # Words are first shown with their weights in the document: in the sentence, times that of the sentence.
+    merged = [float(weights["document"][list(group)].sum()) for group in axis.words]
+    assert titles(page) == pytest.approx(merged, abs=6e-5)
+    assert sum(titles(page)) == pytest.approx(1.0, abs=2e-3)
+    largest = page.locator(".reader .mark").nth(titles(page).index(max(titles(page))))
+    assert largest.evaluate("mark => getComputedStyle(mark).backgroundColor") == "rgb(8, 48, 107)"
+    page.get_by_label("Layer", exact=True).select_option(label="words.pooling")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.reader .mark')].reduce((s, m) => s + +m.title, 0) > 2"
+    )
+    assert sum(titles(page)) == pytest.approx(3.0, abs=2e-3)  # 1 for each sentence
+    assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in sentences]
+
+
+def test_sentences_of_one_word_each_keep_their_own_weights(visit, tmp_path) -> None:
+    text = TextAxis(pieces=["good", "bad"], sentences=[[0], [1]])
+    label = TextAxis(pieces=["mixed"])
+    found = {"sentences": [0.75, 0.25], "words": [1.0, 1.0], "document": [0.75, 0.25]}
+    axes = {"sentences": TextAxis(pieces=["good", "bad"]), "words": text, "document": text}
+    maps = [
+        Map(name=name, weights=torch.tensor([[weights]]), queries=label, keys=axes[name])
+        for name, weights in found.items()
+    ]
+    write_page(tmp_path / "page.html", [Item(title="t", maps=maps)], title="Words")
+    for shown in ("", "show=0.1.0"):
+        page = visit(tmp_path / "page.html", shown)
+        page.wait_for_selector(".sentence")
+        assert page.locator(".sentence .number").all_inner_texts() == ["0.750", "0.250"]

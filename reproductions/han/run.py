@@ -1,0 +1,200 @@
+"""Hierarchical attention: film reviews in ten folds, and synthetic documents whose label one sentence decides."""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import sys
+import tarfile
+import time
+from functools import partial
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+import saccade
+from reproductions.han import cues
+from reproductions.report import markdown_table, publish
+from saccade.training import read_metrics
+
+FOLDER = Path(__file__).resolve().parent
+REVIEW = re.compile(r"(?:.*/)?txt_sentoken/(pos|neg)/cv(\d)(\d\d)_\d+\.txt")
+
+PUBLISHED = {
+    "SVM (published)": (87.15, "Pang and Lee (2004)"),
+    "NB-SVM (published)": (89.45, "Wang and Manning (2012), RT-2k"),
+}
+"""Accuracy in per cent, on the same ten folds."""
+
+TOKENS = {"class": "pretokenised", "vocab_size": 20000, "min_frequency": 2}
+SENTENCES = {"class": "document", "tokeniser": TOKENS, "sentences": "given", "max_sentences": 200, "max_words": 100}
+SIZES = {"embedding_dim": 100, "hidden_dim": 50, "dropout": 0.5}
+TRAINER = {"batch_tokens": 16384, "learning_rate": 2e-3, "validate_every": 50, "patience": 4, "max_steps": 500}
+
+
+class Review(NamedTuple):
+    """A review with its fold, its number there, and its sentences."""
+
+    fold: int
+    number: int
+    label: str
+    sentences: list[str]
+
+
+class Variant(NamedTuple):
+    """A row of the table.
+
+    Args:
+        config: the configuration.
+        text: the field that reads the review: a `document` gets its sentences, any other the whole text.
+        model, trainer: arguments that differ from the configuration.
+    """
+
+    config: str
+    text: dict[str, Any]
+    model: dict[str, Any]
+    trainer: dict[str, Any]
+
+
+def _han(pooling: str) -> Variant:
+    model = {**SIZES, "word_pooling": pooling, "sentence_pooling": pooling}
+    return Variant("classification/han", SENTENCES, model, TRAINER)
+
+
+VARIANTS = {
+    "HAN, attention": _han("attention"),
+    "HAN, average": _han("average"),
+    "HAN, max": _han("max"),
+    "flat GRU, attention": Variant(
+        "classification/pooling",
+        {"class": "text", "tokeniser": TOKENS, "max_length": 3000},
+        {**SIZES, "score": "query_free", "max_length": 3001},
+        TRAINER,
+    ),
+}
+"""Each row of the table. Another model is another entry."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains and tests what has not been yet, and writes the tables."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions han", description=__doc__)
+    data = os.environ.get("REVIEW_POLARITY")
+    parser.add_argument("--data", type=Path, default=data, help="review_polarity.tar.gz")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/han"), help="folder for the trained models")
+    parser.add_argument("--models", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
+    parser.add_argument("--folds", type=int, nargs="+", choices=range(10), default=list(range(10)))
+    parser.add_argument("--steps", type=int, help="the most updates of each training")
+    parser.add_argument("--documents", type=int, default=cues.DOCUMENTS, help="synthetic documents to train on")
+    parser.add_argument("--tune", action="store_true", help="print validation accuracies, test nothing")
+    given = parser.parse_args(arguments)
+    if given.data is None:
+        print("Skipped: this needs reviews. Set --data or REVIEW_POLARITY to review_polarity.tar.gz.", file=sys.stderr)
+        return 0
+    if not given.data.is_file():
+        parser.error(f"There is no file {given.data}.")
+    given.runs.mkdir(parents=True, exist_ok=True)
+    reviews = read_reviews(given.data)
+    results: dict[str, Any] = {"reviews": {name: [] for name in given.models}, "cues": {}}
+    for fold in given.folds:
+        for name in given.models:
+            results["reviews"][name].append(tested(name, fold, reviews, given.runs, given.steps, tune=given.tune))
+    if given.tune:
+        return 0
+    sentences = [sentence for review in reviews for sentence in review.sentences]
+    for name in cues.MODELS:
+        folder = given.runs / f"cues-{_slug(name)}"
+        measure = partial(cues.measured, name, sentences, given.documents, folder)
+        results["cues"][name] = _once(folder.with_suffix(".json"), measure)
+    publish(given.output, results=results, table=_tables(results))
+    return 0
+
+
+def read_reviews(archive: Path) -> list[Review]:
+    """The reviews of the polarity dataset 2.0: one sentence a line, the fold in the hundreds of the number."""
+    found = []
+    with tarfile.open(archive) as files:
+        for member in files:
+            place = REVIEW.fullmatch(member.name)
+            opened = files.extractfile(member) if place else None
+            if place and opened is not None:
+                label, fold, number = place.groups()
+                lines = [line for line in opened.read().decode("latin-1").splitlines() if line.strip()]
+                found.append(Review(int(fold), int(number), label, lines))
+    return sorted(found, key=lambda review: (review.fold, review.number, review.label))
+
+
+def tested(name: str, fold: int, reviews: list[Review], runs: Path, steps: int | None, *, tune: bool) -> dict[str, Any]:
+    """Trains on nine folds, a tenth of which decides when to stop, and tests on the other one."""
+
+    def train() -> dict[str, Any]:
+        variant = VARIANTS[name]
+        whole = variant.text["class"] != "document"
+
+        def rows(chosen: list[Review]) -> list[dict[str, Any]]:
+            return [{"text": " ".join(r.sentences) if whole else r.sentences, "label": r.label} for r in chosen]
+
+        others = [review for review in reviews if review.fold != fold]
+        parts = [rows([r for r in others if (r.number % 10 == 0) == held]) for held in (False, True)]
+        folder = runs / f"{_slug(name)}-{fold}"
+        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
+        started = time.process_time()
+        run = saccade.train(
+            variant.config,
+            task={"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
+            model=variant.model,
+            data={"train": parts[0], "valid": parts[1]},
+            trainer={**variant.trainer, "max_epochs": None} | ({} if steps is None else {"max_steps": steps}),
+            output=folder,
+        )
+        assert run.result is not None
+        found = {
+            "fold": fold,
+            "valid": run.result.scores["accuracy"],
+            "steps": read_metrics(folder / "metrics.jsonl")[-1]["step"],
+            "minutes": (time.process_time() - started) / 60,
+        }
+        if not tune:
+            test = rows([review for review in reviews if review.fold == fold])
+            found["accuracy"] = run.evaluate(test).figures["accuracy"].value
+        shutil.rmtree(folder)
+        return found
+
+    found = train() if tune else _once(runs / f"{_slug(name)}-{fold}.json", train)
+    print(f"{name}, fold {fold}: {found}", flush=True)
+    return found
+
+
+def _once(path: Path, measure: Any) -> dict[str, Any]:
+    """What an earlier call wrote, or a new measurement: an interrupted reproduction goes on where it was."""
+    if not path.is_file():
+        found = measure()
+        path.write_text(json.dumps(found))
+    return dict(json.loads(path.read_text()))
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"\W+", "-", name.lower())
+
+
+def _tables(results: dict[str, Any]) -> str:
+    rows: list[list[object]] = []
+    for name, folds in results["reviews"].items():
+        accuracies = [each["accuracy"] for each in folds]
+        spread = f" ± {stdev(accuracies):.1f}" if len(folds) > 1 else ""
+        minutes = fmean(each["minutes"] for each in folds)
+        rows.append([name, f"{fmean(accuracies):.2f}{spread}", len(folds), minutes, ""])
+    rows += [[name, f"{figure:.2f}", 10, "", source] for name, (figure, source) in PUBLISHED.items()]
+    header = ["reviews", "accuracy, %", "folds", "processor minutes per fold", "source"]
+    reviews = markdown_table(header, rows) + "\n"
+    header = ["synthetic documents", "accuracy, %", "cue sentence found, %", "cue word found, %"]
+    found = [
+        [name, *(each[key] if each[key] is not None else "" for key in ("accuracy", "sentence", "word"))]
+        for name, each in results["cues"].items()
+    ]
+    return reviews + markdown_table(header, found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
