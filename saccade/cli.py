@@ -29,6 +29,7 @@ from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
+from saccade.commands.serving import serve
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
 from saccade.configuration.sections import SECTIONS
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "align": align,
     "explain": explain,
+    "serve": serve,
     "validate": validate_config,
     "copy": copy_config,
     "list": list_members,
