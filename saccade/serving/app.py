@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, File, Form, Request, Response, UploadFile
+from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from fastapi_offline import FastAPIOffline
@@ -316,6 +317,12 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(BadInput)
     async def bad(request: Request, error: BadInput) -> JSONResponse:
         return answer(422, plain(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        """Names the fields, without the values: JSON cannot hold them all, and they are the client's own."""
+        named = [{"loc": each["loc"], "msg": each["msg"], "type": each["type"]} for each in error.errors()]
+        return JSONResponse({"detail": named}, 422)
 
     @app.exception_handler(Full)
     async def full(request: Request, error: Full) -> JSONResponse:
