@@ -1,8 +1,8 @@
 """The server under load: 32 clients that send one date each, again and again, to an RNNsearch with a beam of 5.
 
 The clients are one process of this module, and share the two cores with the server. All sides serve the same run with
-two workers, and are timed in turn. Peers call `run.predict` from their own batching, with batches of up to 64 inputs and
-the waiting time of our default.
+two workers, and are timed in turn. Peers call `run.predict` from their own batching, with batches of up to 64 inputs
+and the waiting time of our default.
 """
 
 import asyncio

@@ -25,6 +25,7 @@ from typing import Any
 
 import saccade
 from saccade.commands.aligning import align
+from saccade.commands.doctor import doctor
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.members import list_members, select_scores, show_member
@@ -49,6 +50,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_members,
     "show": show_member,
     "select": select_scores,
+    "doctor": doctor,
 }
 
 OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
