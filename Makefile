@@ -16,6 +16,7 @@ BASIC := $(VENV)/.basic
 INSTALLED := $(VENV)/.installed
 PEERS := $(VENV)/.peers
 BROWSER := $(VENV)/.browser
+BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo reproduce test test-slow fuzz bench docs explorer lint format clean
@@ -73,7 +74,11 @@ test-slow: $(INSTALLED) ## Run the slow tests
 fuzz: $(INSTALLED) ## Feed random damage to everything that reads files, ten minutes each
 	SACCADE_FUZZ_SECONDS=600 $(BIN)/python -m pytest tests/hostile -m "not slow" $(ARGS)
 
-bench: $(PEERS) ## Compare the speed with other libraries
+$(BENCH): $(PEERS)
+	$(PIP) -e ".[bench]"
+	@touch $@
+
+bench: $(BENCH) ## Compare the speed with other libraries
 	$(BIN)/python -m benchmarks $(ARGS)
 
 docs: $(INSTALLED) ## Build the documentation into site/

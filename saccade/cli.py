@@ -26,11 +26,13 @@ from typing import Any
 import saccade
 from saccade.commands.aligning import align
 from saccade.commands.columns import parse_column, parse_columns
+from saccade.commands.doctor import doctor
 from saccade.commands.embedding import embed
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
+from saccade.commands.serving import serve
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
 from saccade.configuration.catalogue import described
@@ -45,12 +47,14 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "align": align,
     "explain": explain,
+    "serve": serve,
     "validate": validate_config,
     "copy": copy_config,
     "list": list_members,
     "show": show_member,
     "select": select_scores,
     "embed": embed,
+    "doctor": doctor,
 }
 
 OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)

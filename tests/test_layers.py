@@ -38,6 +38,7 @@ LAYERS = (
     {"tasks"},
     {"training"},
     {"runs"},
+    {"serving"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -128,15 +128,34 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="saccade")
 
 
+def status() -> str:
+    """Which kernels run here, and why: "native, compiled by /usr/bin/cc", "plain: no C compiler was found"."""
+    if os.environ.get("SACCADE_NATIVE") == "0":
+        return "plain: SACCADE_NATIVE=0 turns the C kernels off"
+    compiler = _compiler()
+    if compiler is None:
+        return "plain: no C compiler was found"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said here in our own words
+        made = _load()
+    return f"native, compiled by {compiler[0]}" if made is not None else f"plain: {compiler[0]} cannot compile them"
+
+
+def _compiler() -> list[str] | None:
+    """The C compiler with its first arguments; None if there is none."""
+    wanted = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    found = shutil.which(wanted[0]) or shutil.which("gcc") or shutil.which("clang")
+    return [found, *wanted[1:]] if found is not None and os.name == "posix" else None
+
+
 @functools.cache
 def _load() -> ctypes.CDLL | None:
-    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    found = shutil.which(compiler[0]) or shutil.which("gcc") or shutil.which("clang")
-    if found is None or os.name != "posix":
+    compiler = _compiler()
+    if compiler is None:
         return None
     problem = ""
     for flags in FLAGS:
-        command = [found, *compiler[1:], *flags, "-fPIC", "-shared"]
+        command = [*compiler, *flags, "-fPIC", "-shared"]
         try:
             return _compile(command)
         except (OSError, subprocess.SubprocessError) as error:

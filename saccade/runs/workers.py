@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import queue
 import signal
 import subprocess
@@ -19,6 +18,7 @@ import torch
 from torch import nn
 
 from saccade.checks import check_count
+from saccade.runs.frames import pack, read
 from saccade.tasks import Answer, Options, Task
 
 MOST = max(32, 2 * (os.cpu_count() or 1))
@@ -46,7 +46,7 @@ class Workers:
         self.task = task
         self.model = model
         self.count = count
-        self._given = pickle.dumps((task, model))
+        self._given = pack((task, model))
         self._processes: list[_Process] = []
         self._idle: queue.Queue[_Process] = queue.Queue()
 
@@ -111,22 +111,25 @@ class _Process:
     def give(self, given: bytes) -> None:
         """Sends the task and the model; if the process has ended, `ask` says so."""
         with suppress(BrokenPipeError):
-            _write(self._to, given)
+            self._say(given)
 
     def ask(self, inputs: Sequence[Any], options: Options) -> list[Answer]:
         try:
-            _write(self._to, pickle.dumps((inputs, options)))
-            answer = _read(self._from)
+            self._say(pack((inputs, options)))
+            said = read(self._from)
         except BrokenPipeError:
-            answer = None
-        if answer is None:
+            said = None
+        if said is None:
             raise ChildProcessError(
                 f"A worker ended with exit code {self._process.wait()}: if memory is short, use fewer workers."
             )
-        said = pickle.loads(answer)
         if isinstance(said, Exception):
             raise said
         return [answer.with_weights(torch.from_numpy) for answer in said]
+
+    def _say(self, message: bytes) -> None:
+        self._to.write(message)
+        self._to.flush()
 
     def end(self) -> None:
         self._process.terminate()
@@ -138,12 +141,12 @@ class _Process:
 
 def work(requests: IO[bytes], answers: IO[bytes]) -> None:
     """The other end of `_Process`: a task and a model, then inputs with options until there are no more."""
-    given = _read(requests)
+    given = read(requests)
     if given is None:
         return
-    task, model = pickle.loads(given)
-    while (request := _read(requests)) is not None:
-        inputs, options = pickle.loads(request)
+    task, model = given
+    while (request := read(requests)) is not None:
+        inputs, options = request
         answer: Any
         try:
             asked = {field.name: getattr(options, field.name) for field in fields(options)}
@@ -151,19 +154,8 @@ def work(requests: IO[bytes], answers: IO[bytes]) -> None:
             answer = [each.with_weights(lambda weights: weights.numpy()) for each in found]  # packed faster
         except Exception as error:
             answer = error
-        _write(answers, pickle.dumps(answer))
-
-
-def _write(to: IO[bytes], message: bytes) -> None:
-    to.write(len(message).to_bytes(8, "big"))
-    to.write(message)
-    to.flush()
-
-
-def _read(source: IO[bytes]) -> bytes | None:
-    """The next message; None at the end."""
-    size = source.read(8)
-    return source.read(int.from_bytes(size, "big")) if len(size) == 8 else None
+        answers.write(pack(answer))
+        answers.flush()
 
 
 def serve() -> None:

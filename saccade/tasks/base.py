@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -323,16 +324,31 @@ class Task:
         """An answer as columns of text, the answer itself first."""
         return [answer.text]
 
-    def as_json(self, example: Example, answer: Answer) -> dict[str, Any]:
-        """An answer as JSON can hold it, with its input and weights."""
+    @torch.no_grad()
+    def stream(
+        self, model: nn.Module, example: Example, options: Any, emit: Callable[[dict[str, Any]], None]
+    ) -> Answer:
+        """The answer to one example; what can be said of it before it is complete goes to `emit`.
+
+        Args:
+            model: in evaluation mode.
+            example: an input.
+            options: those of a prediction.
+            emit: takes what the explorer of a live page shows next: `{"token": ..., "weights": [...]}`.
+        """
+        given = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
+        return self.predict(model, [example], **given)[0]
+
+    def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:
+        """An answer as JSON can hold it, with its input and, if asked for, the weights."""
         inputs = {role: field.show(example[role]) for role, field in self.inputs.items()}
         shown: dict[str, Any] = {"input": next(iter(inputs.values())) if len(inputs) == 1 else inputs}
         shown |= {"answer": answer.value, "score": answer.score, **answer.details}
         if answer.alternatives:
             shown["alternatives"] = [{"answer": a.value, "score": a.score, **a.details} for a in answer.alternatives]
-        if answer.attention is not None:
-            attention = answer.attention
-            shown |= {"queries": attention.queries, "keys": attention.keys, "weights": rounded(attention.weights)}
+        if attention and answer.attention is not None:
+            looked = answer.attention
+            shown |= {"queries": looked.queries, "keys": looked.keys, "weights": rounded(looked.weights)}
         return shown
 
     def save(self, folder: Path) -> None:

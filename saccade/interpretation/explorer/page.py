@@ -6,6 +6,7 @@ import html
 import json
 import os
 from collections.abc import Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,6 @@ from saccade.interpretation.explorer.items import Item
 from saccade.interpretation.explorer.packing import pack
 from saccade.interpretation.explorer.sound import SoundAxis
 
-# Only the page's own script and style run; nothing is fetched, sent or embedded from anywhere. Sound needs no rule
-# of its own: the script decodes it from the page.
-POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data: blob:; "
-    "base-uri 'none'; form-action 'none'"
-)
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -77,8 +72,7 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side
             "out the sound, or raise max_megabytes."
         )
     packed = pack([each.weights for item in items for each in item.maps], most_bytes=int(room * 3 / 4))
-    policy = POLICY.format(script=_digest(script), style=_digest(style))
-    head = PAGE.format(policy=policy, title=html.escape(title), style=style)
+    head = PAGE.format(policy=page_policy(), title=html.escape(title), style=style)
     # Browsers do not run blocks of other types; `<` is escaped, so that no text can end the block.
     data = json.dumps({**described, "levels": packed.levels}, separators=(",", ":")).replace("<", "\\u003c")
     parts = [head.encode("utf-8", "replace"), f'<script type="application/json" id="data">{data}</script>\n'.encode()]
@@ -87,6 +81,22 @@ def page(items: Sequence[Item], *, title: str, max_megabytes: float = 24.0, side
         parts += [start.encode(), base64.b64encode(block), b"</script>\n"]
     parts.append(f"<script>{script}</script>\n</body>\n</html>\n".encode())
     return b"".join(parts)
+
+
+@cache
+def page_policy(*others: str) -> str:
+    """The Content-Security-Policy of a page: only its own script and style run, and nothing is fetched or sent.
+
+    Sound needs no rule of its own, since the script decodes it from the page.
+
+    Args:
+        others: where else scripts and styles may come from, for a page that embeds this one.
+    """
+    script, style = (" ".join([*others, f"'sha256-{_digest(_asset(f'explorer.{kind}'))}'"]) for kind in ("js", "css"))
+    return (
+        f"default-src 'none'; script-src {script}; style-src {style}; img-src data: blob:; base-uri 'none'; "
+        "form-action 'none'"
+    )
 
 
 def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]:

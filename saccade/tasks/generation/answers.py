@@ -67,16 +67,16 @@ def alignment_of(answer: Answer, *, subwords: bool = False) -> list[tuple[int, i
     return align(merge_words(attention.weights, attention.key_words, attention.query_words))
 
 
-def generated_json(answer: Answer) -> dict[str, Any]:
+def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
     """One text as JSON can hold it."""
-    attention = answer.attention
+    looked = answer.attention
     shown = {"answer": answer.value, "score": answer.score}
     shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
-    if attention is None:
+    if looked is None or not attention:
         return shown
-    shown |= {"queries": attention.queries, "query_words": attention.query_words, "key_words": attention.key_words}
+    shown |= {"queries": looked.queries, "query_words": looked.query_words, "key_words": looked.key_words}
     shown |= {"alignment": alignment_of(answer, subwords=True), "word_alignment": alignment_of(answer)}
-    return {**shown, "weights": rounded(attention.weights)}
+    return {**shown, "weights": rounded(looked.weights)}
 
 
 def aer(aligned: Sequence[AlignedPair], examples: Sequence[Example]) -> Figure:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from saccade.layers.positions import LearnedPositions
 from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.base import Example, Loss, Row, tasks
+from saccade.tasks.base import Example, Loss, Row, rounded, tasks
 from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
@@ -36,6 +37,7 @@ from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
 from saccade.tasks.generation.sides import SourceToTarget, writer
+from saccade.tasks.generation.streaming import Watched
 from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
 
 LENGTHS = "lengths.json"
@@ -301,9 +303,21 @@ class Generation(SourceToTarget):
         links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
         return [answer.text, *links]
 
-    def as_json(self, example: Example, answer: Answer) -> dict[str, Any]:
-        shown = super().as_json(example, answer)
-        texts = [generated_json(each) for each in answer.alternatives or [answer]]
+    def stream(
+        self, model: Any, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
+    ) -> Answer:
+        """One text by greedy search, or a draw: what a beam search writes is known only at its end."""
+        alone = replace(options, nbest=1, beam=None if options.sample else 1)
+        pieces = self.target.tokeniser.pieces
+
+        def seen(token: int, weights: Tensor | None) -> None:
+            emit({"token": pieces([token])[0], "weights": [] if weights is None else rounded(weights[None])[0]})
+
+        return super().stream(Watched(model, seen), example, alone, emit)  # type: ignore[arg-type] # but for its steps
+
+    def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:
+        shown = super().as_json(example, answer, attention=attention)
+        texts = [generated_json(each, attention=attention) for each in answer.alternatives or [answer]]
         return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
 
     def save(self, folder: Path) -> None:

@@ -1,0 +1,118 @@
+"""The command that puts models on the network: serve."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+TOKEN = "SACCADE_TOKEN"
+
+
+def serve(
+    runs: list[str],
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    workers: int = 1,
+    queue: int = 128,
+    wait_ms: float = 5.0,
+    batch_cost: int = 4096,
+    deadline: float = 30.0,
+    max_body: int = 16_777_216,
+    max_inputs: int = 256,
+    token: bool = False,
+    allow_origin: list[str] | None = None,
+    log_inputs: bool = False,
+    trust_classes: bool = False,
+) -> None:
+    """Serve models over HTTP, with a page to try them.
+
+        saccade serve runs/model
+        saccade serve de=runs/de fr=runs/fr --workers 2
+        SACCADE_TOKEN=... saccade serve runs/model --host 0.0.0.0 --token
+        curl localhost:8000/predict -H 'content-type: application/json' -d '{"inputs": ["le 3 avril 1998"]}'
+
+    Open http://localhost:8000 for the page, and /docs for the interface. Inputs that arrive together share a batch.
+    SIGTERM answers what was accepted, then ends; SIGHUP takes over new versions of the run folders without dropping
+    a request. The log is one JSON object a line, and holds no inputs.
+
+    Args:
+        runs: the folder of a trained model, or several as name=folder.
+        host: the address to listen on; anything but this machine needs --token.
+        port: the port to listen on.
+        workers: processes for each model, with one thread each.
+        queue: how many inputs may wait for each model; more are refused with status 429.
+        wait_ms: how long a busy server waits for more inputs to fill a batch; an idle one never waits.
+        batch_cost: the most positions (tokens, frames) of a batch, padding included.
+        deadline: seconds after which a request is given up.
+        max_body: the most bytes of a request.
+        max_inputs: the most inputs of a request.
+        token: require the token in the environment variable SACCADE_TOKEN with every request.
+        allow_origin: let web pages of this origin call the server; may be given several times.
+        log_inputs: write inputs to the log.
+        trust_classes: allow classes that are not Saccade's, which runs their code.
+    """
+    from saccade.commands.interrupting import leaving_at_once
+
+    secret = os.environ.get(TOKEN) if token else None
+    if token and not secret:
+        raise ValueError(f"--token: put the token into the environment variable {TOKEN}.")
+    if not 0 <= port <= 65535:
+        raise ValueError(f"--port must be from 0 to 65535, got {port}.")
+    named = named_runs(runs)
+    with leaving_at_once():
+        try:
+            import fastapi_offline  # noqa: F401
+            import prometheus_client  # noqa: F401
+            import uvicorn
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(f"saccade serve needs {error.name}: pip install 'saccade[serve]'") from None
+        from saccade.serving.app import make_app
+        from saccade.serving.logs import log_to_stderr
+        from saccade.serving.security import is_loopback
+        from saccade.serving.settings import Settings
+
+    local = is_loopback(host)
+    if not local and not token:
+        raise ValueError(f"--host {host} can be reached by others: add --token, with the token in {TOKEN}.")
+    settings = Settings(
+        workers=workers,
+        queue=queue,
+        wait=wait_ms / 1e3,
+        batch_cost=batch_cost,
+        deadline=deadline,
+        max_body=max_body,
+        max_inputs=max_inputs,
+        token=secret,
+        origins=tuple(allow_origin or ()),
+        log_inputs=log_inputs,
+    )
+    app = make_app(named, settings=settings, trust=trust_classes, local=local)
+    log_to_stderr()
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=int(deadline) + 1,
+    )
+    uvicorn.Server(config).run()
+
+
+def named_runs(runs: list[str]) -> dict[str, Path]:
+    """`de=runs/de` as a name and a folder; a folder alone is named after itself."""
+    if not runs:
+        raise ValueError("Name the folder of a run: saccade serve runs/model")
+    named: dict[str, Path] = {}
+    for given in runs:
+        name, equals, folder = given.partition("=")
+        path = Path(folder if equals else given)
+        name = name if equals else path.resolve().name
+        if not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
+            raise ValueError(f"{given!r:.60}: the name of a model has letters, digits, dots, - and _ only.")
+        if name in named:
+            raise ValueError(f"Two models are called {name!r}: name them as de=runs/de fr=runs/fr")
+        named[name] = path
+    return named

@@ -1,0 +1,1 @@
+"""A server for trained models; see `saccade.serving.app`."""

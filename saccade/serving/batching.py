@@ -1,0 +1,149 @@
+"""The queue of a model: inputs of many requests, handed out as batches."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class Full(Exception):  # noqa: N818 (a refusal)
+    """The queue is full; `seconds` is when to try again."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"Too many inputs are waiting: try again in {math.ceil(seconds)} s.")
+        self.seconds = math.ceil(seconds)
+
+
+class Unavailable(Exception):  # noqa: N818 (a refusal)
+    """There is no answer, through no fault of the input: the worker crashed, or the deadline has passed."""
+
+
+@dataclass(eq=False)
+class Job:
+    """One piece of work for a worker.
+
+    Args:
+        kind: what to do: predict, explain or stream.
+        given: what with.
+        key: jobs with equal keys may share a batch; None never does.
+        cost: its positions.
+        deadline: on the monotonic clock.
+        answer: set when the job is done.
+        events: what a stream writes before it is done.
+    """
+
+    kind: str
+    given: Any
+    key: Hashable
+    cost: int
+    deadline: float
+    answer: asyncio.Future[Any]
+    events: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
+
+    def fail(self, error: Exception) -> None:
+        """Ends the job without an answer, unless its client has gone."""
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class Batches:
+    """Jobs in the order of their arrival, taken out in batches.
+
+    An idle server answers at once. While all workers are busy, inputs gather, and the next free worker takes all that
+    fit into a batch: the busier the server, the larger its batches.
+
+    Args:
+        limit: how many jobs may wait.
+        budget: the most positions of a batch, padding included.
+        wait: seconds to wait for more jobs while other batches are being answered.
+    """
+
+    def __init__(self, *, limit: int, budget: int, wait: float) -> None:
+        self.limit, self.budget, self.wait = limit, budget, wait
+        self.waiting: deque[Job] = deque()
+        self.running = 0
+        self.idle = 0
+        self.rate = 0.0
+        """Jobs a second, as lately seen."""
+        self._changed = asyncio.Event()
+        self.closed = False
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        """Adds the jobs of a request, all or none; a request that is larger than the queue fits an empty one."""
+        self._drop()
+        if self.waiting and len(self.waiting) + len(jobs) > self.limit:
+            raise Full(min(60.0, max(1.0, len(self.waiting) / self.rate)) if self.rate else 1.0)
+        self.waiting.extend(jobs)
+        self._changed.set()
+
+    def close(self) -> None:
+        """Takes no more jobs; `take` gives out what is left, then an empty batch."""
+        self.closed = True
+        self._changed.set()
+
+    def fail(self, error: Exception) -> None:
+        """Ends all jobs that wait without an answer."""
+        for job in self.waiting:
+            job.fail(error)
+        self.waiting.clear()
+
+    async def take(self) -> list[Job]:
+        """The next batch; empty if the queue is closed."""
+        self.idle += 1
+        try:
+            while not self._drop():
+                if self.closed:
+                    return []
+                self._changed.clear()
+                await self._changed.wait()
+            if self.running and self.wait and not self.closed and self._cost() < self.budget:
+                await asyncio.sleep(self.wait)
+            batch = self._next()
+        finally:
+            self.idle -= 1
+        self.running += bool(batch)
+        return batch or await self.take()
+
+    def done(self, batch: Sequence[Job], seconds: float) -> None:
+        """A batch that was taken has been answered."""
+        self.running -= 1
+        rate = len(batch) / max(seconds, 1e-6)
+        self.rate = rate if not self.rate else 0.8 * self.rate + 0.2 * rate
+
+    def _next(self) -> list[Job]:
+        """The oldest job and those that may go with it; what waits is shared among the workers that are idle."""
+        if not self._drop():
+            return []
+        first = self.waiting.popleft()
+        batch, kept, longest = [first], deque[Job](), first.cost
+        share = math.ceil((1 + len(self.waiting)) / max(1, self.idle))
+        for job in self.waiting:
+            larger = max(longest, job.cost)
+            fits = first.key is not None and job.key == first.key and larger * (len(batch) + 1) <= self.budget
+            if fits and len(batch) < share:
+                batch.append(job)
+                longest = larger
+            else:
+                kept.append(job)
+        self.waiting = kept
+        if kept:
+            self._changed.set()
+        return batch
+
+    def _cost(self) -> int:
+        return sum(job.cost for job in self.waiting)
+
+    def _drop(self) -> int:
+        """Drops jobs whose clients have gone or whose deadline has passed; how many are left."""
+        now = time.monotonic()
+        if any(job.answer.done() or job.deadline <= now for job in self.waiting):
+            for job in self.waiting:
+                if job.deadline <= now:
+                    job.fail(Unavailable("The server was too busy to answer in time."))
+            self.waiting = deque(job for job in self.waiting if not job.answer.done())
+        return len(self.waiting)

@@ -1,0 +1,228 @@
+"""The models of a server: each with a queue, workers, and a copy of its run folder that nothing else changes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from saccade.data.readers.files import check_file
+from saccade.runs import load
+from saccade.runs.folder import check_run
+from saccade.serving.batching import Batches, Job, Unavailable
+from saccade.serving.metrics import Metrics
+from saccade.serving.process import Process
+from saccade.serving.settings import Settings
+from saccade.serving.worker import Reply
+from saccade.tasks import Task
+
+log = logging.getLogger("saccade.serving")
+
+KEPT = ("config.yaml", "task", "model.safetensors", "provenance.json", "README.md", "checksums.json")
+"""What a server copies of a run; a run without a final model is copied whole."""
+
+PAUSE = (0.2, 30.0)
+"""Seconds before a crashed worker is replaced: the first time, and at most if it crashes again and again."""
+
+
+class BadInput(ValueError):  # noqa: N818 (a refusal)
+    """An input or option that cannot be used."""
+
+
+class Version:
+    """A copy of a run folder, as it was at one moment, and the workers that answer with it.
+
+    Args:
+        name: of the model, for the log and the metrics.
+        folder: the run.
+        trust: whether it may use classes that are not Saccade's.
+    """
+
+    def __init__(self, name: str, folder: Path, *, settings: Settings, metrics: Metrics, trust: bool) -> None:
+        self.name, self.settings, self.metrics, self.trust = name, settings, metrics, trust
+        self._copy = tempfile.TemporaryDirectory(prefix="saccade-serve-")
+        try:
+            self.folder = copy_run(check_run(folder), Path(self._copy.name))
+            run = load(self.folder, trust=trust)  # all of it: a damaged run is refused here
+        except BaseException:
+            self._copy.cleanup()
+            raise
+        self.task: Task = run.task
+        self.outline: nn.Module = run.plan.outline()
+        """The model without weights, which knows its own limits."""
+        self.read = run.read
+        self.model_name = type(run.model).__name__
+        self.parameters = sum(parameter.numel() for parameter in run.model.parameters())
+        self.queue = Batches(limit=settings.queue, budget=settings.batch_cost, wait=settings.wait)
+        self.ready = 0
+        self._slots: list[asyncio.Task[None]] = []
+        self.processes: set[Process] = set()
+
+    async def start(self) -> None:
+        """Starts the workers; raises unless all of them have loaded the model."""
+        count = self.settings.workers
+        started = await asyncio.gather(
+            *(Process.start(self.folder, trust=self.trust) for _ in range(count)), return_exceptions=True
+        )
+        failed = [each for each in started if isinstance(each, BaseException)]
+        if failed:
+            for each in started:
+                if isinstance(each, Process):
+                    await each.kill()
+            raise failed[0]
+        self._slots = [asyncio.create_task(self._work(each)) for each in started if isinstance(each, Process)]
+
+    async def close(self) -> None:
+        """Answers what waits, then ends the workers."""
+        self.queue.close()
+        await asyncio.gather(*self._slots)
+        self._copy.cleanup()
+
+    async def _work(self, process: Process | None) -> None:
+        """One worker's life, and that of those who replace it."""
+        pause = PAUSE[0]
+        while True:
+            if process is None:
+                process = await self._replace(pause)
+                pause = min(2 * pause, PAUSE[1])
+                if process is None:
+                    if self.queue.closed:
+                        self.queue.fail(Unavailable("The server is shutting down."))
+                        return
+                    continue
+            self.processes.add(process)
+            self.ready += 1
+            try:
+                while batch := await self.queue.take():
+                    started = time.monotonic()
+                    try:
+                        await self._answer(process, batch)
+                    finally:
+                        self.queue.done(batch, time.monotonic() - started)
+                    pause = PAUSE[0]
+                await process.end()
+                return
+            except Unavailable as error:
+                log.error("worker ended", extra={"model": self.name, "worker": process.pid, "problem": str(error)})
+                self.metrics.restarts.labels(self.name).inc()
+            finally:
+                self.ready -= 1
+                self.processes.discard(process)
+            await process.kill()
+            process = None
+
+    async def _replace(self, pause: float) -> Process | None:
+        await asyncio.sleep(pause)
+        try:
+            return await Process.start(self.folder, trust=self.trust)
+        except (Unavailable, ValueError, OSError) as error:
+            log.error("worker not started", extra={"model": self.name, "problem": str(error)})
+            return None
+
+    async def _answer(self, process: Process, batch: Sequence[Job]) -> None:
+        """Gives a batch to a worker, and its replies to the jobs."""
+        self.metrics.batches.labels(self.name).observe(len(batch))
+        first = batch[0]
+        left = max(job.deadline for job in batch) - time.monotonic()
+        try:
+            replies = await asyncio.wait_for(
+                process.ask(first.kind, [job.given for job in batch], first.events.put_nowait), max(0.1, left)
+            )
+        except TimeoutError:  # the worker may never come back
+            error = Unavailable("The answer was not ready in time.")
+            for job in batch:
+                job.fail(error)
+            raise error from None
+        except Unavailable as error:
+            for job in batch:
+                job.fail(error)
+            raise
+        for job, reply in zip(batch, replies, strict=True):
+            settle(job, reply)
+
+
+class Hosted:
+    """A model under one name, whose run folder may be replaced while it serves.
+
+    Args:
+        name: what requests call it.
+        folder: the run.
+    """
+
+    def __init__(self, name: str, folder: Path, *, settings: Settings, metrics: Metrics, trust: bool = False) -> None:
+        self.name, self.folder = name, folder
+        self._make: Callable[[], Version] = lambda: Version(
+            name, folder, settings=settings, metrics=metrics, trust=trust
+        )
+        self.version = self._make()
+        self.settings = settings
+        self._closing: set[asyncio.Task[None]] = set()
+        self._reloading = asyncio.Lock()
+
+    @property
+    def task(self) -> Task:
+        """What the model has learned."""
+        return self.version.task
+
+    async def start(self) -> None:
+        """Starts the workers."""
+        await self.version.start()
+
+    async def reload(self) -> bool:
+        """Takes over what the run folder holds now; a damaged one is refused, and the old one goes on serving."""
+        async with self._reloading:
+            new: Version | None = None
+            try:
+                new = await asyncio.to_thread(self._make)
+                await new.start()
+            except (ValueError, OSError, Unavailable) as error:
+                log.error("new version refused", extra={"model": self.name, "problem": str(error)})
+                if new is not None:
+                    await new.close()
+                return False
+            old, self.version = self.version, new
+            log.info("new version serves", extra={"model": self.name})
+            task = asyncio.create_task(old.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+            return True
+
+    async def close(self) -> None:
+        """Ends all workers, once they have answered."""
+        await asyncio.gather(self.version.close(), *self._closing)
+
+    def job(self, kind: str, given: Any, *, key: Any = None, cost: int = 1) -> Job:
+        """A new job, to be put into the queue."""
+        deadline = time.monotonic() + self.settings.deadline
+        return Job(kind, given, key, cost, deadline, asyncio.get_running_loop().create_future())
+
+
+def settle(job: Job, reply: Reply) -> None:
+    """Ends a job with what its worker said."""
+    if job.answer.done():
+        return
+    if reply.state == "done":
+        job.answer.set_result(reply.value)
+    elif reply.state == "bad":
+        job.answer.set_exception(BadInput(reply.value))
+    else:
+        job.answer.set_exception(RuntimeError(reply.value))
+
+
+def copy_run(folder: Path, to: Path) -> Path:
+    """Copies what `load` reads: the workers of a server must all see the same run, whatever happens to the folder."""
+    finished = (folder / "model.safetensors").is_file()
+    for path in sorted(folder.iterdir()):
+        if path.name in KEPT or (not finished and path.name == "checkpoints"):
+            if path.is_dir():
+                shutil.copytree(path, to / path.name, symlinks=True)
+            else:
+                shutil.copyfile(check_file(str(path)), to / path.name)
+    return to

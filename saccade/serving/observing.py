@@ -1,0 +1,75 @@
+"""What a server notes of each request."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+import time
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from saccade.serving.metrics import Metrics
+
+log = logging.getLogger("saccade.serving")
+
+REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+class Observed:
+    """Gives each request an id, counts it, and writes a line to the log; a mistake of ours is an error without details.
+
+    Args:
+        app: what answers.
+        metrics: what counts.
+        log_inputs: whether inputs are written to the log.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, log_inputs: bool) -> None:
+        self.app, self.metrics, self.log_inputs = app, metrics, log_inputs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        number = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        started, status = time.monotonic(), 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = number
+            await send(message)
+
+        scope["state"] = {**scope.get("state", {}), "model": "", "inputs": []}
+        try:
+            await self.app(scope, receive, note)
+        except Exception:
+            log.exception("mistake", extra={"request": number})
+            if not status:
+                await _sorry(note, number)
+        finally:
+            self._note(scope, number, status, time.monotonic() - started)
+
+    def _note(self, scope: Scope, number: str, status: int, seconds: float) -> None:
+        path = getattr(scope.get("route"), "path", "other")  # never what the client wrote: labels must be few
+        model, inputs = scope["state"]["model"], scope["state"]["inputs"]
+        self.metrics.requests.labels(model, path, status).inc()
+        self.metrics.latency.labels(model, path).observe(seconds)
+        extra: dict[str, Any] = {"request": number, "method": scope["method"], "path": path, "status": status}
+        extra |= {"ms": round(1e3 * seconds, 2), "model": model, "inputs": len(inputs)}
+        if self.log_inputs:
+            extra["given"] = [value if isinstance(value, str) else repr(value)[:200] for value in inputs]
+        log.info("request", extra=extra)
+
+
+async def _sorry(send: Send, number: str) -> None:
+    content = json.dumps({"detail": "The server made a mistake.", "request": number}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    await send({"type": "http.response.start", "status": 500, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

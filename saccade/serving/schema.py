@@ -1,0 +1,83 @@
+"""The bodies of requests, typed by the options of the tasks that a server answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from saccade.configuration.hints import argument_helps
+from saccade.tasks import Options, Task
+
+Form: Any = Literal["json", "html"]
+
+
+class Body(BaseModel):
+    """What all bodies share: an unknown field is an error."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+def options_model(options: type[Options], name: str) -> type[BaseModel]:
+    """A body whose fields are those of a task's options, all of them optional."""
+    hints = typing.get_type_hints(options)
+    helps: dict[str, str] = {}
+    for kind in reversed(options.__mro__[:-1]):  # what a class does not explain, its base does
+        helps |= argument_helps(kind)
+    parts: dict[str, Any] = {
+        each.name: (hints[each.name] | None, Field(None, description=helps.get(each.name)))
+        for each in dataclasses.fields(options)
+        if each.name != "name"
+    }
+    return create_model(name, __base__=Body, __doc__=f"{name} of this server's models.", **parts)
+
+
+def bodies(tasks: dict[str, Task], max_inputs: int) -> dict[str, type[BaseModel]]:
+    """The bodies of /predict, /stream and /explain."""
+    names = tuple(tasks)
+    model: Any = (Literal[names], names[0]) if len(names) == 1 else (Literal[names], ...)
+    asked = _union(task.options for task in tasks.values())
+    explained = _union((task.options for task in tasks.values()), (task.explain_options for task in tasks.values()))
+    described = Field(description="A text, or an object with a value for each input of the model.")
+    many = Annotated[list[Any], Field(min_length=1, max_length=max_inputs)]
+    several = Field(description="One input, or a list with one for each answer.")
+    return {
+        "predict": create_model(
+            "PredictRequest",
+            __base__=Body,
+            inputs=(many | str | dict[str, Any], several),
+            options=(asked, Field(default_factory=dict)),
+            attention=(bool, Field(False, description="Whether to return what the model looked at.")),
+            model=model,
+        ),
+        "stream": create_model(
+            "StreamRequest",
+            __base__=Body,
+            input=(Any, described),
+            options=(asked, Field(default_factory=dict)),
+            model=model,
+        ),
+        "explain": create_model(
+            "ExplainRequest",
+            __base__=Body,
+            input=(Any, described),
+            options=(explained, Field(default_factory=dict)),
+            format=(Form, Field("json", description="Data, or the explorer's page.")),
+            model=model,
+        ),
+    }
+
+
+def _union(*groups: Iterable[type[Options]]) -> Any:
+    """The options of any of the tasks; whether they fit the model of a request is checked later."""
+    lists = [list(group) for group in groups]
+    made = {}
+    for several in zip(*lists, strict=True):
+        name = "".join(dict.fromkeys(kind.__name__ for kind in several))
+        if name not in made:
+            models = [options_model(kind, kind.__name__) for kind in several]
+            made[name] = models[0] if len(models) == 1 else create_model(name, __base__=tuple(models))
+    return typing.Union[tuple(made.values())]  # noqa: UP007 (of a tuple)

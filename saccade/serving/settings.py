@@ -1,0 +1,46 @@
+"""How a server works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from saccade.checks import check_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The limits of a server.
+
+    Args:
+        workers: processes for each model, with one thread each.
+        queue: how many inputs may wait for each model; more are refused with 429.
+        wait: seconds that a busy server waits for more inputs to fill a batch; an idle one never waits.
+        batch_cost: the most positions of a batch, padding included, unless one input alone has more.
+        deadline: seconds after which a request is given up, and answered with 503.
+        max_body: the most bytes of a request.
+        max_inputs: the most inputs of a request.
+        token: what requests must carry as `Authorization: Bearer TOKEN`; None for a server that anyone may use.
+        origins: web pages of other origins that may call the server (CORS).
+        log_inputs: whether inputs are written to the log.
+    """
+
+    workers: int = 1
+    queue: int = 128
+    wait: float = 0.005
+    batch_cost: int = 4096
+    deadline: float = 30.0
+    max_body: int = 16 * 2**20
+    max_inputs: int = 256
+    token: str | None = None
+    origins: tuple[str, ...] = ()
+    log_inputs: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "queue", "batch_cost", "max_body", "max_inputs"):
+            check_count(name, getattr(self, name))
+        if not 0.0 <= self.wait <= 10.0:
+            raise ValueError(f"wait must be from 0 to 10 seconds, got {self.wait}.")
+        if not 0.0 < self.deadline <= 86_400.0:
+            raise ValueError(f"deadline must be above 0 and at most 86400 seconds, got {self.deadline}.")
+        if self.token is not None and len(self.token) < 16:
+            raise ValueError("The token must have 16 characters or more: anyone could guess a shorter one.")

@@ -1,0 +1,108 @@
+"""A worker of a server: a process that holds a model and answers batches, one after the other."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from typing import Any, Literal, NamedTuple
+
+from saccade.runs import Run, load
+from saccade.runs.frames import pack, read
+from saccade.tasks import Answer, Example, Options
+
+
+class Reply(NamedTuple):
+    """What a worker says about one job."""
+
+    state: Literal["ready", "event", "done", "bad", "failed"]
+    """`bad` is an input that cannot be used, `failed` a mistake of ours."""
+
+    value: Any = None
+    """JSON or a page as bytes; of `bad` and `failed`, what is wrong."""
+
+
+class Work:
+    """What a worker does with its run.
+
+    Args:
+        run: the model.
+        emit: takes the events of a stream.
+    """
+
+    def __init__(self, run: Run, emit: Callable[[Reply], None]) -> None:
+        self.run, self.emit = run, emit
+
+    def do(self, kind: str, several: Sequence[Any]) -> list[Reply]:
+        """A reply to each job of a batch; one bad input does not spoil the others."""
+        try:
+            if kind == "predict":
+                return self._predict([given for given, _, _ in several], several[0][1], several[0][2])
+            do: Callable[..., Reply] = self._explain if kind == "explain" else self._stream
+            return [do(*given) for given in several]
+        except Exception as error:
+            if len(several) > 1:
+                return [reply for each in several for reply in self.do(kind, [each])]
+            if isinstance(error, ValueError | TypeError | OSError):
+                return [Reply("bad", str(error))]
+            traceback.print_exc()  # to standard error, for the operator; the client learns nothing of it
+            return [Reply("failed", type(error).__name__)]
+
+    def _predict(self, examples: Sequence[Example], options: Options, attention: bool) -> list[Reply]:
+        answers = self.run.answer(examples, batch_size=len(examples), **_given(options))
+        return [
+            Reply("done", self._json(example, answer, attention))
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
+    def _explain(self, example: Example, options: dict[str, Any], form: str, title: str) -> Reply:
+        from saccade.interpretation.explorer import render
+
+        items = self.run.task.explain(self.run.model, [example], **options)
+        return Reply("done", render(items, form, title=title))
+
+    def _stream(self, example: Example, options: Options) -> Reply:
+        task, model = self.run.task, self.run.model
+        answer = task.stream(model, example, options, lambda event: self.emit(Reply("event", _dump(event))))
+        return Reply("done", self._json(example, answer, True))
+
+    def _json(self, example: Example, answer: Answer, attention: bool) -> bytes:
+        return _dump(self.run.task.as_json(example, answer, attention=attention))
+
+
+def _dump(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _given(options: Options) -> dict[str, Any]:
+    return {field.name: getattr(options, field.name) for field in fields(options)}
+
+
+def main() -> None:
+    """What the process does: loads the run that its argument names, then answers until its input ends."""
+    from saccade.kernels.allocation import keep_freed_memory
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the server ends its workers, once they have answered
+    answers = io.FileIO(os.dup(1), "w")
+    os.dup2(2, 1)  # what a model prints must not get among the answers
+    keep_freed_memory()
+    with io.BufferedWriter(answers) as out:
+
+        def say(replies: Reply | list[Reply]) -> None:
+            out.write(pack(replies))
+            out.flush()
+
+        try:
+            work = Work(load(sys.argv[1], trust=sys.argv[2] == "trust"), say)
+        except (ValueError, OSError) as error:
+            say(Reply("bad", str(error)))
+            return
+        say(Reply("ready"))
+        while (message := read(sys.stdin.buffer)) is not None:
+            say(work.do(*message))

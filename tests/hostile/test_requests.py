@@ -1,0 +1,130 @@
+"""Hostile requests: each gives an answer or an error that says what is wrong, never a traceback or a mistake of ours.
+
+`SACCADE_FUZZ_SECONDS` says how long the fuzzer runs; a few seconds by default.
+"""
+
+import json
+import os
+import random
+import time
+from collections import Counter
+from functools import partial
+
+import pytest
+
+pytest.importorskip("fastapi_offline", reason="needs the extra serve")
+
+from fastapi.testclient import TestClient
+
+import saccade
+from saccade.models import RNNSearch
+from saccade.serving.app import make_app
+from saccade.serving.settings import Settings
+from tests.hostile.counting import report
+
+SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
+SLOW = 5.0
+"""Seconds that one request may take."""
+ALLOWED = {200, 400, 404, 405, 413, 415, 422, 429, 503}
+PATHS = ("/predict", "/stream", "/explain", "/predict/files", "/info", "/", "/ready", "/docs", "/nowhere", "/../etc")
+STRANGE = ["", "\0", "a" * 9000, "\ud800", "<script>", "\x1b[2J", "../../etc/passwd", "🦋" * 50, "NaN", "ba " * 700]
+OPTIONS = ("beam", "nbest", "length_penalty", "max_length", "sample", "top_p", "prefix", "forced", "forbidden", "seed")
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "words"
+    pairs = [(word, word[::-1]) for word in ("ba", "su", "basu", "ababa", "sus", "ubas")]
+    saccade.train(
+        task={"source": {"class": "text", "tokeniser": "char"}},
+        model=partial(RNNSearch, embedding_dim=5, hidden_dim=7),
+        data={"train": pairs, "held_out": 0.0},
+        trainer={"max_steps": 2},
+        output=folder,
+    )
+    settings = Settings(deadline=4.0, max_body=50_000, max_inputs=7)
+    with TestClient(make_app({"words": folder}, settings=settings), raise_server_exceptions=True) as client:
+        yield client
+
+
+def value(draw: random.Random, depth: int = 0) -> object:
+    """Any JSON value."""
+    simple = [None, True, 0, -1, 3, 2**63, 1e308, 0.5, float("nan"), "ba", *STRANGE]
+    kind = draw.randrange(8) if depth < 3 else 7
+    if kind == 0:
+        return [value(draw, depth + 1) for _ in range(draw.randrange(4))]
+    if kind == 1:
+        return {draw.choice(["source", "base64", "class", "a", ""]): value(draw, depth + 1) for _ in range(2)}
+    return draw.choice(simple)
+
+
+def body(draw: random.Random) -> bytes:
+    """A request that is nearly right, or bytes that are none."""
+    made: dict[str, object] = {"inputs": draw.choice([["ba"], "su", ["ba", "su"]])}
+    if draw.random() < 0.5:
+        made = {"input": "ba"}
+    if draw.random() < 0.6:
+        made["options"] = {draw.choice(OPTIONS): value(draw) for _ in range(draw.randrange(3))}
+    for _ in range(draw.randrange(3)):
+        made[draw.choice(["inputs", "input", "model", "attention", "format", "options", "x"])] = value(draw)
+    content = json.dumps(made).encode("utf-8", "surrogatepass")
+    damage = draw.random()
+    if damage < 0.1:
+        return content[: draw.randrange(len(content))]
+    if damage < 0.2:
+        place = draw.randrange(len(content))
+        return content[:place] + bytes([draw.randrange(256)]) + content[place + 1 :]
+    if damage < 0.25:
+        return b"[" * draw.choice([10, 40_000]) + content
+    return content
+
+
+def test_fuzzed_requests(client) -> None:
+    draw, outcomes = random.Random(7), Counter[str]()
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        path, content = draw.choice([*PATHS[:4], *PATHS]), body(draw)
+        kind = draw.choice(["application/json"] * 8 + ["text/plain", "multipart/form-data; boundary=x", ""])
+        started = time.monotonic()
+        method = "POST" if draw.random() < 0.9 else draw.choice(["GET", "PUT", "DELETE", "OPTIONS"])
+        answer = client.request(method, path, content=content, headers={"content-type": kind} if kind else {})
+        assert answer.status_code in ALLOWED, (method, path, content[:300], answer.text[:300])
+        assert "Traceback" not in answer.text, (path, content[:300])
+        assert time.monotonic() - started < SLOW, (path, content[:300])
+        if answer.status_code in (400, 413, 422, 503):
+            assert answer.json()["detail"], (path, content[:300])
+        outcomes[str(answer.status_code)] += 1
+    report("requests", outcomes)
+    assert outcomes["422"] > 0
+    assert outcomes["200"] > 0
+
+
+@pytest.mark.slow
+def test_requests_that_the_schema_allows(client) -> None:
+    schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
+    from hypothesis import HealthCheck, given, settings
+
+    schema = schemathesis.openapi.from_dict(client.app.openapi())
+    outcomes = Counter[str]()
+    for operation in schema.get_all_operations():
+        strategy = operation.ok().as_strategy()
+
+        @given(case=strategy)
+        @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+        def check(case) -> None:
+            answer = client.request(**_as_arguments(case))
+            assert answer.status_code in ALLOWED, answer.text[:300]
+            outcomes[str(answer.status_code)] += 1
+
+        check()
+    report("requests of the schema", outcomes)
+    assert sum(outcomes.values()) > 500
+
+
+def _as_arguments(case) -> dict[str, object]:
+    kwargs = case.as_transport_kwargs(base_url="http://testserver")
+    return {
+        name: kwargs[name]
+        for name in ("method", "url", "params", "json", "headers", "content", "data", "files")
+        if kwargs.get(name) is not None
+    }
