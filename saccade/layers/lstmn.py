@@ -163,7 +163,7 @@ class LSTMNLayer(nn.Module):
         dropped = attention.dropout and self.training
         if self.source_attention is not None or dropped or plain_only() or recording() or not inputs.shape[1]:
             return None
-        of_inputs, of_read = score.query_proj.weight.split([inputs.shape[-1], self.hidden_dim], dim=1)
+        of_inputs, of_read = score.query_proj.weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
         bias = F.pad(self.cell.bias, (self.hidden_dim, 2 * self.hidden_dim))  # the forget gate is the second of four
         values, weights = lstmn_sequence(
             F.linear(inputs, of_inputs).transpose(0, 1),
@@ -202,4 +202,5 @@ class _Weights(NamedTuple):
 def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Read:
     query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
     reading = attention.read(query, tapes, state=before.state)
-    return Read(*reading.context.squeeze(1).chunk(2, -1), reading.state)
+    hidden, cell = reading.context.squeeze(1).chunk(2, -1)
+    return Read(hidden, cell, reading.state)

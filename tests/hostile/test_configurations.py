@@ -1,9 +1,11 @@
 """Configurations from strangers: each is refused in one clear error or becomes a plan, and none runs anything."""
 
+import copy
 import itertools
 import json
 import os
 import random
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -12,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
-from saccade.configuration import ConfigError, override, read_config
-from saccade.configuration.catalogue import Described, Parameter, catalogue, classes_in, described
+from saccade.configuration import ConfigError, override, read_config, shipped
+from saccade.configuration.catalogue import Described, Kind, Parameter, catalogue, classes_in, described
 from saccade.configuration.spelling import check_spelling
 from saccade.configuration.yaml_files import parse_yaml
 from saccade.runs.plan import Plan
-from tests.hostile.counting import Cases, bounded
+from tests.hostile.counting import SECONDS, Cases, bounded
 
 END = {"trainer": {"max_steps": 1}}
 CORPUS, TRAINER = described("saccade.data.corpus.Corpus"), described("saccade.training.trainer.Trainer")
@@ -298,7 +300,7 @@ def models() -> st.SearchStrategy[Any]:
     return st.one_of([part([*member.parameters], [name]) for name, member in members.items()])
 
 
-configurations = st.fixed_dictionaries(
+wild = st.fixed_dictionaries(
     {"model": models()},
     optional={
         "task": part([*catalogue()["tasks"].members["generation"].parameters], ["generation"]),
@@ -309,12 +311,72 @@ configurations = st.fixed_dictionaries(
         "other": values,
     },
 )
+PLAIN = {
+    "int": st.one_of(st.integers(0, 13), st.sampled_from([16, 1000, 2**20])),
+    "float": st.floats(0.0, 2.0),
+    "bool": st.booleans(),
+    "None": st.none(),
+    "str": st.text(max_size=8),
+    "Any": values,
+}
+
+
+def fitting(parameter: Parameter, levels: int = 2) -> st.SearchStrategy[Any]:
+    """What an argument's annotation asks for, more or less."""
+    words = re.findall(r"\w+", parameter.annotation)
+    kinds = classes_in(parameter.annotation)[:1]
+    found = [PLAIN[word] for word in words if word in PLAIN and not (kinds and word == "str")]
+    found += [st.just(choice) for choice in re.findall(r"'(.*?)'", parameter.annotation)]
+    found += [member_of(kind, levels) for kind in kinds]
+    one = st.one_of(found) if found else values
+    return st.lists(one, max_size=3) if words and words[0] in ("Sequence", "list", "tuple") else one
+
+
+def member_of(kind: Kind, levels: int) -> st.SearchStrategy[Any]:
+    """A registered class, with some of its arguments."""
+    names = st.sampled_from([*kind.members])
+    if not levels:
+        return names
+    inner = [
+        st.fixed_dictionaries(
+            {"class": st.just(name)},
+            optional={p.name: fitting(p, levels - 1) for p in member.parameters.values()},
+        )
+        for name, member in kind.members.items()
+    ]
+    return st.one_of(names, st.deferred(lambda: st.one_of(inner)))
+
+
+def changed(config: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """A right configuration, a few of whose arguments are others, most of them of the right kind."""
+    members = {"data": CORPUS, "trainer": TRAINER}
+    for section, kind, usual in (("task", "tasks", "generation"), ("model", "models", "")):
+        given = config.get(section, {})
+        name = given if isinstance(given, str) else given.get("class", usual)
+        members[section] = catalogue()[kind].members[name]
+    changes = [
+        st.tuples(st.just((section, p.name)), st.one_of(fitting(p), fitting(p), values))
+        for section, member in members.items()
+        for p in member.parameters.values()
+    ]
+
+    def apply(several: list[tuple[tuple[str, str], Any]]) -> dict[str, Any]:
+        made = copy.deepcopy(config)
+        for (section, name), value in several:
+            part = made.get(section) or {}
+            made[section] = {**({"class": part} if isinstance(part, str) else part), name: value}
+        return made
+
+    return st.lists(st.one_of(changes), max_size=3).map(apply)
+
+
+configurations = st.one_of(*(changed(read_config(name)) for name in shipped()), wild)
 
 
 def run_all(cases: Cases, check: Any) -> None:
     """Runs a hypothesis test again and again, each time with another seed."""
     limits = settings(
-        max_examples=20,
+        max_examples=200 if SECONDS else 20,
         deadline=None,
         database=None,
         derandomize=False,
