@@ -240,7 +240,7 @@ def test_a_schedule_that_ends_follows_the_clock(tmp_path, monkeypatch):
     monkeypatch.setattr(Loop, "_update", timed)
     monkeypatch.setattr("saccade.training.loop.time", SimpleNamespace(monotonic=lambda: now))
     _, result = train(tmp_path, max_minutes=1.5, schedule="linear", learning_rate=0.01)
-    assert result.step == 20 + 50
+    assert result.step == 20 + 50 + 1  # the step after the limit notices it
     found = rates(tmp_path)
     assert min(found[:-20]) > 0.001
     assert found[-1] < 0.001
