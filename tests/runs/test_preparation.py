@@ -66,5 +66,5 @@ def test_only_the_main_process_changes_what_a_run_folder_keeps(tmp_path, monkeyp
         found[rank] = prepare(plan, {}, tmp_path / rank, resume=False)
     assert list(found["0"].rows) == list(found["1"].rows)
     assert found["0"].provenance.train == found["1"].provenance.train == len(found["0"].rows)
-    assert {path.name for path in (tmp_path / "0" / "data").iterdir()} == {"train.arrow", "valid.arrow"}
+    assert {path.name for path in (tmp_path / "0" / "data").iterdir()} == {"train.arrow", "valid.arrow", CHECKSUMS}
     assert list((tmp_path / "1").iterdir()) == []
