@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import difflib
 import inspect
 import io
 import os
@@ -31,8 +30,9 @@ from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
+from saccade.configuration.catalogue import described
 from saccade.configuration.sections import SECTIONS
-from saccade.registry import nearest
+from saccade.registry import closest, nearest
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -160,7 +160,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    made = {}
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, function in COMMANDS.items():
         text, helps = _split_docstring(function)
         made[name] = commands.add_parser(
@@ -277,14 +277,23 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        close = difflib.get_close_matches(wrong.lstrip("-")[:100], [flag[2:] for flag in flags], n=1)
-        listed = "".join(f" Did you mean --{name}?" for name in close) + f" Choose from: {', '.join(sorted(flags))}."
-        parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
+        known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
+        close = closest(wrong.lstrip("-").replace("-", "_"), known)
+        hint = "" if close is None else f" Did you mean {known[close]}?"
+        parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(_lists(COMMANDS[command])), None)
+    if unknown and several is None and command is not None:
+        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}")
     if several is None or not unknown:
         return parser.parse_args(given)
     getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
     return options
+
+
+def _section_arguments() -> dict[str, str]:
+    """How to write the arguments of sections that are always of one class: `max_steps` as `--trainer.max_steps`."""
+    usual = {name: section.usual for name, section in SECTIONS.items() if section.kind is None and section.usual}
+    return {argument: f"--{name}.{argument}" for name, path in usual.items() for argument in described(path).parameters}
 
 
 def _lists(function: Callable[..., None]) -> list[str]:
@@ -323,7 +332,7 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
             sign = {int: "N", float: "X"}.get(_scalar(kind))
             parser.add_argument(flag, type=_reader(_scalar(kind)), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
-        parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
+        parser.add_argument(parameter.name, nargs="*", type=_reader(typing.get_args(kind)[0]), help=text)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, type=kind, help=text)
     else:

@@ -85,12 +85,12 @@ def _stopping(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if any((folder / "checkpoints").glob("step-*")):
-            again = f"continue from the last checkpoint with saccade train --resume {folder}"
+            again = f": continue from the last checkpoint with saccade train --resume {folder}"
         elif (folder / "config.yaml").is_file():
-            again = f"before the first checkpoint: run the same command again, or saccade train --resume {folder}"
+            again = f" before the first checkpoint: run the same command again, or saccade train --resume {folder}"
         else:
-            again = "before anything was written: run the same command again"
-        print(f"Interrupted; {again}", file=sys.stderr)
+            again = " before anything was written: run the same command again."
+        print(f"Interrupted{again}", file=sys.stderr)
         raise KeyboardInterrupt(again) from None
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -21,7 +21,7 @@ LOUDEST = 2.0**32
 """Full scale is 1, or that of 32-bit integers; the power of far louder sounds is infinite."""
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 UNKNOWN_LENGTH = 0xFFFFFFFF
-"""The length of the sound in a file that was written to a pipe: it goes on to the end of the file."""
+"""The length of the sound in a file that was written to a pipe: it extends to the end of the file."""
 
 TYPES = {
     (PCM, 8): "u1",
@@ -233,4 +233,6 @@ def _from_library(file: BinaryIO, count: int) -> NDArray[Any]:
 
 def _check_finite(sound: NDArray[Any]) -> None:
     if not (np.abs(sound) <= LOUDEST).all():  # nor if one is NaN
-        raise RecordingError("it holds samples that are NaN or infinite, or far too large", "Record or convert it again.")
+        raise RecordingError(
+            "it holds samples that are NaN or infinite, or far too large", "Record or convert it again."
+        )

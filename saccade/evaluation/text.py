@@ -1,5 +1,6 @@
 """Metrics of predicted texts against references."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, Literal, get_args
@@ -26,8 +27,13 @@ def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figu
     If all references have fewer than four tokens, only the n-grams that exist count (`eff:yes` in the signature);
     otherwise BLEU would always be 0.
     """
-    # `force` silences the warning that the text looks tokenised, which is expected with "none".
-    options = {"tokenize": tokenize, "force": tokenize == "none"}
+    if tokenize != "none" and 2 * sum(text.endswith(" .") for text in predicted) > len(predicted):
+        warnings.warn(
+            "Most of the texts end in ' .': they seem to be tokenised, and BLEU tokenises them again. Compare texts as "
+            "people write them, or set task.bleu_tokenize to none.",
+            stacklevel=2,
+        )
+    options = {"tokenize": tokenize, "force": True}  # without sacrebleu's own warning about this
     found = _sacrebleu("BLEU", predicted, wanted, **options)
     first = [_several(each)[0] for each in wanted]
     if found.value == 0.0 and _sacrebleu("BLEU", first, wanted, **options).value == 0.0:

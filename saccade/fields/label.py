@@ -60,7 +60,9 @@ class Label(Field):
             if self.ordered:
                 wrong = next((name for name in counts if not _is_number(name)), None)
                 if wrong is not None:
-                    raise ValueError(f"ordered labels are sorted as numbers, and {wrong!r} is none: give names.")
+                    raise ValueError(
+                        f"ordered labels are sorted as numbers, but {wrong!r} is not a number: give names."
+                    )
                 self.names = sorted(counts, key=float)
             else:
                 self.names = sorted(counts)

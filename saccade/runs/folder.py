@@ -107,8 +107,11 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     if not path.exists():
         raise FileNotFoundError(f"There is no folder {path}: name the folder of a run.")
     if not (path / "config.yaml").is_file():
-        inside = sorted(each.parent.name for each in path.glob("*/config.yaml"))[:5] if path.is_dir() else []
-        hint = f" It holds runs: {', '.join(inside)}." if inside else ""
+        if not path.is_dir():
+            raise FileNotFoundError(f"{path} is a file: name the folder of a run.")
+        inside = sorted(each.parent.name for each in path.glob("*/config.yaml"))
+        more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
+        hint = f" It holds runs: {', '.join(inside[:5])}{more}." if inside else ""
         raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.{hint}")
     return path
 

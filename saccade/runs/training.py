@@ -28,9 +28,10 @@ from saccade.runs.folder import (
     with_absolute_paths,
 )
 from saccade.runs.plan import Plan
-from saccade.runs.preparation import held_out_share, is_main, prepare, say
+from saccade.runs.preparation import held_out_share, is_main, prepare
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import Run
+from saccade.runs.stages import say
 from saccade.training import seed_everything
 
 
@@ -114,7 +115,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
     if init_from is not None:
         remark = initialise(model, init_from)
         if not learned_alike(folder, Path(init_from)):
-            remark += " WARNING: its vocabulary or labels differ, so embeddings and outputs may not fit."
+            remark += " Its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:
             say(remark)
 
@@ -159,7 +160,7 @@ def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]
         folder = check_run(resume)
         return folder, read_config(folder / "config.yaml")
     if output is None:
-        raise ConfigError("Say where the run goes, for example --output runs/my-model")
+        raise ConfigError("output is missing: say where the run goes, for example --output runs/my-model")
     folder = Path(output)
     if is_main():  # it may have started writing before the others look
         check_output(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ class Position:
     pending: bool = False
     """Whether a validation is due at this step that an interruption prevented."""
     step_seconds: float | None = None
-    """How long a step takes, once the speed is known."""
+    """How long a step takes on average, validations included, once the speed is known."""
 
     def expected_steps(self, trainer: Settings) -> int | None:
         """How many steps fit into the time limit, which a resumed training may have changed; None if unknown."""
@@ -54,9 +55,12 @@ class Position:
             return None
         return max(1, round(60.0 * trainer.max_minutes / max(self.step_seconds, 1e-9)))
 
-    def last_step(self, trainer: Settings) -> int | None:
-        """The step that training is expected to end with, as far as steps and time decide."""
-        return min((n for n in (trainer.max_steps, self.expected_steps(trainer)) if n is not None), default=None)
+    def last_step(self, trainer: Settings, *, epoch: int) -> int | None:
+        """The step that training is expected to end with, unless patience ends it; an epoch has so many batches."""
+        limits = [trainer.max_steps, self.expected_steps(trainer)]
+        if trainer.max_epochs is not None:
+            limits.append(trainer.max_epochs * math.ceil(epoch / trainer.accumulate))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
         """Lets this figure decide what is best; if another one did before, patience starts anew."""
@@ -65,7 +69,7 @@ class Position:
             self.best_score, self.waited = best, 0
 
     def reason_to_stop(self, trainer: Settings, *, epochs: int, late: bool) -> str | None:
-        """Which limit of the trainer is reached, after so many epochs; None if none is."""
+        """Which limit of the trainer has been reached after this many epochs, or None."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
             return "max_steps"
         if trainer.max_epochs is not None and epochs >= trainer.max_epochs:
@@ -75,7 +79,7 @@ class Position:
         return "max_minutes" if late else None
 
     def fraction_done(self, trainer: Settings, *, epoch: int) -> float:
-        """How much of the training is over, of which an epoch has so many batches."""
+        """How much of the training is over, given the number of batches in an epoch."""
         fractions = [0.0]
         if trainer.max_steps is not None:
             fractions.append(self.step / trainer.max_steps)

@@ -15,7 +15,7 @@ class Schedule:
     """
 
     steps: int | None = None
-    """Where a schedule ends that ends; None takes the trainer's `max_steps`."""
+    """Where a schedule ends that ends; None takes the end of the training, as far as it is known."""
 
     ends: bool = False
     """Whether the schedule needs to know the last step."""
@@ -148,7 +148,7 @@ class Cosine(_Ending):
 
     Args:
         warmup: w, in steps.
-        steps: T; default: the trainer's max_steps. The rate stays at its floor after it.
+        steps: T; default: the end of the training. The rate stays at its floor after it.
         floor: f, the fraction of the learning rate that it ends with.
 
     Reference:
@@ -165,7 +165,7 @@ class Linear(_Ending):
 
     Args:
         warmup: in how many steps the rate rises from zero.
-        steps: where it ends; default: the trainer's max_steps. The rate stays at its floor after it.
+        steps: where it ends; default: the end of the training. The rate stays at its floor after it.
         floor: the fraction of the learning rate that it ends with.
     """
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.artifacts import ArtifactError, Document, nesting, parse_json, read_json
-from saccade.artifacts import documents as module
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),

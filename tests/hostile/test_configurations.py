@@ -101,7 +101,13 @@ PATHS = ["builtins.eval", "functools.partial", "importlib.import_module", "torch
 PATHS += [".a_hostile_module.Hostile", "..os.system", "saccade..os.system", "a_hostile_module.", "os:system", "this.x"]
 PATHS += ["saccade.runs.workers.subprocess.Popen", "saccade.data.spool.pickle.loads", "saccade.registry.Registry"]
 SPELLINGS_DEEP: list[Any] = [*SPELLINGS, *PATHS, *({"class": path} for path in PATHS)]
-SPELLINGS_DEEP += [{"class": ["os", "system"]}, {"class": 3}, {"class": True}, {"class": None}, {"__class__": "os.system"}]
+SPELLINGS_DEEP += [
+    {"class": ["os", "system"]},
+    {"class": 3},
+    {"class": True},
+    {"class": None},
+    {"__class__": "os.system"},
+]
 SPELLINGS_DEEP += [{"class": "functools.partial", "func": "os.system", "args": ["touch PWNED"]}, "${oc.env:HOME}", "\0"]
 SPELLINGS_DEEP += ["$(touch PWNED)", "{0.__class__.__mro__}", "__import__('os').system('touch PWNED')"]
 

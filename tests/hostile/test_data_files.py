@@ -125,12 +125,20 @@ def test_damaged_parquet_names_the_row(tmp_path):
 def test_parquet_bombs(tmp_path, monkeypatch):
     """A few bytes that become a great many: in one page, and in many rows."""
     path, rows = tmp_path / "a.parquet", 40
-    pq.write_table(pa.table({"source": ["x" * (1 << 24)], "target": ["b"]}), path, use_dictionary=False, compression="gzip")
+    pq.write_table(
+        pa.table({"source": ["x" * (1 << 24)], "target": ["b"]}), path, use_dictionary=False, compression="gzip"
+    )
     monkeypatch.setattr("saccade.data.readers.parquet.MOST_BYTES", 1 << 20)
-    with bounded("a page"), pytest.raises(DataError, match=r"'source' of row group 0 has .* bytes that become 16,777,2"):
+    with (
+        bounded("a page"),
+        pytest.raises(DataError, match=r"'source' of row group 0 has .* bytes that become 16,777,2"),
+    ):
         list(read(path))
     monkeypatch.undo()
-    for size, message in ((lines.LONGEST + 1, r"line 1: a value cannot be read \(text of 16,777,218 bytes\)"), (4 << 20, "")):
+    for size, message in (
+        (lines.LONGEST + 1, r"line 1: a value cannot be read \(text of 16,777,218 bytes\)"),
+        (4 << 20, ""),
+    ):
         shared = pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array(["y" * size]))
         pq.write_table(pa.table({"source": shared, "target": ["b"] * rows}), path)
         with bounded("rows") as used:
@@ -147,7 +155,8 @@ ARCHIVES = [
     ("edges.npy", b"", "not a NumPy archive of plain arrays"),
     (
         "x.npy",
-        b"\x93NUMPY\x01\x00v\x00" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 2), }".ljust(118),
+        b"\x93NUMPY\x01\x00v\x00"
+        + b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 2), }".ljust(118),
         r"x\.npy announces \(1000000000000, 2\) numbers, more than it holds",
     ),
 ]
