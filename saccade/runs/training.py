@@ -85,6 +85,8 @@ def train(
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
+        if is_main():  # again: another training may have ended there meanwhile
+            plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
         return _train(plan, held, folder, resume is not None, init_from)
 
 
