@@ -16,6 +16,9 @@ from saccade.evaluation.tables import Table
 MOST_PRINTED = 12
 """Classes of a confusion matrix that is still read at a glance."""
 
+MOST_COUNTED = 1000
+"""Classes of a confusion matrix that is written at all."""
+
 Form = Literal["one", "several", "ordered"]
 
 
@@ -75,23 +78,25 @@ class Labelled(NamedTuple):
         return counts
 
     def tables(self) -> list[Table]:
-        """The confusion matrix, the figures of each class, and the bins of the reliability."""
+        """The confusion matrix of up to 1000 classes, the figures of each class, and the bins of the reliability."""
         hits, found, true = (side.sum(0) for side in (self.found & self.true, self.found, self.true))
         if self.form == "several":
             rest = len(self.true) - found - true + hits
             counts = np.stack([hits, found - hits, true - hits, rest], axis=1).tolist()
             heads = ["true positive", "false positive", "false negative", "true negative"]
-            confusion = Table("confusion", "decisions about each class", heads, _named(self.names, counts), False)
-        else:
+            confusion = [Table("confusion", "decisions about each class", heads, _named(self.names, counts), False)]
+        elif len(self.names) <= MOST_COUNTED:
             title = "confusion matrix: a row for each true class, a column for each predicted class"
             rows = _named(self.names, self.confusion().tolist())
-            confusion = Table("confusion", title, self.names, rows, len(self.names) <= MOST_PRINTED)
+            confusion = [Table("confusion", title, self.names, rows, len(self.names) <= MOST_PRINTED)]
+        else:
+            confusion = []
         bins = {
             f"{b.low:.3f}-{b.high:.3f}": [b.answers, 100.0 * b.confidence, 100.0 * b.accuracy]
             for b in self.reliability()
         }
         return [
-            confusion,
+            *confusion,
             class_table(self.found, self.true, self.names, "examples"),
             Table("reliability", "answers by their confidence", ["answers", "confidence", "accuracy"], bins, False),
         ]
@@ -157,25 +162,22 @@ def macro_auroc(probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> 
     return float(np.mean(known)) if known else math.nan
 
 
-def quadratic_weighted_kappa(confusion: NDArray[np.int64]) -> float:
+def quadratic_weighted_kappa(found: NDArray[np.int64], true: NDArray[np.int64]) -> float:
     r"""The agreement of two gradings beyond chance, where a distance of two grades counts four times that of one.
 
-    .. math:: \kappa = 1 - \frac{\sum_{ij} (i - j)^2 O_{ij}}{\sum_{ij} (i - j)^2 E_{ij}}, \quad
-        E_{ij} = \frac{1}{n} \sum_l O_{il} \sum_l O_{lj}
+    .. math:: \kappa = 1 - \frac{\sum_i (a_i - b_i)^2}{\frac{1}{n} \sum_i \sum_j (a_i - b_j)^2}
 
     NaN if both give the same grade to every example.
 
     Shapes:
-        confusion (grades, grades): the number O_ij of examples with each pair of grades.
+        found, true (examples,): the grades a and b.
 
     Reference:
         Cohen (1968), Psychological Bulletin 70(4).
     """
-    places = np.arange(len(confusion))
-    distance = (places[:, None] - places) ** 2
-    expected = np.outer(confusion.sum(1), confusion.sum(0)) / confusion.sum()
-    chance = float((distance * expected).sum())
-    return 1.0 - float((distance * confusion).sum()) / chance if chance else math.nan
+    a, b = (grades.astype(np.float64) - true[0] for grades in (found, true))  # any origin will do
+    chance = float((a**2).mean() + (b**2).mean() - 2.0 * a.mean() * b.mean())
+    return 1.0 - float(((a - b) ** 2).mean()) / chance if chance > 0.0 else math.nan
 
 
 class Metric(NamedTuple):
@@ -212,7 +214,7 @@ METRICS = {
         of_grades=True,
     ),
     "quadratic_weighted_kappa": Metric(
-        lambda all: quadratic_weighted_kappa(all.confusion()),
+        lambda all: quadratic_weighted_kappa(all.found.argmax(1), all.true.argmax(1)),
         True,
         "agreement beyond chance, from -1 to 1, distances squared",
         of_grades=True,

@@ -179,7 +179,12 @@ def plot_reliability(
     above.plot([0, 1], [0, 1], color="0.6", linestyle="--", label="perfect")
     above.bar(centres, [accuracy for *_, accuracy in filled], widths, color="0.75", edgecolor="white", label="accuracy")
     above.plot(
-        [c for *_, c, _ in filled], [accuracy for *_, accuracy in filled], "o", color="0.2", label="mean confidence"
+        [c for *_, c, _ in filled],
+        [accuracy for *_, accuracy in filled],
+        "o",
+        color="0.2",
+        label="at its mean confidence",
+        clip_on=False,
     )
     above.set(xlim=(0, 1), ylim=(0, 1), ylabel="accuracy")
     above.legend(frameon=False, loc="upper left", fontsize="small")
