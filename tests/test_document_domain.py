@@ -1,7 +1,6 @@
 """Documents are learned from the command line: train, evaluate, predict, explain, resume and the model card."""
 
 import csv
-import io
 import json
 import random
 
@@ -58,18 +57,8 @@ def run(work):
     return train(work, "run", "--data.train", str(work / "reviews.csv"), *columns)
 
 
-def call(capsys, *arguments):
-    capsys.readouterr()
-    try:
-        code = main(arguments)
-    except SystemExit as leave:
-        code = int(leave.code or 0)
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
-
-
-def test_it_learns_and_looks_at_the_sentence_that_decides(work, run, capsys):
-    code, out, _ = call(capsys, "evaluate", run, "--data", str(work / "test.csv"))
+def test_it_learns_and_looks_at_the_sentence_that_decides(work, run, call):
+    code, out, _ = call("evaluate", run, "--data", str(work / "test.csv"))
     assert code == 0
     assert float(out.split("accuracy")[1].split()[0]) >= 95.0
     tests = [(sentences, label) for sentences, label in reviews(30, 3) if CUES[label]]
@@ -81,8 +70,8 @@ def test_it_learns_and_looks_at_the_sentence_that_decides(work, run, capsys):
     assert hits >= 0.9 * len(tests)
 
 
-def test_predictions_have_the_weights_of_words(work, run, capsys):
-    code, out, err = call(capsys, "predict", run, str(work / "test.csv"), "--columns", "text=body", "--format", "jsonl")
+def test_predictions_have_the_weights_of_words(work, run, call):
+    code, out, err = call("predict", run, str(work / "test.csv"), "--columns", "text=body", "--format", "jsonl")
     assert (code, err) == (0, "")
     lines = [json.loads(line) for line in out.splitlines()]
     assert len(lines) == 50
@@ -92,17 +81,15 @@ def test_predictions_have_the_weights_of_words(work, run, capsys):
         assert sum(line["weights"][0]) == pytest.approx(1.0, abs=5e-3)
 
 
-def test_predictions_are_drawn_as_bars(run, capsys, monkeypatch):
-    given = io.TextIOWrapper(io.BytesIO(b"The film was long. One scene was superb.\n\n"))
-    monkeypatch.setattr("sys.stdin", given)
-    code, out, _ = call(capsys, "predict", run, "--draw")
+def test_predictions_are_drawn_as_bars(run, call):
+    code, out, _ = call("predict", run, "--draw", given="The film was long. One scene was superb.\n\n")
     assert code == 0
     assert out.splitlines()[0] == "good"
     assert "superb  0." in out
     assert len([line for line in out.splitlines() if line in CUES]) == 2  # the empty line has an answer, too
 
 
-def test_long_documents_are_truncated_and_counted(work, run, capsys):
+def test_long_documents_are_truncated_and_counted(work, call, capsys):
     limits = ["--task.inputs.text.max_sentences", "4", "--task.inputs.text.max_words", "3", "--trainer.max_steps", "1"]
     limits += ["--data.train", str(work / "reviews.csv"), "--data.columns", "{text: body, label: stars}"]
     capsys.readouterr()
@@ -113,7 +100,7 @@ def test_long_documents_are_truncated_and_counted(work, run, capsys):
     both = "text with more than max_sentences=4 sentences and sentences of more than max_words=3 tokens."
     assert told[both] > 100
     assert f"Truncated: {told[both]}" in (work / "short" / "README.md").read_text()
-    code, out, err = call(capsys, "predict", short, str(work / "test.csv"), "--columns", "text=body")
+    code, out, err = call("predict", short, str(work / "test.csv"), "--columns", "text=body")
     assert (code, len(out.splitlines())) == (0, 50)
     named = [line for line in err.splitlines() if line.startswith("Input ")]
     assert len(named) == 5
@@ -123,26 +110,24 @@ def test_long_documents_are_truncated_and_counted(work, run, capsys):
         saccade.load(short).predict(["good film. " * 9])
 
 
-def test_sentences_that_are_given(work, capsys):
+def test_sentences_that_are_given(work, call):
     given = ["--data.train", str(work / "split.jsonl"), "--task.inputs.text.sentences", "given"]
     run = train(work, "given", *given, "--trainer.max_steps", "2")
-    code, out, _ = call(capsys, "predict", run, str(work / "split.jsonl"), "--format", "jsonl")
+    code, out, _ = call("predict", run, str(work / "split.jsonl"), "--format", "jsonl")
     assert code == 0
     assert len(out.splitlines()) == 40
     (item,) = saccade.load(run).explain([["", "One. Two.", "Three."]])
     assert item.maps[0].keys.pieces == ["One. Two.", "Three."]
 
 
-def test_explanations(run, capsys, tmp_path):
-    code, out, _ = call(capsys, "explain", run, "--input", "The film was long. It was awful. Its plot shone.")
+def test_explanations(run, call, tmp_path):
+    code, out, _ = call("explain", run, "--input", "The film was long. It was awful. Its plot shone.")
     assert code == 0
     for name in ("words.pooling", "document", "sentences.pooling"):
         assert f"{name}: " in out
     assert "It was awful." in out
     page = tmp_path / "page.html"
     table(tmp_path / "new.csv", reviews(2, 5))
-    code, _, _ = call(
-        capsys, "explain", run, str(tmp_path / "new.csv"), "--columns", "text=body", "--output", str(page)
-    )
+    code, _, _ = call("explain", run, str(tmp_path / "new.csv"), "--columns", "text=body", "--output", str(page))
     assert code == 0
     assert page.stat().st_size > 10_000
