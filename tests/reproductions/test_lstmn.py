@@ -14,7 +14,9 @@ lstmn = script("lstmn")
 def data(tmp_path):
     words = ["awful", "bad", "fair", "good", "superb"]
     for name, count in (("train", 6), ("dev", 2), ("test", 2)):
-        lines = "".join(f"{grade} a {word} film , number {i}\n" for i in range(count) for grade, word in enumerate(words))
+        lines = "".join(
+            f"{grade} a {word} film , number {i}\n" for i in range(count) for grade, word in enumerate(words)
+        )
         with gzip.open(tmp_path / f"stsa.fine.{name}.gz", "wt") as file:
             file.write(lines)
     return tmp_path
