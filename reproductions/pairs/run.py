@@ -32,6 +32,7 @@ class Entry:
         config: a configuration of Saccade's.
         arguments: those of `saccade.train`, such as `model`.
         needs: the arguments of `saccade.train` that the command line must give, such as `init_from`.
+        together: whether both texts are one input, `text`, as BERT reads them.
         published: a published accuracy and its corpus, for context.
     """
 
@@ -39,6 +40,7 @@ class Entry:
     config: str
     arguments: dict[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    together: bool = False
     published: str = ""
 
 
@@ -86,14 +88,25 @@ def main(command: list[str] | None = None) -> int:
         results[name] = averaged(
             [
                 measured(
-                    given.runs / f"{name}-{seed}", entry.config, examples, seed=seed, steps=given.steps, **arguments
+                    given.runs / f"{name}-{seed}",
+                    entry.config,
+                    together(examples) if entry.together else examples,
+                    seed=seed,
+                    steps=given.steps,
+                    **arguments,
                 )
                 for seed in given.seeds
             ]
         )
     publish(given.output, results=results, table=table(results))
     drawn = examples["test"][min(DRAWN, len(examples["test"]) - 1)]
-    draw(names, given.seeds[0], drawn, given.runs, given.output / "attention.png")
+    draw(
+        [name for name in names if not ENTRIES[name].together],
+        given.seeds[0],
+        drawn,
+        given.runs,
+        given.output / "attention.png",
+    )
     return 0
 
 
@@ -107,6 +120,14 @@ def read(data: Path) -> dict[str, list[dict[str, str]]]:
     return {
         split: [{role: row[column] for role, column in COLUMNS.items()} for row in rows if row["SemEval_set"] == part]
         for split, part in SPLITS.items()
+    }
+
+
+def together(examples: dict[str, list[dict[str, str]]]) -> dict[str, list[dict[str, Any]]]:
+    """The same pairs, each as one input of two texts."""
+    return {
+        split: [{"text": [pair["premise"], pair["hypothesis"]], "label": pair["label"]} for pair in pairs]
+        for split, pairs in examples.items()
     }
 
 

@@ -55,12 +55,18 @@ def test_says_what_it_needs(tmp_path, monkeypatch, capsys) -> None:
     assert "There is no SICK.txt in" in capsys.readouterr().err
 
 
-def test_a_model_that_starts_from_another_needs_it(data, monkeypatch, capsys) -> None:
-    tuned = pairs.Entry("fine-tuned", "classification/pairs", needs=("init_from",))
+def test_a_model_that_starts_from_another_and_reads_both_texts_as_one(data, tmp_path, monkeypatch, capsys) -> None:
+    scratch = pairs.Entry("from scratch", "classification/pooling", together=True)
+    tuned = pairs.Entry("fine-tuned", "classification/pooling", needs=("init_from",), together=True)
+    monkeypatch.setattr(pairs, "ENTRIES", {"word_by_word": pairs.ENTRIES["word_by_word"], "scratch": scratch})
+    places = ["--output", str(tmp_path / "results"), "--runs", str(tmp_path / "runs"), "--seeds", "1", "--steps", "1"]
+    assert pairs.main(["--data", str(data), *places]) == 0
     monkeypatch.setitem(pairs.ENTRIES, "tuned", tuned)
     with pytest.raises(SystemExit):
-        pairs.main(["--data", str(data), "--models", "tuned"])
+        pairs.main(["--data", str(data), *places, "--models", "tuned"])
     assert "tuned needs --init-from." in capsys.readouterr().err
+    assert pairs.main(["--data", str(data), *places, "--init-from", str(tmp_path / "runs" / "scratch-1")]) == 0
+    assert "fine-tuned" in (tmp_path / "results" / "table.md").read_text()
 
 
 def test_all_beat_the_majority_in_the_committed_figures() -> None:
