@@ -143,12 +143,14 @@ def refused_or_used(work, what):
             warnings.simplefilter("ignore")
             work()
     except (ValueError, OSError) as error:
-        assert str(error).strip(), f"{what}: an error without a message"
-        assert len(str(error)) < 2000, f"{what}: {error}"
-        return error
+        refusal = error
     except Exception as error:
         raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-    return None
+    else:
+        return None
+    assert str(refusal).strip(), f"{what}: an error without a message"
+    assert len(str(refusal)) < 2000, f"{what}: {refusal}"
+    return refusal
 
 
 def test_a_damaged_run_is_refused_or_works(request, made, tmp_path, cases):

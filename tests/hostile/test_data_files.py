@@ -330,10 +330,11 @@ def outcome(work, *arguments):
     """What became of a file; "refused" if the error is one line."""
     try:
         return work(*arguments)
-    except (DataError, OSError, ValueError) as refusal:
-        assert type(refusal) is not UnicodeDecodeError
-        assert len(str(refusal).splitlines()) == 1
-        assert len(str(refusal)) < 2000
+    except (DataError, OSError, ValueError) as error:
+        refusal = error
+    assert type(refusal) is not UnicodeDecodeError
+    assert len(str(refusal).splitlines()) == 1
+    assert len(str(refusal)) < 2000
     return "refused"
 
 
