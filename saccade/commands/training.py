@@ -35,6 +35,7 @@ def train_model(
         saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
         saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
         saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
+        saccade train classification/bert --init-from bert-base-uncased --data.train reviews.csv --output runs/reviews
         saccade train --resume runs/my-model
         torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
 
@@ -47,7 +48,8 @@ def train_model(
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
         output: the folder to create, for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to continue.
-        init_from: the folder of another run whose weights to start from, where names and shapes agree.
+        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
+            transformers library saved, whose sizes and vocabulary are then used.
     """
     with _stopping(Path(output or resume or ".")):
         overrides = _with_data(overrides)

@@ -7,5 +7,6 @@ from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
 from saccade.fields.text import Text
+from saccade.fields.wordpieces import WordPieces
 
-__all__ = ["Audio", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "fields"]
+__all__ = ["Audio", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "WordPieces", "fields"]

@@ -50,6 +50,16 @@ class Field:
     def fit(self, values: Iterable[Any]) -> None:
         """Learns from the values of the training data, in one pass."""
 
+    def adopt(self, folder: Path) -> bool:
+        """Takes what the field of another model learned, for a model that starts from its weights.
+
+        After that, `fit` leaves it as it is. By default a field learns from the data, and this does nothing.
+
+        Args:
+            folder: what `save` wrote for a field of that model, or the folder of another library's model.
+        """
+        return False
+
     def sizes(self) -> dict[str, int]:
         """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
         return {}
@@ -75,6 +85,10 @@ class Field:
     def clip(self, encoded: Any, most: int) -> Any:
         """The value cut to at most this many positions, for models that read no more."""
         return encoded
+
+    def truncated(self, value: Any) -> str | None:
+        """What `encode` leaves out of a long value ("612 tokens, and the model reads only ..."); None if nothing."""
+        return None
 
     def pad(self, encoded: Sequence[Any], generator: torch.Generator | None = None) -> Padded:
         """The tensors of several values. With a generator, for training, they may be augmented."""

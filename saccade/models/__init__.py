@@ -1,6 +1,7 @@
 """Models: one file per paper."""
 
 from saccade.models.base import EncoderDecoder, models
+from saccade.models.bert import Bert
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
@@ -19,6 +20,7 @@ names = models.names
 __all__ = [
     "GAT",
     "AttentionPooling",
+    "Bert",
     "Cho",
     "EncoderDecoder",
     "HardMonotonic",

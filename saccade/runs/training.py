@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from saccade.artifacts import read_tensors, weights_of, write_file
+from saccade.artifacts import write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
 from saccade.locks import RunLock
@@ -20,12 +18,11 @@ from saccade.runs.folder import (
     check_output,
     check_run,
     check_unchanged,
-    chosen_weights,
-    learned_alike,
     save_config,
     seal_run,
     with_absolute_paths,
 )
+from saccade.runs.origin import Origin, find_origin
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import held_out_share, is_main, prepare, say
 from saccade.runs.provenance import Provenance, this_start
@@ -60,35 +57,38 @@ def train(
         trainer: how long, how fast, how often; see `saccade.training.Trainer`.
         output: the folder to create.
         resume: the folder of a run to continue, instead of a configuration and an output.
-        init_from: the folder of another run whose weights to start from, where names and shapes agree.
+        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
+            `transformers` library saved, whose sizes and vocabulary are then used.
         overrides: single arguments, such as `{"model.hidden_dim": 64}`.
         trust: whether the configuration may name classes that are not Saccade's.
     """
     given = {"task": task, "model": model, "data": data, "trainer": trainer}
     held = _in_memory(given)
     folder, raw = _start(config, output, resume)
+    if resume is not None and init_from is not None:
+        raise ConfigError("A resumed run has weights already: leave init_from out.")
+    origin = None if init_from is None else find_origin(init_from)
     for name, part in given.items():
         raw = _merged(raw, name, spell_out(part))
+    if origin is not None:
+        raw = origin.complete(raw)
     plan = Plan(with_absolute_paths(override(raw, overrides or {})), trust=trust)
     if resume is not None:
-        if init_from is not None:
-            raise ConfigError("A resumed run has weights already: leave init_from out.")
         begun = Plan(with_absolute_paths(read_config(folder / "config.yaml")), trust=trust).plain
         check_unchanged(begun, plan.plain)
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
-    if init_from is not None:
-        chosen_weights(check_run(init_from))  # before the data are read
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
-        return _train(plan, held, folder, resume is not None, init_from)
+        return _train(plan, held, folder, resume is not None, origin)
 
 
-def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init_from: Any) -> Run:
+def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, origin: Origin | None) -> Run:
     task, main = plan.task, is_main()
+    taught = origin is not None and origin.teach(task)
     had_model = (folder / "model.safetensors").exists()
     try:
         prepared = prepare(plan, held, folder, resume)
@@ -107,9 +107,9 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
     if main:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
-    if init_from is not None:
-        remark = initialise(model, init_from)
-        if not learned_alike(folder, Path(init_from)):
+    if origin is not None:
+        remark = origin.initialise(model)
+        if not taught and not origin.learned_alike(folder):
             remark += " WARNING: its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:
             say(remark)
@@ -133,21 +133,6 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
         if had_model or not (folder / "README.md").exists():  # a README without a model is not a card of ours
             write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
     return Run(folder, plan, model, result)
-
-
-def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
-    """Copies the weights of another run into a model, where names and shapes agree; says how many did."""
-    path = check_run(folder)
-    given, own = read_tensors(chosen_weights(path).file), weights_of(model)
-    fitting = [name for name, tensor in own.items() if name in given and given[name].shape == tensor.shape]
-    if not fitting:
-        raise ValueError(f"No weights of {path} fit this model: names or shapes differ throughout.")
-    for name in fitting:
-        own[name].copy_(given[name])
-    rest = [name for name in own if name not in fitting]
-    new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
-    few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
-    return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
 
 
 def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]:

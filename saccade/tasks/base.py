@@ -13,6 +13,7 @@ from saccade.checks import check_count
 from saccade.evaluation import Figure
 from saccade.fields import Field
 from saccade.interpretation.explorer import Item
+from saccade.layers.limits import most_positions
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
 from saccade.tasks.options import Options
@@ -133,6 +134,13 @@ class Task:
 
     def check(self, model: nn.Module) -> None:
         """Raises `ValueError` if the model, which may be on the meta device, cannot take what training keeps."""
+        most = most_positions(model)
+        for role, field in self.inputs.items():
+            if most is not None and field.longest is not None and field.longest > most:
+                raise ValueError(
+                    f"{role} has up to {field.longest} {field.unit}, more than the model's {most} learned positions: "
+                    f"set model.max_length to {field.longest} or more, or max_length of the {role} to {most}."
+                )
 
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
         """A model with the sizes that follow from the data."""
@@ -238,7 +246,13 @@ class Task:
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         """What `predict` does not read of long inputs, by the number of the input, counted from 0."""
-        return {}
+        examples = [self.example(value) for value in inputs]
+        found = [
+            (number, field.truncated(example[role]))
+            for number, example in enumerate(examples)
+            for role, field in self.inputs.items()
+        ]
+        return {number: left for number, left in found if left is not None}
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         """The parts of each input that the training data did not have, by the number of the input."""

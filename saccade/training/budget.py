@@ -22,7 +22,7 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
         epoch: how many batches a pass over the data has.
     """
     per_step = position.step_seconds or 0.0
-    last = position.last_step(trainer)
+    last = position.last_step(trainer, epoch=epoch)
     if last is not None and last == position.expected_steps(trainer):
         passes = f", {last * trainer.accumulate / epoch:.1f} passes over the data" if epoch else ""
         yield f"{trainer.max_minutes:g} minutes are about {last:,} steps at this speed{passes}."

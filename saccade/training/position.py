@@ -54,9 +54,19 @@ class Position:
             return None
         return max(1, round(60.0 * trainer.max_minutes / max(self.step_seconds, 1e-9)))
 
-    def last_step(self, trainer: Settings) -> int | None:
-        """The step that training is expected to end with, as far as steps and time decide."""
-        return min((n for n in (trainer.max_steps, self.expected_steps(trainer)) if n is not None), default=None)
+    def last_step(self, trainer: Settings, *, epoch: int | None = None) -> int | None:
+        """The step that training is expected to end with, as far as its limits tell.
+
+        Epochs, which often only bound a training that ends by patience, count for a schedule that needs an end.
+
+        Args:
+            trainer: the limits.
+            epoch: how many batches a pass over the data has.
+        """
+        limits = [trainer.max_steps, self.expected_steps(trainer)]
+        if trainer.max_epochs is not None and epoch is not None and trainer.schedule.ends:
+            limits.append(trainer.max_epochs * -(-epoch // trainer.accumulate))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
         """Lets this figure decide what is best; if another one did before, patience starts anew."""

@@ -122,9 +122,10 @@ class Trainer:
             raise ValueError(f"weight_decay must be 0 or more, got {weight_decay}.")
         if not 0.0 < average_decay < 1.0:
             raise ValueError(f"average_decay must be between 0 and 1, got {average_decay}.")
-        if self.schedule.ends and self.schedule.steps is None and max_steps is max_minutes is None:
+        if self.schedule.ends and self.schedule.steps is None and max_steps is max_epochs is max_minutes is None:
             raise ValueError(
-                f"{type(self.schedule).__name__} must know its end: give it steps, or set max_steps or max_minutes."
+                f"{type(self.schedule).__name__} must know its end: give it steps, or set max_steps, max_epochs or "
+                "max_minutes."
             )
 
     def fit(
