@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,9 +104,13 @@ def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
     """
     path = Path(folder)
     sizes, tokeniser = read_arguments(path), read_wordpiece(path)
-    model = Bert(**{"vocab": tokeniser.size, "head": "none", **sizes, **arguments})
+    given = {"vocab": tokeniser.size, "head": "none", **sizes, **arguments}
+    with torch.device("meta"):
+        outline = Bert(**given)
+    weights = read_weights(path, outline)  # before anything of that size is allocated
+    model = Bert(**given)
     own = weights_of(model)
-    for name, tensor in read_weights(path, own).items():
+    for name, tensor in weights.items():
         own[name].copy_(tensor)
     return Pretrained(model.eval(), tokeniser)
 
@@ -129,13 +133,13 @@ def read_arguments(folder: Path) -> dict[str, Any]:
     return {**sizes, "activation": activation, "epsilon": found.take("layer_norm_eps", float, least=0.0, most=1.0)}
 
 
-def read_weights(folder: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def read_weights(folder: Path, outline: Bert) -> dict[str, Tensor]:
     """The weights of a folder under our names, in float32.
 
     Args:
         folder: the folder.
-        own: the weights of a model, perhaps on the meta device. All of its encoder must be in the folder; a pooler or
-            a head is read if it is there and fits.
+        outline: the model that they are for, perhaps on the meta device. All of its encoder must be in the folder; a
+            pooler or a head is read if it is there and fits.
     """
     path = folder / WEIGHTS
     if not path.is_file():
@@ -146,7 +150,7 @@ def read_weights(folder: Path, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
         raise ArtifactError(f"{folder} has no {WEIGHTS}.{fix}")
     header = read_header(path)
     wanted = {}
-    for name, tensor in own.items():
+    for name, tensor in weights_of(outline).items():
         theirs = next((spelling for spelling in _spellings(name) if spelling in header), None)
         fits = theirs is not None and header[theirs][0] == tuple(tensor.shape) and header[theirs][1].is_floating_point
         if theirs is not None and fits:

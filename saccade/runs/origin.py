@@ -53,25 +53,25 @@ class Origin(NamedTuple):
             taught |= any(field.adopt(folder) for folder in folders)
         return taught
 
-    def initialise(self, model: nn.Module) -> str:
-        """Copies the weights into a model, where names and shapes agree; says how many did."""
+    def weights(self, outline: nn.Module) -> dict[str, Tensor]:
+        """The weights for a model, which may be on the meta device; some may not fit it."""
+        if self.foreign:
+            assert isinstance(outline, Bert)
+            return huggingface.read_weights(self.folder, outline)
+        return read_tensors(chosen_weights(self.folder).file)
+
+    def initialise(self, model: nn.Module, weights: Mapping[str, Tensor]) -> str:
+        """Copies weights into a model, where names and shapes agree; says how many did."""
         own = weights_of(model)
-        given = self._weights(model, own)
-        fitting = [name for name, tensor in own.items() if name in given and given[name].shape == tensor.shape]
+        fitting = [name for name, tensor in own.items() if name in weights and weights[name].shape == tensor.shape]
         if not fitting:
             raise ValueError(f"No weights of {self.folder} fit this model: names or shapes differ throughout.")
         for name in fitting:
-            own[name].copy_(given[name])
+            own[name].copy_(weights[name])
         rest = [name for name in own if name not in fitting]
         new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
         few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
         return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {self.folder}{new}."
-
-    def _weights(self, model: nn.Module, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        if not self.foreign:
-            return read_tensors(chosen_weights(self.folder).file)
-        assert isinstance(model, Bert)
-        return huggingface.read_weights(self.folder, own)
 
     def learned_alike(self, folder: Path) -> bool:
         """Whether a run learned the same from its data: vocabularies, label names."""

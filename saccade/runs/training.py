@@ -102,13 +102,14 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, orig
         provenance = noted._replace(starts=[*noted.starts, this_start()])
     if main and not resume:
         provenance.save(folder)
+    weights = None if origin is None else origin.weights(plan.outline())  # before anything of that size is allocated
     seed_everything(plan.trainer.seed)
     model = plan.build()
     if main:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
-    if origin is not None:
-        remark = origin.initialise(model)
+    if origin is not None and weights is not None:
+        remark = origin.initialise(model, weights)
         if not taught and not origin.learned_alike(folder):
             remark += " WARNING: its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,18 +73,46 @@ class WordPiece:
         self._model: Any = None
 
     def fit(self, texts: Iterable[str]) -> WordPiece:
-        """Learns the vocabulary in one pass over the texts, and returns the tokeniser."""
+        """Learns the vocabulary in one pass over the texts, and returns the tokeniser.
+
+        It begins with letters, as the first of a word and as a later one, and joins the most frequent pair of
+        neighbouring pieces again and again. Rare letters that would take more than half of it are unknown.
+        """
+        counts = self._words(texts)
+        letters: Counter[str] = Counter()
+        for word, count in counts.items():
+            letters.update(dict.fromkeys(word[:1], count))
+            for letter in word[1:]:
+                letters[PREFIX + letter] += count
+        room = max(1, self.vocab_size // 2 - len(SPECIAL))
+        known = sorted(sorted(letters, key=lambda letter: (-letters[letter], letter))[:room])
+        lacking = letters.keys() - set(known)
+
+        def repeated() -> Iterator[str]:
+            for word, count in counts.items():
+                if word[0] not in lacking and not any(PREFIX + letter in lacking for letter in word[1:]):
+                    yield " ".join([word] * count)
+
         tokenizers = required("tokenizers")
-        tokenizer = self._tokenizer(tokenizers.models.WordPiece(unk_token=SPECIAL[1]))
+        tokenizer = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=SPECIAL[1]))
+        tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
         trainer = tokenizers.trainers.WordPieceTrainer(
             vocab_size=self.vocab_size,
-            special_tokens=list(SPECIAL),
+            special_tokens=[*SPECIAL, *known],  # in this order, which would otherwise differ from run to run
             continuing_subword_prefix=PREFIX,
             show_progress=False,
         )
-        tokenizer.train_from_iterator(iter(texts), trainer)
-        self.set(in_order(tokenizer.get_vocab()))
-        return self
+        tokenizer.train_from_iterator(repeated(), trainer)
+        return self.set(in_order(tokenizer.get_vocab()))
+
+    def _words(self, texts: Iterable[str]) -> Counter[str]:
+        """How often each word occurs, without those that are too long to be split."""
+        tokenizer = self._tokenizer(required("tokenizers").models.WordPiece(unk_token=SPECIAL[1]))
+        normalise, split = tokenizer.normalizer.normalize_str, tokenizer.pre_tokenizer.pre_tokenize_str
+        counts: Counter[str] = Counter()
+        for text in texts:
+            counts.update(word for word, _ in split(normalise(text)))
+        return Counter({word: count for word, count in counts.items() if len(word) <= LONGEST_WORD})
 
     def set(self, vocabulary: Sequence[str]) -> WordPiece:
         """Takes a vocabulary, whose pieces have their places as ids, and returns the tokeniser."""
