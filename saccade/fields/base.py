@@ -35,6 +35,9 @@ class Field:
     unit: str = "positions"
     """What the size of a value counts: tokens, frames."""
 
+    paragraphs: bool = False
+    """Whether a value takes all lines of a plain text file up to an empty one, and not only one line."""
+
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
 

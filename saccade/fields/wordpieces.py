@@ -63,6 +63,7 @@ class WordPieces(Field):
         self.max_length = max_length
         self.cut = cut
         self.adopted = False
+        self.paragraphs = False
 
     @property
     def longest(self) -> int:

@@ -6,6 +6,7 @@ from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
 from saccade.tasks.language_modelling import LanguageModelling
 from saccade.tasks.options import Options
+from saccade.tasks.pretraining import Pretraining
 from saccade.tasks.rating import Rating
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "LanguageModelling",
     "Loss",
     "Options",
+    "Pretraining",
     "Rating",
     "Row",
     "Task",
