@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Literal, NamedTuple, get_args
 
@@ -19,6 +20,7 @@ from saccade.layers.choices import make_score, make_selection
 from saccade.layers.initialisation import truncated_normal
 from saccade.models.base import models
 from saccade.models.transformer import check_shape, head_sizes
+from saccade.models.unpadded import Unpadded
 from saccade.multihead import MultiHead
 from saccade.registry import nearest
 from saccade.scores import Score
@@ -143,8 +145,27 @@ class Bert(nn.Module):
         logits: Tensor = self.classifier(F.dropout(read, self.dropout, self.training))
         return logits
 
-    def embed(self, tokens: Tensor, segments: Tensor | None = None) -> Tensor:
-        """h^0 (batch, length, dim); without segments, all tokens belong to the first text."""
+    def encode(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
+        """(texts, dim): each text as one vector, computed without padding and without gradients (see `Unpadded`).
+
+        Args:
+            texts: the ids of each, with the special ones.
+            first: how many tokens of each belong to the first of two texts; all by default.
+        """
+        was_training = self.training
+        try:
+            return Unpadded(self.eval()).vectors(texts, first)
+        finally:
+            self.train(was_training)
+
+    def embed(self, tokens: Tensor, segments: Tensor | None = None, places: Tensor | None = None) -> Tensor:
+        """h^0 (*batch, length, dim).
+
+        Args:
+            tokens: (*batch, length).
+            segments: of the same shape; without them, all tokens belong to the first text.
+            places: the position of each token, if not from 0 to length - 1.
+        """
         if segments is None:
             apart: Tensor = self.segments.weight[0]
         else:
@@ -155,7 +176,7 @@ class Bert(nn.Module):
                     f"model has num_segments={count}."
                 )
             apart = self.segments(segments)
-        return F.dropout(self.norm(self.embedding(tokens) + apart), self.dropout, self.training)
+        return F.dropout(self.norm(self.embedding(tokens, places=places) + apart), self.dropout, self.training)
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
         """The vector (batch, dim) of each text."""

@@ -14,6 +14,7 @@ from saccade.evaluation import Figure
 from saccade.fields import Field
 from saccade.interpretation.explorer import Item
 from saccade.layers.limits import most_positions
+from saccade.models.bert import Bert
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
 from saccade.tasks.options import Options
@@ -267,6 +268,14 @@ class Task:
     def length(self, example: Example) -> int:
         """How long an input is, for figures by length: tokens, frames."""
         return sum(field.size(field.encode(example[role])) for role, field in self.inputs.items())
+
+    def vectors(self, model: nn.Module, inputs: Sequence[Any]) -> Tensor:
+        """(inputs, dim): each input as the vector that a model makes of it before it answers."""
+        if not isinstance(model, Bert):
+            raise ValueError(f"{type(model).__name__} gives no vectors of its inputs: bert does.")
+        role = next(iter(self.inputs))
+        rows = [self.prepare(model, self.example(value))[role] for value in inputs]
+        return model.encode([row["ids"] for row in rows], [row["first"] for row in rows])
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The values of the figures named in `metrics`."""

@@ -112,6 +112,17 @@ def test_hidden_states_and_pooled_output_of_minilm(folder, inputs):
 
 
 @torch.no_grad()
+def test_vectors_without_padding_equal_padded_ones(folder, theirs):
+    texts = [text[:400] for text in varied(53)]
+    pretrained = huggingface.load(folder, pooling="mean")
+    inputs = theirs(texts, padding=True, truncation=True, max_length=31, return_tensors="pt")
+    states = transformers.AutoModel.from_pretrained(folder).eval()(**inputs).last_hidden_state
+    real = inputs["attention_mask"].unsqueeze(-1)
+    expected = (states * real).sum(1) / real.sum(1)
+    torch.testing.assert_close(pretrained.encode(texts, max_length=31), expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
 def test_minilm_saved_gives_the_same_numbers_there(folder, theirs, inputs, tmp_path):
     ours, tokeniser = huggingface.load(folder)
     saved = huggingface.save(tmp_path / "saved", ours, tokeniser)
