@@ -6,7 +6,21 @@ from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
+from saccade.fields.span import Span
 from saccade.fields.text import Text
 from saccade.fields.wordpieces import WordPieces
 
-__all__ = ["Audio", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "WordPieces", "fields"]
+__all__ = [
+    "Audio",
+    "Field",
+    "Label",
+    "Labels",
+    "Links",
+    "Node",
+    "Number",
+    "Padded",
+    "Span",
+    "Text",
+    "WordPieces",
+    "fields",
+]

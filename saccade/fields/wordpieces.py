@@ -134,16 +134,26 @@ class WordPieces(Field):
         mask = places < lengths.unsqueeze(1)
         return {"values": values, "mask": mask, "segments": (mask & (places >= first.unsqueeze(1))).long()}
 
+    def places(self, value: str | list[str]) -> dict[int, tuple[int, int]]:
+        """Of the tokens of the last text that are read: where each stands in it, in characters."""
+        *_, (start, pieces) = self._read(value)
+        return {start + number: span for number, (_, span) in enumerate(pieces)}
+
+    def _read(self, value: str | list[str]) -> list[tuple[int, list[tuple[int, tuple[int, int]]]]]:
+        """For each text the place of its first token, and its tokens that are read with where they stand in it."""
+        split = [self.tokeniser.split(text) for text in texts_of(value)]
+        kept = lengths_kept([len(each.ids) for each in split], self.max_length - 1 - len(split))
+        parts = [self._cut(list(zip(*each, strict=True)), most) for each, most in zip(split, kept, strict=True)]
+        starts = [1, *(1 + len(part) + 1 for part in parts[:-1])]
+        return list(zip(starts, parts, strict=True))
+
     def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
         pieces, words, special = [CLS], list[list[int]](), [0]
-        texts = texts_of(value)
-        split = [self.tokeniser.split(text) for text in texts]
-        kept = lengths_kept([len(each.ids) for each in split], self.max_length - 1 - len(texts))
-        for text, (ids, spans), most in zip(texts, split, kept, strict=True):
-            place = -1
-            for token, (start, _) in self._cut(list(zip(ids, spans, strict=True)), most):
-                before, place = place, len(text[:start].split()) - (start > 0 and not text[start - 1].isspace())
-                if place != before:
+        for text, (_, part) in zip(texts_of(value), self._read(value), strict=True):
+            word = -1
+            for token, (start, _) in part:
+                before, word = word, len(text[:start].split()) - (start > 0 and not text[start - 1].isspace())
+                if word != before:
                     words.append([])
                 words[-1].append(len(pieces))
                 pieces.append(self.tokeniser.vocabulary[token])

@@ -92,11 +92,8 @@ class Unpadded:
                 group = Group(begin, len(list(several)), length)
                 groups.append(group)
                 begin += group.texts * length
-            yield (
-                numbers,
-                groups,
-                self._states([texts[n] for n in numbers], groups, first and [first[n] for n in numbers]),
-            )
+            own = None if first is None else [first[number] for number in numbers]
+            yield numbers, groups, self._states([texts[number] for number in numbers], groups, own)
 
     def _states(self, texts: Sequence[Sequence[int]], groups: list[Group], first: list[int] | None) -> Tensor:
         device = self.model.embedding.weight.device
