@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import difflib
 import inspect
 import io
 import os
@@ -31,8 +30,9 @@ from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
+from saccade.configuration.catalogue import described
 from saccade.configuration.sections import SECTIONS
-from saccade.registry import nearest
+from saccade.registry import closest, nearest
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -55,6 +55,9 @@ OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
 
+
+LONGEST = 1200
+"""Characters of an error: names of files may have thousands."""
 
 SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
 """How commands without a configuration spell the options that errors of data files advise."""
@@ -120,10 +123,21 @@ def _run(name: str, command: Callable[[], None]) -> int:
         if not _takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
             for long, short in SHORTER.items():
                 text = text.replace(long, short)
-        readable = text.encode("utf-8", "backslashreplace").decode()  # names of files may hold any bytes
-        print(f"saccade {name}: {readable}", file=sys.stderr)
+        print(f"saccade {name}: {_printable(text)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _printable(text: str) -> str:
+    """The text without halves of characters, which stand for any bytes in names of files and cannot be printed."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Prints whatever it was given."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(_printable(message), file)
 
 
 def _in_lines(error: BaseException) -> str:
@@ -132,12 +146,13 @@ def _in_lines(error: BaseException) -> str:
         place = "" if error.filename is None else f"{error.filename!r:.200}: "
         return f"{place}{error.strerror}."
     lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
-    return "\n  ".join(" ".join(line.split()) for line in lines)
+    short = (" ".join(line.split()) for line in lines)
+    return "\n  ".join(line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in short)
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Positional parameters become positional arguments, keyword-only ones become options; also the commands'."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
         epilog="`saccade COMMAND --help` explains each command. Try `saccade list configs`, `saccade show sparsemax`, "
@@ -145,7 +160,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    made = {}
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, function in COMMANDS.items():
         text, helps = _split_docstring(function)
         made[name] = commands.add_parser(
@@ -165,7 +180,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    words = [Path(argument) for argument in given if not argument.startswith("-") and "\0" not in argument]
+    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
+    values = {place + 1 for place, argument in enumerate(given) if argument in flags}  # of options, not the run
+    words = [
+        Path(argument)
+        for place, argument in enumerate(given)
+        if place not in values and not argument.startswith("-") and "\0" not in argument
+    ]
     folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
     if folder is None:
         return
@@ -256,14 +277,23 @@ def _parse(
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        close = difflib.get_close_matches(wrong.lstrip("-")[:100], [flag[2:] for flag in flags], n=1)
-        listed = "".join(f" Did you mean --{name}?" for name in close) + f" Choose from: {', '.join(sorted(flags))}."
-        parser.error(f"{command} has no option {wrong:.60}.{listed}{more}")
+        known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
+        close = closest(wrong.lstrip("-").replace("-", "_"), known)
+        hint = "" if close is None else f" Did you mean {known[close]}?"
+        parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(_lists(COMMANDS[command])), None)
+    if unknown and several is None and command is not None:
+        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}")
     if several is None or not unknown:
         return parser.parse_args(given)
     getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
     return options
+
+
+def _section_arguments() -> dict[str, str]:
+    """How to write the arguments of sections that are always of one class: `max_steps` as `--trainer.max_steps`."""
+    usual = {name: section.usual for name, section in SECTIONS.items() if section.kind is None and section.usual}
+    return {argument: f"--{name}.{argument}" for name, path in usual.items() for argument in described(path).parameters}
 
 
 def _lists(function: Callable[..., None]) -> list[str]:
@@ -302,7 +332,7 @@ def _add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter,
             sign = {int: "N", float: "X"}.get(_scalar(kind))
             parser.add_argument(flag, type=_reader(_scalar(kind)), default=parameter.default, help=shown, metavar=sign)
     elif typing.get_origin(kind) is list:
-        parser.add_argument(parameter.name, nargs="*", type=typing.get_args(kind)[0], help=text)
+        parser.add_argument(parameter.name, nargs="*", type=_reader(typing.get_args(kind)[0]), help=text)
     elif parameter.default is parameter.empty:
         parser.add_argument(parameter.name, type=kind, help=text)
     else:

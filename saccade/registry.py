@@ -22,9 +22,16 @@ registries: dict[str, Registry[Any]] = {}
 def nearest(name: str, choices: Iterable[str]) -> str:
     """The end of an error message: the nearest right name, and all of them."""
     choices = sorted(choices)
-    close = difflib.get_close_matches(name[:100], choices, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    close = closest(name, choices)
+    hint = f" Did you mean {close!r}?" if close else ""
     return f"{hint} Choose from: {', '.join(choices)}."
+
+
+def closest(name: str, choices: Collection[str]) -> str | None:
+    """The choice that is spelt most like the name, or that the name abbreviates, as `lr` does `learning_rate`."""
+    close = difflib.get_close_matches(name[:100], choices, n=1)
+    short = [each for each in choices if "_" in each and name == "".join(word[:1] for word in each.split("_"))]
+    return next(iter([*close, *short]), None)
 
 
 class Registry(Generic[T]):

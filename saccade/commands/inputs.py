@@ -29,13 +29,22 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     return Corpus(columns=columns or known or None, header=said, bad_rows=bad_rows)
 
 
-def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str]) -> Iterator[Example]:
-    """The examples of files and folders, or of standard input if there are none."""
+def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str], *, otherwise: str) -> Iterator[Example]:
+    """The examples of files and folders, or of standard input if there are none.
+
+    Args:
+        otherwise: what to say to a user who wrote a text instead of the name of a file.
+    """
     if not paths:
         yield from _from_standard_input(task)
         return
     for path in paths:
-        yield from _from_path(task, corpus, path)
+        try:
+            yield from _from_path(task, corpus, path)
+        except FileNotFoundError as error:
+            if error.errno is None:  # ours
+                raise FileNotFoundError(f"{error} {otherwise}") from None
+            raise
 
 
 def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:
@@ -68,8 +77,11 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
 
 def _from_standard_input(task: Task) -> Iterator[Example]:
     from saccade.data.cell import Cell
+    from saccade.data.readers.lines import LONGEST
 
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    for number, line in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b""), start=1):
+        if len(line) > LONGEST:
+            raise ValueError(f"Line {number} of the input is longer than {LONGEST >> 20} MiB. Is this text?")
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
@@ -78,7 +90,7 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
             ) from None
         raw: Any = {next(iter(task.inputs)): text}
         if len(task.inputs) > 1:
-            raw = _object(text, number, task)
+            raw = parse_object(text, f"Line {number} of the input", task)
         example = {}
         for role, field in task.inputs.items():
             if role not in raw:
@@ -89,12 +101,13 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
         yield example
 
 
-def _object(text: str, number: int, task: Task) -> dict[str, Any]:
+def parse_object(text: str, place: str, task: Task) -> dict[str, Any]:
+    """One example of a task with several inputs, as JSON."""
     example = json.dumps(dict.fromkeys(task.inputs, "..."))
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"Line {number} of the input is not a JSON object such as {example}.")
+        raise ValueError(f"{place} is not a JSON object such as {example}.")
     return found

@@ -25,5 +25,5 @@ def leaving_at_once() -> Iterator[None]:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"Interrupted; before anything was written: run the same command again\n")
+    os.write(2, b"Interrupted before anything was written: run the same command again.\n")
     os._exit(130)

@@ -95,7 +95,9 @@ def predict(
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
-    examples = read_inputs(model.task, corpus, inputs)
+    examples = read_inputs(
+        model.task, corpus, inputs, otherwise='Inputs themselves go to standard input: echo "..." | saccade predict RUN'
+    )
     answers: list[Answer] = []
     counted, strange = 0, Strange()
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:

@@ -15,6 +15,9 @@ from saccade.configuration.yaml_files import MOST_DEPTH, load_yaml, parse_yaml, 
 
 FOLDER = Path(__file__).parent.parent / "configs"
 
+TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+"""How the names of data files end."""
+
 
 def shipped() -> dict[str, Path]:
     """The configurations that come with Saccade: `translation/rnnsearch` and so on."""
@@ -34,7 +37,7 @@ def find_config(name: str | os.PathLike[str]) -> Path:
         return shipped()[short.as_posix()]
     # Compare the last parts only: a shared folder would make all names alike.
     near = [each for each in shipped() if difflib.get_close_matches(short.name, [Path(each).name], cutoff=0.75)]
-    close = difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0)
+    close = _beside(path) or difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ConfigError(
         f"There is no file {str(name)!r}, and no configuration of that name.{hint} `saccade list configs` lists the "
@@ -42,9 +45,24 @@ def find_config(name: str | os.PathLike[str]) -> Path:
     )
 
 
+def _beside(path: Path) -> list[str]:
+    """The YAML file of a similar name in the same folder, if there is one."""
+    try:
+        files = [each.name for each in path.parent.iterdir() if each.suffix in (".yaml", ".yml")]
+    except OSError:
+        return []
+    close = difflib.get_close_matches(path.name, files, n=1, cutoff=0.75)
+    return [str(path.parent / name) for name in close]
+
+
 def read_config(name: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a YAML file, unchecked."""
     path = find_config(name)
+    if path.suffix.lower() in TABLES:
+        raise ConfigError(
+            f"{path} is data, not a configuration: saccade train CONFIG --data.train {path}. `saccade list configs` "
+            "lists the configurations that come with Saccade."
+        )
     found = parse_yaml(read_text(path), str(path))
     if not isinstance(found, dict):
         raise ConfigError(f"{path} must have sections such as `model:` and `trainer:`.")

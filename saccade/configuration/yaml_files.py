@@ -16,6 +16,16 @@ MOST_NODES = 20_000
 MOST_DEPTH = 32
 MOST_DIGITS = 40
 
+PLAINLY = {
+    r"found character '\t'": "a tab, where YAML indents with spaces",
+    "expected <block end>": "this line does not fit those above; indent the lines of one section equally",
+    "mapping values are not allowed": "this `:` does not fit here; indent the lines of one section equally, and quote "
+    "text that contains `: `",
+    "could not find expected ':'": "this line or the one above has no `:`; write `key: value`",
+    "expected '<document start>'": "this line does not belong to a section such as `model:`",
+}
+"""What is probably wrong, by how PyYAML's messages begin."""
+
 
 def read_text(path: Path) -> str:
     """The text of a file that is small enough to be a configuration; pipes and devices are refused."""
@@ -59,7 +69,8 @@ def _problem(error: Any) -> str:
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem is None:
         return " ".join(str(error).split())
-    return str(problem) if mark is None else f"{problem} (line {mark.line + 1}, column {mark.column + 1})"
+    plain = next((words for start, words in PLAINLY.items() if problem.startswith(start)), str(problem))
+    return plain if mark is None else f"{plain} (line {mark.line + 1}, column {mark.column + 1})"
 
 
 def _check_events(yaml: Any, text: str, name: str) -> None:

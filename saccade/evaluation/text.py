@@ -1,8 +1,9 @@
 """Metrics of predicted texts against references."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal, get_args
 
 from saccade.data.extra import required
 from saccade.evaluation.edits import edit_distance
@@ -14,6 +15,11 @@ Texts = Sequence[str]
 References = Sequence[str | Sequence[str]]
 """References: one text for each prediction, or several correct ones."""
 
+Tokenisation = Literal["13a", "none", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
+"""What a configuration may name: sacrebleu's tokenisations, but for those that it would download."""
+
+TOKENISATIONS: tuple[Tokenisation, ...] = get_args(Tokenisation)
+
 
 def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figure:
     """Corpus BLEU, from 0 to 100; use `tokenize="none"` for text that is already tokenised.
@@ -21,8 +27,13 @@ def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figu
     If all references have fewer than four tokens, only the n-grams that exist count (`eff:yes` in the signature);
     otherwise BLEU would always be 0.
     """
-    # `force` silences the warning that the text looks tokenised, which is expected with "none".
-    options = {"tokenize": tokenize, "force": tokenize == "none"}
+    if tokenize != "none" and 2 * sum(text.endswith(" .") for text in predicted) > len(predicted):
+        warnings.warn(
+            "Most of the texts end in ' .': they seem to be tokenised, and BLEU tokenises them again. Compare texts as "
+            "people write them, or set task.bleu_tokenize to none.",
+            stacklevel=2,
+        )
+    options = {"tokenize": tokenize, "force": True}  # without sacrebleu's own warning about this
     found = _sacrebleu("BLEU", predicted, wanted, **options)
     first = [_several(each)[0] for each in wanted]
     if found.value == 0.0 and _sacrebleu("BLEU", first, wanted, **options).value == 0.0:
@@ -137,7 +148,10 @@ def score_texts(
 
 def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) -> Figure:
     _check(predicted, wanted)
-    metric = getattr(required("sacrebleu.metrics"), kind)(**options)
+    try:
+        metric = getattr(required("sacrebleu.metrics"), kind)(**options)
+    except RuntimeError as error:  # a tokenisation that needs another library
+        raise ValueError(f"tokenize={options.get('tokenize')!r}: {' '.join(str(error).split())}") from None
     most = max(len(_several(each)) for each in wanted)
     references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
     score = metric.corpus_score(list(predicted), references).score

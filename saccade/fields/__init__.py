@@ -7,6 +7,7 @@ from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
 from saccade.fields.span import Span
+from saccade.fields.tags import Tags
 from saccade.fields.text import Text
 from saccade.fields.wordpieces import WordPieces
 
@@ -20,6 +21,7 @@ __all__ = [
     "Number",
     "Padded",
     "Span",
+    "Tags",
     "Text",
     "WordPieces",
     "fields",

@@ -161,9 +161,11 @@ class WordPieces(Field):
             pieces.append(SEP)
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=special)
 
-    def attended(self, values: Sequence[Any], trace: Trace) -> list[tuple[list[str], Tensor]]:
+    def attended(
+        self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None
+    ) -> list[tuple[list[str], Tensor]]:
         """As for other fields; for a model without pooling by attention, what `[CLS]` looked at in the last layer."""
-        found = super().attended(values, trace)
+        found = super().attended(values, trace, mask)
         looks = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] > 1]
         if found or not looks:
             return found

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from saccade import huggingface
-from saccade.artifacts import read_tensors, weights_of
+from saccade.artifacts import load_fitting_weights, weights_of
 from saccade.configuration import ConfigError, read_config
 from saccade.configuration.classes import name_of
 from saccade.models import models
 from saccade.models.bert import Bert
-from saccade.runs.folder import check_run, chosen_weights, learned_alike
+from saccade.runs.folder import check_run, chosen_weights, learned_alike, verify_run
 from saccade.tasks import Task
 
 
@@ -54,20 +54,28 @@ class Origin(NamedTuple):
         return taught
 
     def weights(self, outline: nn.Module) -> dict[str, Tensor]:
-        """The weights for a model, which may be on the meta device; some may not fit it."""
-        if self.foreign:
-            assert isinstance(outline, Bert)
-            return huggingface.read_weights(self.folder, outline)
-        return read_tensors(chosen_weights(self.folder).file)
+        """The weights of a foreign model for one of ours, which may be on the meta device; nothing for a run."""
+        if not self.foreign:
+            return {}
+        assert isinstance(outline, Bert)
+        return huggingface.read_weights(self.folder, outline)
 
     def initialise(self, model: nn.Module, weights: Mapping[str, Tensor]) -> str:
-        """Copies weights into a model, where names and shapes agree; says how many did."""
+        """Copies weights into a model, where names, shapes and types agree; says how many did.
+
+        Args:
+            model: the new model.
+            weights: those of a foreign model.
+        """
         own = weights_of(model)
-        fitting = [name for name, tensor in own.items() if name in weights and weights[name].shape == tensor.shape]
+        if self.foreign:
+            fitting = list(weights)
+            for name in fitting:
+                own[name].copy_(weights[name])
+        else:
+            fitting = load_fitting_weights(model, chosen_weights(self.folder).file)
         if not fitting:
-            raise ValueError(f"No weights of {self.folder} fit this model: names or shapes differ throughout.")
-        for name in fitting:
-            own[name].copy_(weights[name])
+            raise ValueError(f"No weights of {self.folder} fit this model: names, shapes or types differ throughout.")
         rest = [name for name in own if name not in fitting]
         new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
         few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
@@ -84,4 +92,5 @@ def find_origin(folder: str | os.PathLike[str]) -> Origin:
     if huggingface.is_folder(path) and not (path / "config.yaml").is_file():
         return Origin(path, foreign=True)
     chosen_weights(check_run(path))
+    verify_run(path)
     return Origin(path, foreign=False)

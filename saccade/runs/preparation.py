@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import tempfile
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,16 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
-from saccade.artifacts import make_folder
+from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verify
 from saccade.data.corpus import choose_held_out, mark
 from saccade.data.errors import DataError
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
-from saccade.runs.folder import save_config, save_task
+from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import report_skipped
+from saccade.runs.stages import Stage, say
 from saccade.tasks import Example, Row, Task
+
+STORED = TRAIN, VALID = "train.arrow", "valid.arrow"
+"""The encoded examples and the validation examples, in the folder `data` of a run."""
 
 MANY = 0.05
 """The share of left-out examples that deserves a warning."""
@@ -50,36 +54,37 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     task, main = plan.task, is_main()
     fitted = resume and (folder / "task").is_dir()
     if fitted:
+        verify_task(folder / "task")
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {name: plan.data.read(s, task.fields) for name, s in sources.items() if s is not None}
+    read = {
+        name: plan.data.read(s, task.fields, check=task.check_example) for name, s in sources.items() if s is not None
+    }
     share = 0.0 if "valid" in read else held_out_share(plan, held)
-    held_out_note = {"valid": f"{share:.0%} of the training examples, held out"} if share else {}
+    held_out_note = {"valid": "held out from the training examples"} if share else {}
     in_memory = "train" in held
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
-    stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
-    if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
+    if fitted and not in_memory and _is_stored(folder / "data", mark_of_data):
         noted = Provenance.read(folder)
         if noted is not None:
-            known = Stored(stored[0])
-            validating: Sequence[Example] = list(Stored(stored[1])) if share else list(read.get("valid", ()))
+            known = Stored(folder / "data" / TRAIN)
+            validating: Sequence[Example] = list(Stored(folder / "data" / VALID) if share else read.get("valid", ()))
             return Prepared(known, known.sizes(), validating, noted)
-    if main:
-        say(f"Reading {described(sources['train'])} ...")
     make_folder(folder)
-    with Spool(read["train"], folder) as spool:
+    with Stage(f"Reading {described(sources['train'])}", read["train"], main=main) as reading:
+        spool = Spool(reading, folder)
+    with spool:
         marks = array("Q", (mark(example, task.inputs) for example in spool))
         held_out = choose_held_out(marks, share) if share else set()
         if share and not held_out and plan.trainer.watching():
             raise ValueError(
-                f"{described(sources['train'])}: {_counted(len(marks))} with {len(set(marks))} different inputs, too "
-                f"few to hold out {share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
+                f"{described(sources['train'])} has {_counted(len(marks), len(set(marks)))}, too few to hold out "
+                f"{share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
         kept = Kept(spool, marks, held_out)
         if not fitted:
-            if main:
-                say("Learning vocabularies and scales ...")
-            task.fit(kept)
+            with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
+                task.fit(learning)
         valid: Sequence[Example]
         if share:
             valid = _encodable(task, (e for e, m in zip(spool, marks, strict=True) if m in held_out), main)
@@ -88,7 +93,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
-            store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
+            store(valid if share else [], folder / "data" / VALID, fingerprint=mark_of_data, exact=True)
+            seal(folder / "data", STORED)
     task.observe(sizes)
     if main and not fitted:
         if not resume:
@@ -107,6 +113,18 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         for line in _summary(plan, provenance, len(marks), len(rows)):
             say(line)
     return Prepared(rows, sizes, valid, provenance)
+
+
+def _is_stored(folder: Path, mark_of_data: str) -> bool:
+    """Whether a folder holds the encoded examples of these data, undamaged; a warning says if they are damaged."""
+    if not (folder / CHECKSUMS).exists():
+        return False
+    try:
+        verify(folder, required=STORED)
+    except ArtifactError as error:
+        warnings.warn(f"{error} The data are read again.", stacklevel=2)
+        return False
+    return all(fingerprint_of(folder / name) == mark_of_data for name in STORED)
 
 
 def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Example]:
@@ -130,6 +148,9 @@ class Kept:
     def __init__(self, examples: Spool, marks: Sequence[int], held_out: set[int]) -> None:
         self.examples, self.marks, self.held_out = examples, marks, held_out
 
+    def __len__(self) -> int:
+        return sum(m not in self.held_out for m in self.marks)
+
     def __iter__(self) -> Iterator[Example]:
         return (e for e, m in zip(self.examples, self.marks, strict=True) if m not in self.held_out)
 
@@ -141,9 +162,9 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
     """
     task, used, left_out = plan.task, 0, Counter[str]()
 
-    def rows() -> Iterator[Row]:
+    def rows(examples: Iterable[Example]) -> Iterator[Row]:
         nonlocal used
-        for example in kept:
+        for example in examples:
             found = task.rows(example)
             reason = next((reason for row in found if (reason := task.left_out(row)) is not None), None)
             if reason is None:
@@ -152,16 +173,19 @@ def _encode(plan: Plan, kept: Kept, folder: Path, mark_of_data: str) -> tuple[Se
             else:
                 left_out[reason] += 1
 
-    if mark_of_data:
-        with _stored_rows(folder) as path:
-            found: Any = store(rows(), path, size=task.size, fingerprint=mark_of_data)
-        sizes: Any = found.sizes()
-    else:
-        found = list(rows())
-        sizes = [task.size(row) for row in found]
+    name = "Encoding and storing examples" if mark_of_data else "Encoding examples"
+    with Stage(name, kept, total=len(kept), main=is_main()) as encoding:
+        if mark_of_data:
+            with _stored_rows(folder) as path:
+                found: Any = store(rows(encoding), path, size=task.size, fingerprint=mark_of_data)
+            sizes: Any = found.sizes()
+        else:
+            found = list(rows(encoding))
+            sizes = [task.size(row) for row in found]
     if not len(found):
         reasons = "; ".join(f"{_counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
-        raise ValueError(f"There is nothing to train on: {reasons or 'there are no examples'}. Raise the limit.")
+        problem = f"{reasons}. Raise the limit" if reasons else "the data has no examples"
+        raise ValueError(f"There is nothing to train on: {problem}.")
     return found, sizes, used, left_out
 
 
@@ -173,12 +197,12 @@ def _stored_rows(folder: Path) -> Iterator[Path]:
     which needs no name once it is open.
     """
     if is_main():
-        path = folder / "data" / "train.arrow"
-        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
-        yield path
+        for name in (CHECKSUMS, *STORED):  # of a training that did not get far, perhaps with other limits; or damaged
+            (folder / "data" / name).unlink(missing_ok=True)
+        yield folder / "data" / TRAIN
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".data-") as own:
-        yield Path(own) / "train.arrow"
+        yield Path(own) / TRAIN
 
 
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
@@ -194,25 +218,25 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
     cut = "" if rows == data.train else f", cut into {rows:,} pieces"
     valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
     yield f"Training on {_counted(data.train)}{cut}, validating on {valid}."
+    warnings: dict[str, list[str]] = {}  # a vocabulary that two roles share has one
     for role, field in plan.task.fields.items():
         if field.learned():
             yield f"  {role}: {field.learned()}"
         for warning in field.warnings(data.train):
-            yield f"WARNING: {role}: {warning}"
+            warnings.setdefault(warning, []).append(role)
+    for warning, roles in warnings.items():
+        yield f"WARNING: {' and '.join(roles)}: {warning}"
 
 
-def _counted(examples: int) -> str:
-    return f"{examples:,} example{'s' * (examples != 1)}"
+def _counted(examples: int, different: int | None = None) -> str:
+    """`1 example`, or `20 examples with 3 different inputs`."""
+    inputs = f" with {different:,} different input{'s' * (different != 1)}" if different not in (None, examples) else ""
+    return f"{examples:,} example{'s' * (examples != 1)}{inputs}"
 
 
 def is_main() -> bool:
     """Whether this is the one of torchrun's processes that writes."""
     return int(os.environ.get("RANK", "0")) == 0
-
-
-def say(line: str) -> None:
-    """Prints a line for the user, beside the output of a command."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def described(source: Any) -> str:
@@ -227,7 +251,7 @@ def described(source: Any) -> str:
 
 
 def _shown(file: str) -> str:
-    """A file as the card names it: where it is on this machine is nobody's business."""
+    """A file as the card names it, without revealing where it is on this machine."""
     if not os.path.isabs(file):
         return file
     near = os.path.relpath(file)

@@ -24,9 +24,10 @@ from saccade.runs.folder import (
 )
 from saccade.runs.origin import Origin, find_origin
 from saccade.runs.plan import Plan
-from saccade.runs.preparation import held_out_share, is_main, prepare, say
+from saccade.runs.preparation import held_out_share, is_main, prepare
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import Run
+from saccade.runs.stages import say
 from saccade.training import seed_everything
 
 
@@ -102,16 +103,16 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, orig
         provenance = noted._replace(starts=[*noted.starts, this_start()])
     if main and not resume:
         provenance.save(folder)
-    weights = None if origin is None else origin.weights(plan.outline())  # before anything of that size is allocated
+    weights = {} if origin is None else origin.weights(plan.outline())  # before anything of that size is allocated
     seed_everything(plan.trainer.seed)
     model = plan.build()
     if main:
         parameters = sum(parameter.numel() for parameter in model.parameters())
         say(f"Model: {type(model).__name__}, {parameters:,} parameters.")
-    if origin is not None and weights is not None:
+    if origin is not None:
         remark = origin.initialise(model, weights)
         if not taught and not origin.learned_alike(folder):
-            remark += " WARNING: its vocabulary or labels differ, so embeddings and outputs may not fit."
+            remark += " Its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:
             say(remark)
 
@@ -144,7 +145,7 @@ def _start(config: Any, output: Any, resume: Any) -> tuple[Path, dict[str, Any]]
         folder = check_run(resume)
         return folder, read_config(folder / "config.yaml")
     if output is None:
-        raise ConfigError("Say where the run goes, for example --output runs/my-model")
+        raise ConfigError("output is missing: say where the run goes, for example --output runs/my-model")
     folder = Path(output)
     if is_main():  # it may have started writing before the others look
         check_output(folder)

@@ -8,7 +8,7 @@ from saccade.training.position import Position, duration
 from saccade.training.settings import Settings
 
 BUDGET_STEPS = 20
-"""After so many steps the speed is known."""
+"""The number of steps after which the speed is known."""
 
 LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""
@@ -25,7 +25,8 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
     last = position.last_step(trainer, epoch=epoch)
     if last is not None and last == position.expected_steps(trainer):
         passes = f", {last * trainer.accumulate / epoch:.1f} passes over the data" if epoch else ""
-        yield f"{trainer.max_minutes:g} minutes are about {last:,} steps at this speed{passes}."
+        minutes = "1 minute is" if trainer.max_minutes == 1 else f"{trainer.max_minutes:g} minutes are"
+        yield f"{minutes} about {last:,} steps at this speed{passes}."
     elif last is not None and last * per_step > LONG:
         yield (
             f"{last:,} steps take about {duration(last * per_step)} at this speed, validations not included. "

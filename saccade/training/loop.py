@@ -163,7 +163,7 @@ class Loop:
         self.model.train()
         losses = []
         for i, indices in enumerate(batches):
-            with self.processes.apart(self.shared) if i < len(batches) - 1 else nullcontext():
+            with self.processes.unsynchronised(self.shared) if i < len(batches) - 1 else nullcontext():
                 losses.append(self._backward(place + i, indices))
         wishes = torch.tensor([self.interruption.requested, self._is_late()], dtype=losses[0][1].dtype)
         sums = torch.stack([values for _, values in losses]).sum(dim=0)
@@ -229,8 +229,10 @@ class Loop:
             self.processes.track({f"train/{k}": v for k, v in mean.items()} | {"learning_rate": rate}, position.step)
         done = position.fraction_done(trainer, epoch=len(self.stream))
         left = position.seconds * (1.0 - done) / done if done else None
+        # Later, a schedule that ends follows the clock; other schedules know their warm-up and must not jump.
+        if position.step == BUDGET_STEPS or (trainer.schedule.ends and position.step % BUDGET_STEPS == 0):
+            position.step_seconds = self.processes.from_main(lambda: position.seconds / position.step)
         if position.step == BUDGET_STEPS:
-            position.step_seconds = self.processes.from_main(lambda: position.seconds / BUDGET_STEPS)
             for line in describe_budget(trainer, position, epoch=len(self.stream)):
                 self.progress.say(line)
         self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +47,7 @@ class Position:
     pending: bool = False
     """Whether a validation is due at this step that an interruption prevented."""
     step_seconds: float | None = None
-    """How long a step takes, once the speed is known."""
+    """How long a step takes on average, validations included, once the speed is known."""
 
     def expected_steps(self, trainer: Settings) -> int | None:
         """How many steps fit into the time limit, which a resumed training may have changed; None if unknown."""
@@ -54,18 +55,11 @@ class Position:
             return None
         return max(1, round(60.0 * trainer.max_minutes / max(self.step_seconds, 1e-9)))
 
-    def last_step(self, trainer: Settings, *, epoch: int | None = None) -> int | None:
-        """The step that training is expected to end with, as far as its limits tell.
-
-        Epochs, which often only bound a training that ends by patience, count for a schedule that needs an end.
-
-        Args:
-            trainer: the limits.
-            epoch: how many batches a pass over the data has.
-        """
+    def last_step(self, trainer: Settings, *, epoch: int) -> int | None:
+        """The step that training is expected to end with, unless patience ends it; an epoch has so many batches."""
         limits = [trainer.max_steps, self.expected_steps(trainer)]
-        if trainer.max_epochs is not None and epoch is not None and trainer.schedule.ends:
-            limits.append(trainer.max_epochs * -(-epoch // trainer.accumulate))
+        if trainer.max_epochs is not None:
+            limits.append(trainer.max_epochs * math.ceil(epoch / trainer.accumulate))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
@@ -75,7 +69,7 @@ class Position:
             self.best_score, self.waited = best, 0
 
     def reason_to_stop(self, trainer: Settings, *, epochs: int, late: bool) -> str | None:
-        """Which limit of the trainer is reached, after so many epochs; None if none is."""
+        """Which limit of the trainer has been reached after this many epochs, or None."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
             return "max_steps"
         if trainer.max_epochs is not None and epochs >= trainer.max_epochs:
@@ -85,7 +79,7 @@ class Position:
         return "max_minutes" if late else None
 
     def fraction_done(self, trainer: Settings, *, epoch: int) -> float:
-        """How much of the training is over, of which an epoch has so many batches."""
+        """How much of the training is over, given the number of batches in an epoch."""
         fractions = [0.0]
         if trainer.max_steps is not None:
             fractions.append(self.step / trainer.max_steps)

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, TextIO
 from saccade.data.extra import required
 from saccade.training.position import duration
 
+SILENCE = 30.0
+"""After so many seconds without a line, there is one, whatever the number of steps."""
+
 
 class StepReport(NamedTuple):
     """What is known after a training step."""
@@ -45,22 +48,23 @@ class Progress:
 
 
 class PlainProgress(Progress):
-    """A line every so many steps, for files and pipes."""
+    """A line every few steps, or every half minute if steps are slow, for files and pipes."""
 
     def __init__(self, *, every: int, unit: str = "tokens", stream: TextIO | None = None) -> None:
         self.every = every
         self.stream = stream or sys.stderr
-        self._speed = Speed(unit)
+        self._recent = Recent(unit)
         self._loss = MeanLoss()
+        self._said = time.monotonic()
 
     def step(self, report: StepReport) -> None:
-        self._speed.add(report)
+        self._recent.add(report)
         self._loss.add(report)
-        if report.step % self.every == 0:
+        if report.step % self.every == 0 or time.monotonic() - self._said >= SILENCE:
             left = "" if report.left is None else f"  {duration(report.left)} left"
             self.say(
                 f"step {report.step}  epoch {report.epoch}  loss {self._loss.take():.4f}  "
-                f"learning rate {report.learning_rate:.3g}  {self._speed}{left}"
+                f"learning rate {report.learning_rate:.3g}  {self._recent.speed}{left}"
             )
 
     def validation(self, step: int, scores: dict[str, float], improved: bool) -> None:
@@ -68,6 +72,7 @@ class PlainProgress(Progress):
 
     def say(self, text: str) -> None:
         print(text, file=self.stream, flush=True)
+        self._said = time.monotonic()
 
 
 class BarProgress(Progress):
@@ -85,26 +90,24 @@ class BarProgress(Progress):
             bars.TextColumn("{task.fields[left]}"),
             bars.TextColumn("{task.fields[scores]}", style="green"),
             console=console,
-            auto_refresh=False,  # no thread beside the training
+            auto_refresh=False,  # no thread next to the training
             transient=True,
         )
         self._task = self._bar.add_task("", total=1.0, step=0, loss="", speed="", left="", scores="")
-        self._speed = Speed(unit)
-        self._loss = MeanLoss()
+        self._recent = Recent(unit)
         self._refreshed = 0.0
         self._bar.start()
 
     def step(self, report: StepReport) -> None:
-        self._speed.add(report)
-        self._loss.add(report)
+        self._recent.add(report)
         if time.monotonic() - self._refreshed < 0.25:
             return
         self._bar.update(
             self._task,
             completed=report.done,
             step=report.step,
-            loss=f"loss {self._loss.take():.4f}",
-            speed=str(self._speed),
+            loss=f"loss {self._recent.loss:.4f}",
+            speed=self._recent.speed,
             left="" if report.left is None else f"{duration(report.left)} left",
         )
         self._bar.refresh()
@@ -138,19 +141,24 @@ class MeanLoss:
         return mean
 
 
-class Speed:
-    """Tokens, or other items, per second over the last steps."""
+class Recent:
+    """The last steps: their mean loss by token, and how many tokens, or other items, they took per second."""
 
     def __init__(self, unit: str, steps: int = 50) -> None:
         self.unit = unit
-        self._recent: deque[tuple[int, float]] = deque(maxlen=steps)
+        self._reports: deque[StepReport] = deque(maxlen=steps)
 
     def add(self, report: StepReport) -> None:
-        self._recent.append((report.tokens, report.seconds))
+        self._reports.append(report)
 
-    def __str__(self) -> str:
-        seconds = sum(s for _, s in self._recent)
-        return f"{sum(t for t, _ in self._recent) / seconds:,.0f} {self.unit}/s" if seconds else ""
+    @property
+    def loss(self) -> float:
+        return sum(r.loss * r.tokens for r in self._reports) / max(1, sum(r.tokens for r in self._reports))
+
+    @property
+    def speed(self) -> str:
+        seconds = sum(r.seconds for r in self._reports)
+        return f"{sum(r.tokens for r in self._reports) / seconds:,.0f} {self.unit}/s" if seconds else ""
 
 
 def make_progress(*, every: int, unit: str, main: bool) -> Progress:

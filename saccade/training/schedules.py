@@ -15,7 +15,7 @@ class Schedule:
     """
 
     steps: int | None = None
-    """Where a schedule ends that ends; None takes the trainer's `max_steps`."""
+    """Where a schedule ends that ends; None takes the end of the training, as far as it is known."""
 
     ends: bool = False
     """Whether the schedule needs to know the last step."""
@@ -153,7 +153,7 @@ class Cosine(_Ending):
 
     Args:
         warmup: w, in steps, or below 1 as a share of T.
-        steps: T; default: where the trainer's limits end it. The rate stays at its floor after it.
+        steps: T; default: the end of the training. The rate stays at its floor after it.
         floor: f, the fraction of the learning rate that it ends with.
 
     Reference:
@@ -170,7 +170,7 @@ class Linear(_Ending):
 
     Args:
         warmup: in how many steps the rate rises from zero, or below 1, in which share of them all.
-        steps: where it ends; default: where the trainer's limits end it. The rate stays at its floor after it.
+        steps: where it ends; default: the end of the training. The rate stays at its floor after it.
         floor: the fraction of the learning rate that it ends with.
     """
 

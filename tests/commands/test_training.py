@@ -44,7 +44,7 @@ def test_a_signal_before_the_first_step_loses_nothing(
         patched.setattr(place, lambda *_, **__: os.kill(os.getpid(), number))
         code, out, err = call(*command)
     assert (code, out) == (130, "")
-    assert "\nInterrupted; " in err
+    assert "\nInterrupted before " in err
     assert ("--resume" in err) == begun == output.exists()
     assert signal.getsignal(signal.SIGTERM) is handler
     again = ["train", "--resume", str(output)] if begun and number == signal.SIGTERM else command

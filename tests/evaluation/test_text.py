@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import warnings
 
 import pytest
 import sacrebleu
@@ -134,3 +135,15 @@ def test_word_errors_are_edits_per_wanted_word():
     assert word_error_rate(["a b c d"], ["a x c"]).value == pytest.approx(100 * 2 / 3)  # a substitution, an insertion
     assert word_error_rate(["", "a"], ["one two", "a"]).value == pytest.approx(100 * 2 / 3)
     assert word_error_rate(["a b"], [["c d e", "a b c"]]).value == pytest.approx(100 / 3)  # against the nearer one
+
+
+def test_tokenised_texts_get_one_warning_and_not_that_of_sacrebleu(caplog, capfd):
+    texts = [f"a house number {number} ." for number in range(131)]
+    with pytest.warns(UserWarning, match=r"Most of the texts end in ' \.'.*task\.bleu_tokenize to none"):
+        found = bleu(texts, texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bleu(texts, texts, tokenize="none").value == pytest.approx(found.value)
+        bleu([text.replace(" .", ".") for text in texts], texts)
+    assert not caplog.records
+    assert capfd.readouterr().err == ""

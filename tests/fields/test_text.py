@@ -137,5 +137,5 @@ def test_a_vocabulary_for_more_data_than_there_is_gets_a_warning():
     field = Text(tokeniser=BpeTokeniser(vocab_size=8000))
     field.fit(TEXTS)
     (warning,) = field.warnings(3)
-    assert "3 examples are too few for vocab_size=8,000" in warning
+    assert f"the data yields {field.tokeniser.size} pieces, not vocab_size=8,000" in warning
     assert fitted().warnings(3) == []

@@ -4,6 +4,7 @@ import pytest
 
 from saccade.configuration import read_config, shipped
 from saccade.runs.plan import Plan
+from saccade.training.position import Position
 from saccade.training.schedules import schedules
 
 
@@ -22,3 +23,11 @@ def test_small_configurations(name) -> None:
     assert plan.trainer.schedule.ends  # with the minutes
     count = sum(parameter.numel() for parameter in plan.outline().parameters())
     assert count < 3_000_000
+
+
+def test_epochs_are_a_limit_too() -> None:
+    trainer = Plan(
+        read_config("translation/rnnsearch-small") | {"trainer": {"max_epochs": 3, "schedule": "cosine"}}
+    ).trainer
+    last = Position().last_step(trainer, epoch=31)
+    assert trainer.schedule.factor(93, last) == 0.0

@@ -20,7 +20,18 @@ def test_the_summary_counts_what_is_left_out(train) -> None:
 
 def test_a_vocabulary_larger_than_the_data(train) -> None:
     err = train("--task.source", "{class: text, tokeniser: {class: bpe, vocab_size: 20000}}")[2]
-    assert "examples are too few for vocab_size=20,000" in err
+    assert re.search(r"WARNING: source.*: the data yields \d+ pieces, not vocab_size=20,000", err)
+
+
+def test_a_vocabulary_that_both_sides_share_gets_one_warning(train) -> None:
+    err = train("--task.source", "{class: text, tokeniser: bpe}", "--task.joint", "true")[2]
+    assert err.count("not vocab_size=8,000") == 1
+    assert "WARNING: source and target: the data yields" in err
+
+
+def test_how_many_are_held_out_is_not_a_share_that_differs(train) -> None:
+    err = train()[2]
+    assert re.search(r"validating on \d+ \(held out from the training examples\)", err)
 
 
 def test_unknown_pieces(train, call) -> None:
@@ -41,3 +52,4 @@ def test_columns_that_are_not_read_are_reported(train, work) -> None:
     (work / "wide.tsv").write_text(wide)
     err = train("--data.train", "wide.tsv")[2]
     assert "WARNING: wide.tsv has 3 columns, of which the first are read as source and target" in err
+    assert "To read others, give their numbers, as --data.columns source=0,target=1." in err

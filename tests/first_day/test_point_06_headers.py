@@ -17,3 +17,10 @@ def test_how_to_name_them(train, work) -> None:
     assert "3 columns in its header ('id', 'latin', 'cyrillic'), and 2 are needed (source, target)" in err
     assert "--data.columns source=" in err
     assert train("--data.columns", "source=latin,target=cyrillic", data="named.csv")[0] == 0
+
+
+def test_how_to_name_those_of_objects(train, work) -> None:
+    (work / "named.jsonl").write_text('{"latin": "bado", "cyrillic": "бадо"}\n' * 3)
+    code, _, err = train(data="named.jsonl")
+    assert code == 2
+    assert "Say which is which, as --data.columns source=latin,target=cyrillic." in err

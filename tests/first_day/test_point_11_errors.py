@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import saccade
 from tests.first_day.conftest import PAIRS, SETTINGS, write
 
 
@@ -22,7 +23,7 @@ def test_a_file_of_one_line(train, work) -> None:
     write(work / "one.tsv", PAIRS[:1])
     code, _, err = train("--trainer.patience", "3", data="one.tsv")
     assert code == 2
-    assert "one.tsv: 1 example with 1 different inputs, too few to hold out 5% for validation." in err
+    assert "one.tsv has 1 example, too few to hold out 5% for validation." in err
     assert "--data.valid" in err
 
 
@@ -72,3 +73,102 @@ def test_ctrl_c(when, work) -> None:
     assert "nterrupted" in rest
     if when == "while it trains":
         assert "saccade train --resume run" in rest
+
+
+@pytest.mark.parametrize(
+    ("name", "between", "header", "fix"),
+    [
+        ("rivers.csv", "\t", (), "1 column, but at least 2 are needed. If its columns are separated by tabs, name the"),
+        ("rivers.csv", ";", (), "1 column, but at least 2 are needed. If its columns are separated by semicolons"),
+        ("rivers.csv", ";", ("latin", "cyrillic"), "one column in its header ('latin;cyrillic'). If its columns are"),
+        ("commas.tsv", ",", (), "if they are separated by commas, name the file .csv"),
+    ],
+)
+def test_another_separator(name, between, header, fix, train, work) -> None:
+    write(work / name, [header, *PAIRS] if header else PAIRS, between=between)
+    named = ["--data.columns", "source=latin,target=cyrillic"] if header else []
+    code, _, err = train(*named, data=name)
+    assert code == 2
+    assert fix in err
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("   hidden_dim: 8", "this `:` does not fit here; indent the lines of one section equally"),
+        (" hidden_dim: 8", "this line does not fit those above; indent the lines of one section equally"),
+        ("\thidden_dim: 8", "a tab, where YAML indents with spaces"),
+        ("  hidden_dim 8", "this line or the one above has no `:`"),
+    ],
+)
+def test_a_configuration_with_a_slip(line, problem, work, call) -> None:
+    (work / "my.yaml").write_text(f"model:\n  class: rnnsearch\n{line}\n  dropout: 0.1\n")
+    code, _, err = call("validate", "my.yaml")
+    assert code == 2
+    assert f"my.yaml is not YAML: {problem}" in err
+    assert "(line " in err
+
+
+def test_data_given_as_the_configuration(work, call) -> None:
+    err = call("train", "rivers.tsv")[2]
+    assert "rivers.tsv is data, not a configuration: saccade train CONFIG --data.train rivers.tsv" in err
+
+
+def test_a_misspelt_configuration_of_ones_own(work, call) -> None:
+    (work / "rivers.yaml").touch()
+    assert "Did you mean 'rivers.yaml'?" in call("train", "river.yaml")[2]
+
+
+@pytest.mark.parametrize(
+    ("option", "meant"),
+    [
+        ("--max-steps", "--trainer.max_steps"),
+        ("--epochs", "--trainer.max_epochs"),
+        ("--lr", "--trainer.learning_rate"),
+        ("--train", "--data.train"),
+        ("--columns", "--data.columns"),
+        ("--outptu", "--output"),
+    ],
+)
+def test_an_option_without_its_section(option, meant, call) -> None:
+    code, _, err = call("train", "translation/rnnsearch", option, "3")
+    assert code == 2
+    assert f"train has no option {option}. Did you mean {meant}?" in err
+
+
+def test_two_configurations(call) -> None:
+    code, _, err = call("train", "translation/rnnsearch", "translation/transformer")
+    assert code == 2
+    assert "usage: saccade train [config]" in err
+    assert "there is one argument too many: 'translation/transformer'" in err
+
+
+def test_a_text_where_a_file_is_expected(train, call) -> None:
+    assert train()[0] == 0
+    assert "There is no file bado. Inputs themselves go to standard input" in call("predict", "run", "bado")[2]
+    assert "There is no file bado. An input itself is given as --input" in call("explain", "run", "bado")[2]
+
+
+def test_what_is_no_run(train, work, call) -> None:
+    (work / "runs").mkdir()
+    for name in "abcdefg":
+        (work / "runs" / name).mkdir()
+        (work / "runs" / name / "config.yaml").touch()
+    assert "It holds runs: a, b, c, d, e and 2 more." in call("predict", "runs", given="bado\n")[2]
+    assert "rivers.tsv is a file: name the folder of a run." in call("predict", "rivers.tsv", given="bado\n")[2]
+
+
+def test_nothing_to_train_on(tmp_path) -> None:
+    with pytest.raises(ValueError, match="There is nothing to train on: the data has no examples"):
+        saccade.train(model="rnnsearch", data=[], trainer={"max_steps": 1}, output=tmp_path / "run")
+
+
+def test_models_of_different_tasks(train, work, call) -> None:
+    assert train()[0] == 0
+    write(work / "kinds.tsv", [(name, "long" if len(name) > 8 else "short") for name, _ in PAIRS])
+    small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4", "--trainer.max_steps", "1"]
+    code, _, err = call("train", "classification/pooling", "--data.train", "kinds.tsv", "--output", "kinds", *small)
+    assert code == 0, err
+    code, _, err = call("explain", "run", "--against", "kinds", "--input", "bado")
+    assert code == 2
+    assert "run and kinds have different tasks (Generation, Classification): name two of the same." in err

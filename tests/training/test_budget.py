@@ -16,8 +16,8 @@ def test_minutes_become_steps_at_the_speed_of_the_first_ones():
 def test_a_resumed_training_with_more_time_does_not_stay_at_the_end_of_its_schedule():
     position = Position(step=234, seconds=480.0, step_seconds=2.05)
     short, long = (Trainer(max_minutes=minutes, schedule="cosine") for minutes in (8, 16))
-    assert short.schedule.factor(235, position.last_step(short)) == 0.0
-    assert 0.4 < long.schedule.factor(235, position.last_step(long)) < 0.6
+    assert short.schedule.factor(235, position.last_step(short, epoch=100)) == 0.0
+    assert 0.4 < long.schedule.factor(235, position.last_step(long, epoch=100)) < 0.6
 
 
 def test_a_budget_in_minutes_is_told_in_steps_with_its_warmup():
@@ -41,7 +41,15 @@ def test_steps_that_take_hours_are_told_in_hours():
 
 def test_the_nearest_limit_is_the_last_step():
     trainer = Trainer(max_steps=100, max_minutes=8)
-    assert Position().last_step(trainer) == 100
-    assert Position(step_seconds=2.05).last_step(trainer) == 100
-    assert Position(step_seconds=9.6).last_step(trainer) == 50
-    assert Position().last_step(Trainer(patience=3)) is None
+    assert Position().last_step(trainer, epoch=31) == 100
+    assert Position(step_seconds=2.05).last_step(trainer, epoch=31) == 100
+    assert Position(step_seconds=9.6).last_step(trainer, epoch=31) == 50
+    assert Position().last_step(Trainer(patience=3), epoch=31) is None
+    assert Position().last_step(Trainer(max_steps=100, max_epochs=3), epoch=31) == 93
+    assert Position().last_step(Trainer(max_epochs=3, accumulate=7), epoch=31) == 15  # the last of each epoch is small
+
+
+def test_one_minute():
+    position = Position(step=BUDGET_STEPS, seconds=41.0, step_seconds=2.05)
+    (said,) = describe_budget(Trainer(max_minutes=1), position, epoch=31)
+    assert said.startswith("1 minute is about 29 steps at this speed")

@@ -26,10 +26,10 @@ def test_the_bar_shows_loss_speed_time_left_and_scores():
     progress.step(REPORT)
     progress.validation(30, {"bleu": 31.25}, improved=False)
     progress._refreshed = 0.0
-    progress.step(REPORT._replace(step=31))
+    progress.step(REPORT._replace(step=31, loss=2.0, tokens=300, seconds=0.1667))
     progress.close()
     shown = out.getvalue()
-    for part in ("step 31", "25%", "loss 3.1416", "1,800 tokens/s", "1:02:03 left", "bleu 31.25"):
+    for part in ("step 31", "25%", "loss 3.1416", "loss 2.8562", "1,800 tokens/s", "1:02:03 left", "bleu 31.25"):
         assert part in shown
 
 

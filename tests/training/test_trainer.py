@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from saccade.configuration import ConfigError
 from saccade.configuration.build import check_part
 from saccade.tasks import Loss
 from saccade.training import Adam, Checkpoints, Cosine, Plateau, Trainer, read_metrics
+from saccade.training.loop import Loop
 from tests.tasks.toy import NeighbourSums, SumModel, examples
 from tests.training.run_toy import train
 
@@ -221,6 +223,34 @@ def test_minutes_count_what_came_before(tmp_path):
     assert again.step == result.step
 
 
+def rates(folder):
+    return [r["learning_rate"] for r in read_metrics(folder / "metrics.jsonl") if r["split"] == "train"]
+
+
+def test_a_schedule_that_ends_follows_the_clock(tmp_path, monkeypatch):
+    """Steps that become twice as fast after the speed was first measured must not be made at a rate of zero."""
+    now = 0.0
+    update = Loop._update
+
+    def timed(loop, step, count):
+        nonlocal now
+        now += 2.0 if step <= 20 else 1.0
+        return update(loop, step, count)
+
+    monkeypatch.setattr(Loop, "_update", timed)
+    monkeypatch.setattr("saccade.training.loop.time", SimpleNamespace(monotonic=lambda: now))
+    _, result = train(tmp_path, max_minutes=1.5, schedule="linear", learning_rate=0.01)
+    assert result.step == 20 + 50
+    found = rates(tmp_path)
+    assert min(found[:-20]) > 0.001
+    assert found[-1] < 0.001
+
+
+def test_a_schedule_ends_with_the_last_epoch(tmp_path):
+    _, result = train(tmp_path, max_epochs=3, schedule="linear", learning_rate=0.01)
+    assert rates(tmp_path) == [pytest.approx(0.01 * (1 - s / result.step)) for s in range(1, result.step + 1)]
+
+
 def test_bf16_trains_close_to_float32(tmp_path):
     train(tmp_path / "a", max_steps=10, dropout=0.0, precision="bf16")
     train(tmp_path / "b", max_steps=10, dropout=0.0)
@@ -380,7 +410,7 @@ def test_tensorboard_gets_the_figures(tmp_path):
         ({"max_steps": 1, "schedule": "cosin"}, "Did you mean 'cosine'"),
         ({"max_steps": 1, "precision": "bf61"}, "Did you mean 'bf16'"),
         ({"max_steps": 1, "keep": 1}, "keep must be 2 or more"),
-        ({"max_epochs": 1, "schedule": "cosine"}, "give it steps, or set max_steps or max_minutes"),
+        ({"patience": 1, "schedule": "cosine"}, "give it steps, or set max_steps, max_epochs or max_minutes"),
         ({"max_steps": 1, "average_decay": 1.0}, "average_decay"),
         ({"max_steps": 1, "weight_decay": -0.1}, "weight_decay"),
     ],

@@ -100,7 +100,8 @@ class Reader:
             for one in single:
                 found = one in names if self.names is not None else reach(first, one) is not ABSENT
                 if not found and str(one).partition(".")[0] not in names and role not in columns.optional:
-                    raise unknown(str(one), names, self.name)
+                    how = "" if columns.given is not None else f" Say which is which, as {columns.example(names)}."
+                    raise unknown(str(one), names, self.name, how)
             chosen[role] = single if isinstance(column, list | tuple) else single[0]
         return chosen
 

@@ -45,9 +45,10 @@ class Columns:
         if missing:
             strange = [str(role) for role in given or () if role not in self.roles]
             close = nearest(strange[0], self.roles).partition(" Choose from")[0] if strange else ""
+            add = f" Add {','.join(f'{role}=COLUMN' for role in missing)}."
             raise DataError(
                 f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
-                f"It has: {', '.join(map(str, given or ()))}.{close}"
+                f"It has: {', '.join(map(str, given or ()))}.{close or add}"
             )
 
     @property
@@ -145,10 +146,10 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(named) + (", ..." if len(names) > 8 else "")
 
 
-def unknown(column: str, choices: Iterable[Any], file: str) -> DataError:
-    """The error for a column that does not exist."""
+def unknown(column: str, choices: Iterable[Any], file: str, how: str = "") -> DataError:
+    """The error for a column that does not exist, and how to name another."""
     names = sorted(map(str, choices))
-    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.")
+    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.{how}")
 
 
 def suggestion(column: str, names: Sequence[str]) -> str:

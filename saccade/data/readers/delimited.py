@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +25,9 @@ class Delimited(Reader):
 
     fix: ClassVar[str]
     """How columns are separated."""
+
+    others: ClassVar[Mapping[str, str]]
+    """What may separate them by mistake, and what to do then."""
 
     def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
         super().__init__(source, columns, header=columns.by_name if header is None else header)
@@ -75,15 +78,24 @@ class Delimited(Reader):
             return BadRow(self.name, line, "the line is empty", "--data.bad_rows skip leaves such lines out.")
         count = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
         if width is None:
-            return BadRow(self.name, line, f"{count}, but at least {least} are needed", self.fix)
+            fix = self._separated_otherwise(cells) or self.fix
+            return BadRow(self.name, line, f"{count}, but at least {least} are needed", fix)
         return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", self.fix)
 
     def _header(self, lines: Iterator[Row]) -> list[str]:
         for _, names in lines:
             if isinstance(names, BadRow):
                 raise names
-            return [name.strip() for name in names]
+            names = [name.strip() for name in names]
+            fix = self._separated_otherwise(names)
+            if fix and (self._least() > 1 or self.columns.by_name) and names[0] not in self.columns.mentioned():
+                raise DataError(f"{self.name} has one column in its header ({listed(names)}). {fix}")
+            return names
         raise DataError(f"{self.name} is empty.")
+
+    def _separated_otherwise(self, cells: list[str]) -> str | None:
+        """What to do about a line that seems to have its columns separated by something else."""
+        return next((fix for mark, fix in self.others.items() if mark in cells[0]), None) if len(cells) == 1 else None
 
     def _warn(self, start: list[Row]) -> None:
         self.suspicious = False
@@ -99,8 +111,8 @@ class Delimited(Reader):
         elif rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
             print(
                 f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, of which the first are read as "
-                f"{' and '.join(self.columns.roles)}: {listed(rows[0])}. Name others, as "
-                f"{self.columns.example(rows[0])}.",
+                f"{' and '.join(self.columns.roles)}: {listed(rows[0])}. To read others, give "
+                f"their numbers, as {self.columns.example(range(len(self.columns.roles)))}.",
                 file=sys.stderr,
             )
 
@@ -121,6 +133,7 @@ class Tsv(Delimited):
 
     suffixes: ClassVar = (".tsv",)
     fix = "Separate columns by one tab."
+    others: ClassVar = {",": "Separate columns by one tab; if they are separated by commas, name the file .csv."}
 
     def fields(self) -> Iterator[Row]:
         for number, line in numbered_lines(Path(self.source)):
@@ -133,6 +146,10 @@ class Csv(Delimited):
 
     suffixes: ClassVar = (".csv",)
     fix = "Quote text that contains commas."
+    others: ClassVar = {
+        "\t": "If its columns are separated by tabs, name the file .tsv.",
+        ";": "If its columns are separated by semicolons, save it again with commas.",
+    }
 
     def fields(self) -> Iterator[Row]:
         return csv_rows(Path(self.source))
