@@ -32,6 +32,7 @@ LAYERS = (
     {"configuration"},
     {"artifacts"},
     {"data", "locks"},
+    {"huggingface"},
     {"interpretation"},
     {"evaluation"},
     {"fields"},

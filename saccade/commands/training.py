@@ -38,6 +38,7 @@ def train_model(
         saccade train my.yaml --data.train reviews.csv --data.text body --data.label stars --output runs/reviews
         saccade train my.yaml --model.hidden_dim 64 --model.selection sparsemax --output runs/smaller
         saccade train my.yaml --trainer.schedule '{class: cosine, warmup: 100}' --output runs/cosine
+        saccade train classification/bert --init-from bert-base-uncased --data.train reviews.csv --output runs/reviews
         saccade train --resume runs/my-model
         saccade train classification/pooling --data.train reviews.csv --folds 10 --output runs/cross-validation
         torchrun --nproc-per-node 2 -m saccade train my.yaml --output runs/by-two
@@ -53,7 +54,8 @@ def train_model(
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
         output: the folder to create, for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to continue.
-        init_from: the folder of another run whose weights to start from, where names and shapes agree.
+        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
+            transformers library saved, whose sizes and vocabulary are then used.
         folds: cross-validate: the number of folds, or the name of the column that names the fold of each example.
     """
     if folds is not None and (resume is not None or output is None):

@@ -63,7 +63,9 @@ class Examples:
         self.skipped = Skipped()
         """The bad rows that the last reading left out."""
         self._settings = repr((columns, header, bad_rows))
-        self._readers = open_readers(source, Columns(check_columns(columns), fields, optional=optional), header=header)
+        paragraphs = any(getattr(field, "paragraphs", False) for field in fields.values())
+        wanted = Columns(check_columns(columns), fields, optional=optional, paragraphs=paragraphs)
+        self._readers = open_readers(source, wanted, header=header)
         for reader in self._readers:  # a wrong column shows before any work starts
             for _, row in reader.examples():
                 if not isinstance(row, BadRow):

@@ -7,8 +7,10 @@ from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
+from saccade.fields.span import Span
 from saccade.fields.tags import Tags
 from saccade.fields.text import Text
+from saccade.fields.wordpieces import WordPieces
 
 __all__ = [
     "Audio",
@@ -20,7 +22,9 @@ __all__ = [
     "Node",
     "Number",
     "Padded",
+    "Span",
     "Tags",
     "Text",
+    "WordPieces",
     "fields",
 ]

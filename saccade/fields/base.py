@@ -38,6 +38,9 @@ class Field:
     unit: str = "positions"
     """What the size of a value counts: tokens, frames."""
 
+    paragraphs: bool = False
+    """Whether a value takes all lines of a plain text file up to an empty one, and not only one line."""
+
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
 
@@ -55,6 +58,16 @@ class Field:
 
     def fit(self, values: Iterable[Any]) -> None:
         """Learns from the values of the training data, in one pass."""
+
+    def adopt(self, folder: Path) -> bool:
+        """Takes what the field of another model learned, for a model that starts from its weights.
+
+        After that, `fit` leaves it as it is. By default a field learns from the data, and this does nothing.
+
+        Args:
+            folder: what `save` wrote for a field of that model, or the folder of another library's model.
+        """
+        return False
 
     def share(self, other: Field) -> None:
         """Uses what another field of this kind has learned from now on."""
@@ -95,7 +108,7 @@ class Field:
         return None
 
     def truncated(self, encoded: Any) -> str | None:
-        """What makes `pad` keep only the beginning of a value ("more than max_words=100 words"); None to keep all."""
+        """Why only a part of a long value is read ("more than max_words=100 words"); None if all of it is."""
         return None
 
     def clip(self, encoded: Any, most: int) -> Any:

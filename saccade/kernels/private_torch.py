@@ -14,6 +14,7 @@
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo`, only its name | whether anything may be compiled |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
+| `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
 | `flex_attention_hop` in `torch.nn.attention.flex_attention` | the operator that `record` replaces |
 
@@ -103,3 +104,23 @@ def children(module: nn.Module) -> Mapping[str, nn.Module | None]:
 def scale_all(tensors: Sequence[Tensor], factor: float) -> None:
     """Multiplies tensors in place by one factor."""
     torch._foreach_mul_(list(tensors), factor)
+
+
+def pack_weight(weight: Tensor) -> Tensor | None:
+    """The weight of a linear layer in the order that suits the processor; None where PyTorch cannot do that."""
+    found = getattr(torch.ops.mkldnn, "_reorder_linear_weight", None)
+    known = found is not None and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    if not known or not torch.backends.mkldnn.is_available() or weight.device.type != "cpu":
+        return None
+    if weight.dtype is not torch.float32:
+        return None
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
+    return packed
+
+
+def packed_linear(inputs: Tensor, packed: Tensor, bias: Tensor, *, gelu: bool) -> Tensor:
+    """`F.linear` with a packed weight, and GELU in the same pass over the outputs if asked; without gradients."""
+    outputs: Tensor = torch.ops.mkldnn._linear_pointwise(
+        inputs, packed, bias, "gelu" if gelu else "none", [], "none" if gelu else ""
+    )
+    return outputs

@@ -52,13 +52,15 @@ class TokenEmbedding(nn.Module):
         assert isinstance(weight, nn.Parameter)
         return weight
 
-    def forward(self, tokens: Tensor, start: int = 0) -> Tensor:
-        """`start` is the position of the first token."""
+    def forward(self, tokens: Tensor, start: int = 0, *, places: Tensor | None = None) -> Tensor:
+        """`start` is the position of the first token; or `places`, of the shape of the tokens, are those of all."""
         embedded: Tensor = self.table(tokens)
         if self.factor != 1.0:
             embedded = embedded * self.factor
         if self.positions is not None:
-            embedded = embedded + self.positions(tokens.shape[-1], start)
+            count = tokens.shape[-1] if places is None else int(places.max()) + 1
+            table = self.positions(count, start)
+            embedded = embedded + (table if places is None else table[places])
         return F.dropout(embedded, self.dropout, self.training)
 
 

@@ -56,12 +56,12 @@ class Residual(nn.Module):
         Vaswani et al. (2017), arXiv:1706.03762, section 3.1 (after); Xiong et al. (2020), arXiv:2002.04745 (before).
     """
 
-    def __init__(self, *, dim: int, norm: NormPlace = "pre", dropout: float = 0.0) -> None:
+    def __init__(self, *, dim: int, norm: NormPlace = "pre", dropout: float = 0.0, epsilon: float = 1e-5) -> None:
         super().__init__()
         if norm not in ("pre", "post"):
             raise ValueError(f"norm must be 'pre' or 'post', got {norm!r}.")
         self.before = norm == "pre"
-        self.norm = nn.LayerNorm(dim)
+        self.norm = nn.LayerNorm(dim, eps=epsilon)
         self.dropout = dropout
 
     def forward(self, inputs: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
@@ -81,14 +81,20 @@ class TransformerEncoderLayer(nn.Module):
     """
 
     def __init__(
-        self, *, self_attention: MultiHead, feed_forward: FeedForward, norm: NormPlace = "pre", dropout: float = 0.0
+        self,
+        *,
+        self_attention: MultiHead,
+        feed_forward: FeedForward,
+        norm: NormPlace = "pre",
+        dropout: float = 0.0,
+        epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
         dim = self_attention.query_dim
         self.self_attention = self_attention
         self.feed_forward = feed_forward
-        self.around_attention = Residual(dim=dim, norm=norm, dropout=dropout)
-        self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout)
+        self.around_attention = Residual(dim=dim, norm=norm, dropout=dropout, epsilon=epsilon)
+        self.around_feed_forward = Residual(dim=dim, norm=norm, dropout=dropout, epsilon=epsilon)
 
     def forward(self, inputs: Tensor, mask: Tensor | Mask | None = None) -> Tensor:
         attended = self.around_attention(inputs, lambda x: self.self_attention(x, mask=mask).context)

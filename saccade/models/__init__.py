@@ -1,6 +1,7 @@
 """Models: one file per paper."""
 
 from saccade.models.base import EncoderDecoder, LanguageModel, models
+from saccade.models.bert import Bert
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
 from saccade.models.han import HAN
@@ -24,6 +25,7 @@ __all__ = [
     "GAT",
     "HAN",
     "AttentionPooling",
+    "Bert",
     "Cho",
     "EncoderDecoder",
     "HardMonotonic",

@@ -18,6 +18,7 @@ from saccade.configuration import ConfigError, read_config
 from saccade.data.spool import Spool
 from saccade.evaluation import Figure, Table
 from saccade.runs.folder import check_same, with_absolute_paths
+from saccade.runs.origin import find_origin
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import described
 from saccade.runs.provenance import this_start
@@ -96,7 +97,8 @@ def cross_validate(
     folder = Path(output)
     parts = {"task": task, "model": model, "data": data, "trainer": trainer}
     split_by = {**(overrides or {}), "data.folds": folds}
-    plan, held = planned(config, parts, split_by, trust)
+    origin = None if init_from is None else find_origin(init_from)
+    plan, held = planned(config, parts, split_by, trust, origin)
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to split into folds, for example --data.train reviews.csv")
     source = held.get("train", plan.data.train)
@@ -115,7 +117,7 @@ def cross_validate(
         _report(split)
         for number, name in enumerate(split.names):
             say(f"\nFold {name}, {number + 1} of {len(split.names)}:")
-            wanted, _ = planned(config, parts, {**split_by, "data.fold": name}, trust)
+            wanted, _ = planned(config, parts, {**split_by, "data.fold": name}, trust, origin)
             run = _trained(wanted, held, folder / f"fold-{number}", init_from, trust)
             own = list(chosen(spool, split.tested(name)))
             found = run.answer(own, **run.task.evaluate_options)

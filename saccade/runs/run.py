@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from saccade.artifacts import check_header, load_weights, shapes_of
 from saccade.configuration import read_config
@@ -118,6 +118,14 @@ class Run:
             with Workers(self.task, self.model, workers) as several:
                 return several.predict(examples, batch_size=batch_size, **options)
         return self.task.predict(self.model, examples, batch_size=batch_size, **options)
+
+    def encode(self, inputs: Sequence[Any]) -> Tensor:
+        """(inputs, dim): each input as one vector, from a model that makes such vectors (bert).
+
+        Args:
+            inputs: as for `predict`.
+        """
+        return self.task.vectors(self.model, self.read(inputs))
 
     def align(self, pairs: Sequence[tuple[Any, Any]], *, reverse: Run | None = None, **options: Any) -> list[Any]:
         """Which words of each input and a given answer belong together.

@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from saccade.artifacts import load_fitting_weights, weights_of, write_file
+from saccade.artifacts import write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
 from saccade.locks import RunLock
@@ -20,13 +18,11 @@ from saccade.runs.folder import (
     check_output,
     check_run,
     check_unchanged,
-    chosen_weights,
-    learned_alike,
     save_config,
     seal_run,
-    verify_run,
     with_absolute_paths,
 )
+from saccade.runs.origin import Origin, find_origin
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import held_out_share, is_main, prepare
 from saccade.runs.provenance import Provenance, this_start
@@ -63,23 +59,22 @@ def train(
         trainer: how long, how fast, how often; see `saccade.training.Trainer`.
         output: the folder to create.
         resume: the folder of a run to continue, instead of a configuration and an output.
-        init_from: the folder of another run whose weights to start from, where names and shapes agree.
+        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
+            `transformers` library saved, whose sizes and vocabulary are then used.
         overrides: single arguments, such as `{"model.hidden_dim": 64}`.
         trust: whether the configuration may name classes that are not Saccade's.
     """
     given = {"task": task, "model": model, "data": data, "trainer": trainer}
     folder, raw = _start(config, output, resume)
-    plan, held = planned(raw, given, overrides or {}, trust)
+    if resume is not None and init_from is not None:
+        raise ConfigError("A resumed run has weights already: leave init_from out.")
+    origin = None if init_from is None else find_origin(init_from)
+    plan, held = planned(raw, given, overrides or {}, trust, origin)
     if resume is not None:
-        if init_from is not None:
-            raise ConfigError("A resumed run has weights already: leave init_from out.")
         begun = Plan(with_absolute_paths(read_config(folder / "config.yaml")), trust=trust).plain
         check_unchanged(begun, plan.plain)
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
-    if init_from is not None:
-        chosen_weights(check_run(init_from))  # before the data are read
-        verify_run(Path(init_from))
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
@@ -87,7 +82,7 @@ def train(
     with RunLock(folder) if is_main() else contextlib.nullcontext():
         if is_main():  # again: another training may have ended there meanwhile
             plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
-        return _train(plan, held, folder, resume is not None, init_from)
+        return _train(plan, held, folder, resume is not None, origin)
 
 
 def planned(
@@ -95,17 +90,21 @@ def planned(
     parts: Mapping[str, Any],
     overrides: Mapping[str, Any],
     trust: bool,
+    origin: Origin | None = None,
 ) -> tuple[Plan, dict[str, Any]]:
     """What is to be trained, and the examples that are in memory; see `train` for the arguments."""
     raw = dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
     data, held = _in_memory(parts["data"])
     for name, part in {**parts, "data": data}.items():
         raw = _merged(raw, name, spell_out(part))
+    if origin is not None:
+        raw = origin.complete(raw)
     return Plan(with_absolute_paths(override(raw, overrides)), trust=trust), held
 
 
-def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init_from: Any) -> Run:
+def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, origin: Origin | None) -> Run:
     task, main = plan.task, is_main()
+    taught = origin is not None and origin.teach(task)
     had_model = (folder / "model.safetensors").exists()
     try:
         prepared = prepare(plan, held, folder, resume)
@@ -119,6 +118,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
         provenance = noted._replace(starts=[*noted.starts, this_start()])
     if main and not resume:
         provenance.save(folder)
+    weights = {} if origin is None else origin.weights(plan.outline())  # before anything of that size is allocated
     seed_everything(plan.trainer.seed)
     model = plan.build()
     if main:
@@ -128,9 +128,9 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
     for remark in start_embeddings(task, model, prepared.rows, folder / "data", fresh=fresh, main=main):
         if main:
             say(remark)
-    if init_from is not None:
-        remark = initialise(model, init_from)
-        if not learned_alike(folder, Path(init_from)):
+    if origin is not None:
+        remark = origin.initialise(model, weights)
+        if not taught and not origin.learned_alike(folder):
             remark += " Its vocabulary or labels differ, so embeddings and outputs may not fit."
         if main:
             say(remark)
@@ -154,18 +154,6 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
         if had_model or not (folder / "README.md").exists():  # a README without a model is not a card of ours
             write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
     return Run(folder, plan, model, result)
-
-
-def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
-    """Copies the weights of another run into a model, where names, shapes and types agree; says how many did."""
-    path = check_run(folder)
-    fitting, own = load_fitting_weights(model, chosen_weights(path).file), weights_of(model)
-    if not fitting:
-        raise ValueError(f"No weights of {path} fit this model: names, shapes or types differ throughout.")
-    rest = [name for name in own if name not in fitting]
-    new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
-    few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"
-    return f"{few}tarted from {len(fitting)} of {len(own)} weight tensors of {path}{new}."
 
 
 def _start(config: Any, output: Any, resume: Any) -> tuple[Path, Any]:

@@ -6,7 +6,9 @@ from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
 from saccade.tasks.language_modelling import LanguageModelling
 from saccade.tasks.options import Options
+from saccade.tasks.pretraining import Pretraining
 from saccade.tasks.rating import Rating
+from saccade.tasks.spans import Spans
 
 __all__ = [
     "Answer",
@@ -18,8 +20,10 @@ __all__ = [
     "LanguageModelling",
     "Loss",
     "Options",
+    "Pretraining",
     "Rating",
     "Row",
+    "Spans",
     "Task",
     "tasks",
 ]

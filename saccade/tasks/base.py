@@ -16,6 +16,7 @@ from saccade.data.cell import Cell
 from saccade.evaluation import Figure, Table
 from saccade.fields import Field
 from saccade.interpretation.explorer import Item
+from saccade.models.bert import Bert
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
 from saccade.tasks.limits import check_lengths, read_by, too_long
@@ -130,7 +131,7 @@ class Task:
         return None
 
     def cut(self, row: Row) -> str | None:
-        """What makes `collate` keep only the beginning of an example ("text with more than ..."); None to keep all."""
+        """Why only a part of an example is read ("text with more than max_words=100 words"); None if all of it is."""
         reasons = ((role, field.truncated(row[role])) for role, field in self.fields.items() if role in row)
         return " and ".join(f"{role} with {reason}" for role, reason in reasons if reason is not None) or None
 
@@ -309,6 +310,14 @@ class Task:
     def length(self, example: Example) -> int:
         """How long an input is, for figures by length: tokens, frames."""
         return sum(field.size(field.encode(example[role])) for role, field in self.inputs.items())
+
+    def vectors(self, model: nn.Module, inputs: Sequence[Any]) -> Tensor:
+        """(inputs, dim): each input as the vector that a model makes of it before it answers."""
+        if not isinstance(model, Bert):
+            raise ValueError(f"{type(model).__name__} gives no vectors of its inputs: bert does.")
+        role = next(iter(self.inputs))
+        rows = [self.prepare(model, self.example(value))[role] for value in inputs]
+        return model.encode([row["ids"] for row in rows], [row["first"] for row in rows])
 
     def evaluate(self, model: nn.Module, examples: Sequence[Example], **options: Any) -> dict[str, float]:
         """The values of the figures named in `metrics`."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from saccade.fields import Field, Text
+from saccade.fields import Field, Text, WordPieces
 from saccade.layers.limits import fewest, most_keys, most_positions
 
 
@@ -46,4 +46,9 @@ def check_lengths(model: nn.Module, inputs: Mapping[str, Field]) -> None:
                 f"the model's {most + 1} positions are too few for a {role} of max_length={field.max_length} and its "
                 f"end: set model.max_length to {field.max_length + 1} or more, or max_length of {role} to {most} or "
                 "less."
+            )
+        if isinstance(field, WordPieces) and most is not None and field.max_length > most + 1:
+            raise ValueError(
+                f"the model's {most + 1} positions are too few for a {role} of max_length={field.max_length}: set "
+                f"model.max_length to {field.max_length} or more, or max_length of {role} to {most + 1} or less."
             )

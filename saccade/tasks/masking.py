@@ -39,11 +39,53 @@ def mask_at_random(
         Devlin et al. (2019), arXiv:1810.04805, section 3.1 and appendix A.1.
     """
     hidden = can_hide(ids, real, mask_id) & (torch.rand(ids.shape, generator=generator) < share)
+    return disguise(
+        ids, hidden, mask_id=mask_id, others=(len(NAMES), max(mask_id, len(NAMES) + 1)), generator=generator
+    )
+
+
+def mask_some(
+    ids: Tensor,
+    possible: Tensor,
+    *,
+    share: float,
+    most: int,
+    mask_id: int,
+    others: tuple[int, int],
+    generator: torch.Generator | None,
+) -> Masked:
+    """Hides a fixed share of each row: the nearest whole number, at least one and at most `most`, as BERT does.
+
+    Args:
+        ids: (batch, length).
+        possible: bool (batch, length), the tokens that may be hidden; a row without any stays as it is.
+        share: of the tokens that may be hidden.
+        most: hidden tokens of a row.
+        mask_id, others, generator: as for `disguise`.
+    """
+    wanted = (share * possible.sum(1)).round().clamp(1, most)
+    drawn = torch.rand(ids.shape, generator=generator).masked_fill(~possible, 2.0)
+    rank = drawn.argsort(1).argsort(1)
+    hidden = possible & (rank < wanted.unsqueeze(1))
+    return disguise(ids, hidden, mask_id=mask_id, others=others, generator=generator)
+
+
+def disguise(
+    ids: Tensor, hidden: Tensor, *, mask_id: int, others: tuple[int, int], generator: torch.Generator | None
+) -> Masked:
+    """80 % of the hidden tokens become the mask, 10 % a random token and 10 % stay.
+
+    Args:
+        ids: (batch, length).
+        hidden: bool (batch, length).
+        mask_id: that of the mask.
+        others: the first id of random tokens, and the id after the last.
+        generator: what is random follows from it.
+    """
     kind = torch.rand(ids.shape, generator=generator)
-    least = len(NAMES)
-    others = torch.randint(least, max(mask_id, least + 1), ids.shape, generator=generator)
+    random = torch.randint(*others, ids.shape, generator=generator)
     given = torch.where(hidden & (kind < 0.8), mask_id, ids)
-    given = torch.where(hidden & (kind >= 0.8) & (kind < 0.9), others, given)
+    given = torch.where(hidden & (kind >= 0.8) & (kind < 0.9), random, given)
     return Masked(given, hidden)
 
 

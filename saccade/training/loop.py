@@ -207,8 +207,8 @@ class Loop:
         norm = None
         if trainer.clip_norm is not None:
             norm = float(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm))
+        last = self.position.last_step(trainer, epoch=len(self.stream))
         for group in self.optimiser.param_groups:
-            last = self.position.last_step(trainer, epoch=len(self.stream))
             group["lr"] = trainer.learning_rate * trainer.schedule.factor(step, last)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)

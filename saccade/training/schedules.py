@@ -20,16 +20,21 @@ class Schedule:
     ends: bool = False
     """Whether the schedule needs to know the last step."""
 
-    warmup: int = 0
-    """In how many steps the rate rises."""
+    warmup: float = 0
+    """In how many steps the rate rises; below 1, in which share of the training."""
 
     def factor(self, step: int, last: int | None = None) -> float:
         """The factor at `step`, counted from 1, of a training that is expected to end after step `last`."""
         raise NotImplementedError
 
     def fitted_warmup(self, last: int | None) -> int:
-        """The warm-up; a tenth of the training if it would take more than a third of it."""
-        return self.warmup if last is None or self.warmup <= last // 3 else max(1, last // 10)
+        """The warm-up in steps; a tenth of the training if it would take more than a third of it.
+
+        A share of a training whose end is not known yet is that of a thousand steps.
+        """
+        if 0 < self.warmup < 1:
+            return max(1, round(self.warmup * (1000 if last is None else last)))
+        return int(self.warmup) if last is None or self.warmup <= last // 3 else max(1, last // 10)
 
     def observe(self, improved: bool) -> None:
         """Called after each validation: whether the monitored figure was the best so far."""
@@ -45,9 +50,9 @@ def _warm_up(step: int, warmup: int) -> float:
     return min(1.0, step / warmup) if warmup > 0 else 1.0
 
 
-def _check_warmup(warmup: int) -> int:
-    if warmup < 0:
-        raise ValueError(f"warmup must be a number of steps, 0 or more, got {warmup}.")
+def _check_warmup(warmup: float) -> float:
+    if warmup < 0 or (warmup > 1 and warmup != int(warmup)):
+        raise ValueError(f"warmup must be a number of steps, 0 or more, or a share below 1, got {warmup}.")
     return warmup
 
 
@@ -119,7 +124,7 @@ class InverseSqrt(Schedule):
 class _Ending(Schedule):
     ends = True
 
-    def __init__(self, *, warmup: int = 0, steps: int | None = None, floor: float = 0.0) -> None:
+    def __init__(self, *, warmup: float = 0, steps: int | None = None, floor: float = 0.0) -> None:
         self.warmup = _check_warmup(warmup)
         if steps is not None and steps < 1:
             raise ValueError(f"steps must be positive, got {steps}.")
@@ -130,7 +135,7 @@ class _Ending(Schedule):
 
     def factor(self, step: int, last: int | None = None) -> float:
         end = self.steps or last
-        warmup = self.warmup if self.steps is not None else self.fitted_warmup(last)
+        warmup = int(self.warmup) if self.steps is not None and self.warmup >= 1 else self.fitted_warmup(end)
         if step <= warmup or end is None:  # with a limit in minutes, the end is known after some steps
             return _warm_up(step, warmup)
         done = min(1.0, (step - warmup) / max(1, end - warmup))
@@ -147,7 +152,7 @@ class Cosine(_Ending):
     .. math:: f + (1 - f) (1 + \cos(\pi \, (t - w) / (T - w))) / 2
 
     Args:
-        warmup: w, in steps.
+        warmup: w, in steps, or below 1 as a share of T.
         steps: T; default: the end of the training. The rate stays at its floor after it.
         floor: f, the fraction of the learning rate that it ends with.
 
@@ -164,7 +169,7 @@ class Linear(_Ending):
     """A linear warmup, then a straight line from the learning rate down to a fraction of it.
 
     Args:
-        warmup: in how many steps the rate rises from zero.
+        warmup: in how many steps the rate rises from zero, or below 1, in which share of them all.
         steps: where it ends; default: the end of the training. The rate stays at its floor after it.
         floor: the fraction of the learning rate that it ends with.
     """

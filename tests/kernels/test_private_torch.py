@@ -115,6 +115,18 @@ def test_backward_passes_are_noticed() -> None:
     assert seen == [False, True, False]
 
 
+@torch.no_grad()
+def test_packed_weights_are_the_same_layer() -> None:
+    layer, inputs = nn.Linear(13, 17), torch.randn(7, 13)
+    packed = private_torch.pack_weight(layer.weight)
+    if packed is None:
+        pytest.skip("this PyTorch was built without oneDNN")
+    for gelu in (False, True):
+        expected = nn.functional.gelu(layer(inputs)) if gelu else layer(inputs)
+        torch.testing.assert_close(private_torch.packed_linear(inputs, packed, layer.bias, gelu=gelu), expected)
+    assert private_torch.pack_weight(layer.weight.double()) is None
+
+
 class Noting(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()

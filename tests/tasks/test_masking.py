@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from saccade.data.special import BOS, EOS, PAD
-from saccade.tasks.masking import can_hide, mask_at_random, mask_every
+from saccade.tasks.masking import can_hide, mask_at_random, mask_every, mask_some
 
 MASK = 30
 LENGTHS = (3, 41, 60)
@@ -52,3 +52,23 @@ def test_the_masks_of_an_evaluation_hide_each_token_once() -> None:
     for given, hidden in several:
         assert (given[hidden] == MASK).all()
         assert torch.equal(given[~hidden], ids[~hidden])
+
+
+def test_a_fixed_share_of_each_row_is_hidden() -> None:
+    ids, real = texts()
+    possible = can_hide(ids, real, MASK)
+    chance = torch.Generator().manual_seed(0)
+    given, hidden = mask_some(ids, possible, share=0.15, most=8, mask_id=MASK, others=(0, MASK), generator=chance)
+    assert not (hidden & ~possible).any()
+    # 15 % of 1, 39 and 58 tokens: at least 1, the nearest whole number, at most 8.
+    assert hidden.sum(1).tolist() == [1, 6, 8] * 200
+    masked, same = given == MASK, given == ids
+    assert (masked & hidden).sum() / hidden.sum() == pytest.approx(0.8, abs=0.02)
+    assert (same & hidden).sum() / hidden.sum() == pytest.approx(0.1 + 0.1 / 30, abs=0.02)
+    assert same[~hidden].all()
+    assert set(given[hidden & ~masked & ~same].tolist()) == set(range(MASK))
+    places = hidden.nonzero()[:, 1].float()
+    assert places[places < 40].mean() == pytest.approx(20, abs=1.5)  # anywhere alike
+    nothing = mask_some(ids, possible & False, share=0.15, most=8, mask_id=MASK, others=(0, MASK), generator=chance)
+    assert not nothing.hidden.any()
+    assert torch.equal(nothing.given, ids)

@@ -25,11 +25,18 @@ class Columns:
         given: from roles to columns, as the user wrote them; None leaves it to positions or equal names.
         roles: the roles wanted, in order.
         optional: those among them that the data may lack.
+        paragraphs: whether the values of plain text files are paragraphs, with empty lines between them, and not lines.
     """
 
     def __init__(
-        self, given: Mapping[str, Column] | None, roles: Iterable[str], *, optional: Collection[str] = ()
+        self,
+        given: Mapping[str, Column] | None,
+        roles: Iterable[str],
+        *,
+        optional: Collection[str] = (),
+        paragraphs: bool = False,
     ) -> None:
+        self.paragraphs = paragraphs
         self.roles = tuple(roles)
         self.optional = frozenset(optional)
         self.required = tuple(role for role in self.roles if role not in self.optional)

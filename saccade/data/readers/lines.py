@@ -49,6 +49,24 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
         yield number, line if isinstance(line, BadRow) else line.rstrip("\n").removesuffix("\r")
 
 
+def paragraphs(path: Path) -> Iterator[tuple[int, str | BadRow]]:
+    """The lines between empty ones, joined by newlines, with the number of the first; each of bounded length."""
+    first, lines, size = 0, list[str](), 0
+    for number, line in numbered_lines(path):
+        if isinstance(line, BadRow):
+            yield number, line
+            continue
+        if line.strip():
+            first = first or number
+            lines.append(line)
+            size += len(line)
+        if lines and (not line.strip() or size > LONGEST):
+            yield first, "\n".join(lines)
+            first, lines, size = 0, [], 0
+    if lines:
+        yield first, "\n".join(lines)
+
+
 def raw_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
     """The numbers and lines, with line ends and without a byte order mark.
 

@@ -12,7 +12,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, parts, positions, unknown
 from saccade.data.readers.files import check_file, stamp
-from saccade.data.readers.lines import numbered_lines, suffix
+from saccade.data.readers.lines import numbered_lines, paragraphs, suffix
 
 OTHER = (
     *(".json", ".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz", ".arrow", ".feather", ".xlsx", ".xls", ".ods"),
@@ -57,6 +57,10 @@ class ParallelText(Reader):
         if self.columns.given is None and count not in (len(needed), len(self.columns.roles)):
             raise DataError(f"{self.name} are {count} text files for {len(needed)} columns ({', '.join(needed)}).")
         self.names = [suffix(path)[1:] for path in self.paths]
+        if self.columns.paragraphs and count == 1:
+            for line, text in paragraphs(self.paths[0]):
+                yield line, text if isinstance(text, BadRow) else [text]
+            return
         for line, found in enumerate(zip_longest(*map(numbered_lines, self.paths)), start=1):
             if None in found:
                 raise different_lengths(self.paths)

@@ -1,0 +1,48 @@
+"""Metrics of masked tokens and next sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from saccade.evaluation.figures import Figure
+
+HIGHER_IS_BETTER = {"masked_accuracy": True, "masked_perplexity": False, "next_accuracy": True}
+
+
+class Guessed(NamedTuple):
+    """What a model made of some text."""
+
+    log_prob: float
+    """Of all hidden tokens, in nats."""
+
+    tokens: int
+    """How many were hidden."""
+
+    right: int
+    """How many of them were guessed."""
+
+    pairs: int
+    next_right: int
+    """Of how many pairs the model knows whether the second text follows the first."""
+
+
+def score_guesses(texts: Iterable[Guessed], metrics: Sequence[str]) -> dict[str, Figure]:
+    """The metrics of several texts taken together, so that each token counts the same."""
+    whole = Guessed(*map(sum, zip(*texts, strict=True)))
+    figures = {
+        "masked_accuracy": Figure(_percent(whole.right, whole.tokens), "% of the hidden tokens that are guessed"),
+        "masked_perplexity": Figure(
+            math.exp(min(700.0, -whole.log_prob / whole.tokens)) if whole.tokens else math.nan,
+            "exp of the mean loss of a hidden token; depends on the vocabulary",
+        ),
+        "next_accuracy": Figure(
+            _percent(whole.next_right, whole.pairs), "% of the pairs known to follow each other, or not to"
+        ),
+    }
+    return {name: figures[name] for name in metrics}
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else math.nan

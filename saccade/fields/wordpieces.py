@@ -1,0 +1,202 @@
+"""One text, or a pair of texts, as BERT reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from saccade.data.cell import Cell, text_of
+from saccade.data.tokenisers.bert_folder import read_wordpiece
+from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece
+from saccade.fields.base import Field, Padded, fields
+from saccade.fields.text import texts_of
+from saccade.interpretation.explorer import TextAxis
+from saccade.interpretation.recording import Trace
+
+FILE = "wordpieces.json"
+PAD, UNK, CLS, SEP, MASK = SPECIAL
+
+Encoded = dict[str, Any]
+"""`ids`, how many of them belong to the first text (`first`), and how many were left out (`unread`)."""
+
+
+@fields.register("wordpieces")
+class WordPieces(Field):
+    """One text or a pair of texts in WordPiece: `[CLS] text [SEP]`, or `[CLS] one [SEP] other [SEP]`.
+
+    A pair comes from two columns: `--data.columns '{text: [premise, hypothesis], label: label}'`. The vocabulary is
+    learned from the training texts, unless training starts from another model, whose vocabulary it then takes.
+
+    Args:
+        vocab_size: the largest number of pieces that are learned, including the special ones.
+        lowercase: whether to fold upper case to lower case, and to remove accents.
+        max_length: the most tokens, the special ones included. Of a longer text the rest is not read; of a pair, the
+            longer text is cut first.
+        cut: what is not read of a long text: its end, its middle (a quarter of what is kept comes from the beginning),
+            or its start.
+
+    Reference:
+        Devlin et al. (2019), arXiv:1810.04805, section 3; the middle: Sun et al. (2019), arXiv:1905.05583, section 5.3.
+    """
+
+    blank = ""
+    unit = "tokens"
+
+    def __init__(
+        self,
+        *,
+        vocab_size: int = 30_000,
+        lowercase: bool = True,
+        max_length: int = 128,
+        cut: Literal["end", "middle", "start"] = "end",
+    ) -> None:
+        if max_length < 5:
+            raise ValueError(f"max_length must leave room for a pair of texts, 5 or more, got {max_length}.")
+        if cut not in ("end", "middle", "start"):
+            raise ValueError(f"cut must be 'end', 'middle' or 'start', got {cut!r}.")
+        self.tokeniser = WordPiece(vocab_size=vocab_size, lowercase=lowercase)
+        self.max_length = max_length
+        self.cut = cut
+        self.adopted = False
+        self.paragraphs = False
+
+    @property
+    def longest(self) -> int:
+        return self.max_length
+
+    def read(self, raw: Any, cell: Cell) -> str | list[str]:
+        if not isinstance(raw, list | tuple):
+            return text_of(raw, cell)
+        texts = [text_of(each, cell) for each in raw]
+        if not 1 <= len(texts) <= 2:
+            raise cell.bad(f"the {cell.role} has {len(texts)} parts", "Give one text or two.")
+        return texts if len(texts) == 2 else texts[0]
+
+    def fit(self, values: Iterable[str | list[str]]) -> None:
+        if not self.adopted:
+            self.tokeniser.fit(text for value in values for text in texts_of(value))
+
+    def adopt(self, folder: Path) -> bool:
+        if (folder / FILE).is_file():
+            self.load(folder)
+        elif (folder / "config.json").is_file():
+            self.tokeniser = read_wordpiece(folder)
+        else:
+            return False
+        self.adopted = True
+        return True
+
+    def sizes(self) -> dict[str, int]:
+        return {"vocab": self.tokeniser.size if self.tokeniser.vocabulary else 11}
+
+    def save(self, folder: Path) -> None:
+        self.tokeniser.save(folder / FILE)
+
+    def load(self, folder: Path) -> None:
+        self.tokeniser = WordPiece.load(folder / FILE)
+
+    def encode(self, value: str | list[str]) -> Encoded:
+        return self.assemble(*self.tokeniser.encode_all(texts_of(value)))
+
+    def assemble(self, *texts: list[int]) -> Encoded:
+        """The ids of one text or two with the special tokens, cut to `max_length`."""
+        cls, sep = (self.tokeniser.special(name) for name in (CLS, SEP))
+        kept = lengths_kept([len(ids) for ids in texts], self.max_length - 1 - len(texts))
+        first, *others = (self._cut(ids, most) for ids, most in zip(texts, kept, strict=True))
+        start = [cls, *first, sep]
+        ids = start + [token for ids in others for token in (*ids, sep)]
+        return {"ids": ids, "first": len(start), "unread": sum(map(len, texts)) - sum(kept)}
+
+    def _cut(self, ids: list[Any], most: int) -> list[Any]:
+        """The part of a text that is read; also of other lists with an item for each piece."""
+        head = {"end": most, "middle": most // 4, "start": 0}[self.cut]
+        return ids if len(ids) <= most else ids[:head] + ids[len(ids) - (most - head) :]
+
+    def size(self, encoded: Encoded) -> int:
+        return len(encoded["ids"])
+
+    def truncated(self, encoded: Encoded) -> str | None:
+        return f"more than max_length={self.max_length} tokens" if encoded["unread"] else None
+
+    def pad(self, encoded: Sequence[Encoded], generator: torch.Generator | None = None) -> Padded:
+        ids = [torch.tensor(each["ids"]) for each in encoded]
+        lengths = torch.tensor([len(each) for each in ids])
+        first = torch.tensor([each["first"] for each in encoded])
+        values = pad_sequence(ids, batch_first=True, padding_value=self.tokeniser.special(PAD)).long()
+        places = torch.arange(values.shape[1])
+        mask = places < lengths.unsqueeze(1)
+        return {"values": values, "mask": mask, "segments": (mask & (places >= first.unsqueeze(1))).long()}
+
+    def places(self, value: str | list[str]) -> dict[int, tuple[int, int]]:
+        """Of the tokens of the last text that are read: where each stands in it, in characters."""
+        *_, (start, pieces) = self._read(value)
+        return {start + number: span for number, (_, span) in enumerate(pieces)}
+
+    def _read(self, value: str | list[str]) -> list[tuple[int, list[tuple[int, tuple[int, int]]]]]:
+        """For each text the place of its first token, and its tokens that are read with where they stand in it."""
+        split = [self.tokeniser.split(text) for text in texts_of(value)]
+        kept = lengths_kept([len(each.ids) for each in split], self.max_length - 1 - len(split))
+        parts = [self._cut(list(zip(*each, strict=True)), most) for each, most in zip(split, kept, strict=True)]
+        starts = [1, *(1 + len(part) + 1 for part in parts[:-1])]
+        return list(zip(starts, parts, strict=True))
+
+    def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
+        pieces, words, special = [CLS], list[list[int]](), [0]
+        for text, (_, part) in zip(texts_of(value), self._read(value), strict=True):
+            word = -1
+            for token, (start, _) in part:
+                before, word = word, len(text[:start].split()) - (start > 0 and not text[start - 1].isspace())
+                if word != before:
+                    words.append([])
+                words[-1].append(len(pieces))
+                pieces.append(self.tokeniser.vocabulary[token])
+            special.append(len(pieces))
+            pieces.append(SEP)
+        return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=special)
+
+    def attended(
+        self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None
+    ) -> list[tuple[list[str], Tensor]]:
+        """As for other fields; for a model without pooling by attention, what `[CLS]` looked at in the last layer."""
+        found = super().attended(values, trace, mask)
+        looks = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] > 1]
+        if found or not looks:
+            return found
+        weights = looks[-1].weights.float().mean(1)[:, 0].cpu()
+        names = [self.position_names(value) for value in values]
+        return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+
+    def show(self, value: str | list[str]) -> str:
+        return " | ".join(texts_of(value))
+
+    def learned(self) -> str:
+        whence = ", of the model that training starts from" if self.adopted else ""
+        return f"{self.tokeniser.size:,} pieces (wordpiece{whence})"
+
+    def unknown(self, value: str | list[str]) -> list[str]:
+        unknown = self.tokeniser.special(UNK)
+        return [
+            text[start:end]
+            for text in texts_of(value)
+            for token, (start, end) in zip(*self.tokeniser.split(text), strict=True)
+            if token == unknown
+        ]
+
+
+def lengths_kept(lengths: Sequence[int], most: int) -> list[int]:
+    """How many tokens of one text or two are read if there is room for `most`: the longer one is cut first."""
+    if sum(lengths) <= most:
+        return list(lengths)
+    if len(lengths) == 1:
+        return [most]
+    one, other = lengths
+    if one <= most // 2:
+        return [one, most - one]
+    if other <= most // 2:
+        return [most - other, other]
+    return [most - most // 2, most // 2]

@@ -1,0 +1,236 @@
+"""Pre-training: masked tokens, and which sentences follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.checks import check_count
+from saccade.evaluation.figures import Figure
+from saccade.evaluation.pretraining import HIGHER_IS_BETTER, Guessed, score_guesses
+from saccade.fields import Field, WordPieces, fields
+from saccade.fields.wordpieces import CLS, MASK, PAD, SEP
+from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.registry import nearest
+from saccade.tasks.answers import Answer
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.explaining import RecordOptions, explain_inputs
+from saccade.tasks.masking import mask_some
+from saccade.tasks.options import Options
+from saccade.tasks.sentence_pairs import chunks, number_of, pairs, room
+
+SHOWN = 5
+"""How many candidates for a blank are listed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainingOptions(Options):
+    """What is asked of a text.
+
+    Args:
+        score: how well hidden tokens and next sentences of each document are guessed, instead of filling in [MASK].
+    """
+
+    score: bool = False
+
+
+@tasks.register("pretraining")
+class Pretraining(Task):
+    r"""Learns from raw text to guess masked tokens, and whether one stretch of text follows another.
+
+    .. math:: -\frac{1}{|M|} \sum_{t \in M} \log p(x_t \mid \tilde x) - \log p(\text{next} \mid \tilde x)
+
+    A document is a row, or in a plain text file everything up to an empty line. Each of its lines is a sentence. The
+    model that is learned fills in each `[MASK]` of a text; other trainings start from it (`--init-from`).
+
+    Args:
+        text: the column of the documents.
+        mask_share: how many of the tokens are hidden; of these, 80 % are masked, 10 % replaced and 10 % left.
+        max_predictions: how many tokens are hidden at most in a pair of texts.
+        short_share: how many documents are cut into shorter stretches than fit.
+        metrics: the figures of an evaluation: masked_accuracy, masked_perplexity, next_accuracy.
+
+    Reference:
+        Devlin et al. (2019), arXiv:1810.04805, section 3.1 and appendix A.
+    """
+
+    options = PretrainingOptions
+    explain_options = RecordOptions
+    evaluate_options: ClassVar[dict[str, Any]] = {"score": True}
+
+    def __init__(
+        self,
+        *,
+        text: Field | str = "wordpieces",
+        mask_share: float = 0.15,
+        max_predictions: int = 20,
+        short_share: float = 0.1,
+        metrics: Sequence[str] = ("masked_accuracy", "masked_perplexity", "next_accuracy"),
+    ) -> None:
+        check_count("max_predictions", max_predictions)
+        for name, share in (("mask_share", mask_share), ("short_share", short_share)):
+            if not 0.0 <= share < 1.0:
+                raise ValueError(f"{name} must be from 0 to less than 1, got {share}.")
+        for metric in metrics:
+            if metric not in HIGHER_IS_BETTER:
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
+        made = fields.create(text) if isinstance(text, str) else text
+        if not isinstance(made, WordPieces):
+            raise ValueError(f"text must be the field wordpieces, got {text!r}.")
+        made.paragraphs = True
+        self.text = made
+        self.mask_share = mask_share
+        self.max_predictions = max_predictions
+        self.short_share = short_share
+        self.inputs = {"text": self.text}
+        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+
+    @property
+    def most(self) -> int:
+        """The tokens of a pair, without the special ones."""
+        return self.text.max_length - 3
+
+    def sizes(self) -> dict[str, Any]:
+        return {**self.input_sizes(), "head": "pretraining"}
+
+    def rows(self, example: Example) -> list[Row]:
+        sentences = [line for line in example["text"].split("\n") if line.strip()]
+        encoded = [ids for ids in self.text.tokeniser.encode_all(sentences) if ids]
+        number = number_of(example["text"])
+        found = chunks(encoded, document=number, most=self.most, short_share=self.short_share)
+        return [{"text": chunk} for chunk in found]
+
+    def size(self, row: Row) -> tuple[int, ...]:
+        text = row["text"]
+        return (len(text["ids"]) if "first" in text else room(text, self.most) + 3,)
+
+    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """Texts to fill in as they are; stretches of documents as pairs with hidden tokens.
+
+        Without a generator the pairs and the hidden tokens are the same every time, for validation.
+        """
+        if "first" in rows[0]["text"]:
+            return super().collate(rows, generator=generator)
+        drawn = torch.Generator().manual_seed(len(rows)) if generator is None else generator
+        found = pairs([row["text"] for row in rows], most=self.most, generator=drawn)
+        assembled = [self.text.assemble(pair.one, *([pair.other] if pair.other else [])) for pair in found]
+        padded = self.text.pad(assembled)
+        ids, tokeniser = padded["values"], self.text.tokeniser
+        special = torch.tensor([tokeniser.special(name) for name in (PAD, CLS, SEP)])
+        given, hidden = mask_some(
+            ids,
+            padded["mask"] & ~torch.isin(ids, special),
+            share=self.mask_share,
+            most=self.max_predictions,
+            mask_id=tokeniser.special(MASK),
+            others=(0, tokeniser.size),
+            generator=drawn,
+        )
+        follows = torch.tensor([int(pair.follows) if pair.other else -1 for pair in found])
+        return {
+            "text": given,
+            "text_mask": padded["mask"],
+            "text_segments": padded["segments"],
+            "hidden": hidden & (self.mask_share > 0),
+            "wanted": ids,
+            "follows": follows,
+        }
+
+    def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
+        return [batch["text"], batch["text_mask"], batch["text_segments"]]
+
+    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+        states, pooled = model(*self.given(batch))
+        hidden, follows = batch["hidden"], batch["follows"]
+        masked = model.masked.loss(states[hidden], batch["wanted"][hidden])
+        known = follows >= 0
+        logits = model.next_sentence(pooled)[known].float()
+        following = F.cross_entropy(logits, follows[known], reduction="sum")
+        tokens, texts, count = (n.clamp(min=1) for n in (hidden.sum(), known.sum(), torch.tensor(len(follows))))
+        count = count.to(pooled.device)
+        parts = {
+            "masked_accuracy": masked.right * count / tokens,
+            "next_accuracy": (logits.argmax(1) == follows[known]).sum() * count / texts,
+        }
+        return Loss(count * (masked.total / tokens + following / texts), count, parts)
+
+    def answer(
+        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: PretrainingOptions
+    ) -> list[Answer]:
+        if options.score:
+            found = [Guessed(each[0], *map(int, each[1:])) for each in self._guess(model, examples)]
+            return [Answer(g.log_prob, g.log_prob / max(1, g.tokens), details=g._asdict()) for g in found]
+        states, _ = model(*self.given(batch))
+        tokeniser = self.text.tokeniser
+        blank = batch["text"] == tokeniser.special(MASK)
+        log_probs = model.masked(states[blank]).float().log_softmax(-1)
+        best = log_probs.topk(min(SHOWN, log_probs.shape[-1]))
+        numbers = blank.nonzero()[:, 0].tolist()
+        answers = []
+        for row, example in enumerate(examples):
+            own = [place for place, number in enumerate(numbers) if number == row]
+            if not own:
+                raise ValueError(f"{example['text'][:60]!r} has no {MASK} to fill in: write one, or ask for score.")
+            candidates = [tokeniser.pieces(best.indices[place].tolist()) for place in own]
+            chances = [[round(p, 6) for p in best.values[place].exp().tolist()] for place in own]
+            parts = example["text"].split(MASK)
+            filled = "".join(
+                part + (several[0].removeprefix("##") if several else MASK)
+                for part, several in zip(parts[:-1], [*candidates, *[[]] * len(parts)], strict=False)
+            )
+            blanks = [dict(zip(*each, strict=True)) for each in zip(candidates, chances, strict=True)]
+            mean = float(best.values[own, 0].mean())
+            answers.append(Answer(filled + parts[-1], mean, details={"blanks": blanks}))
+        return answers
+
+    def _guess(self, model: Any, examples: Sequence[Example]) -> list[list[float]]:
+        """What `Guessed` holds, for each document."""
+        device = next(model.parameters()).device
+        pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
+        found = torch.zeros(len(examples), len(Guessed._fields), dtype=torch.float64)
+        for start in range(0, len(pieces), 64):
+            numbers, rows = zip(*pieces[start : start + 64], strict=True)
+            batch = {name: tensor.to(device) for name, tensor in self.collate(rows).items()}
+            found.index_add_(0, torch.tensor(numbers), self._sums(model, batch))
+        return found.tolist()
+
+    def _sums(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+        """(batch, 5): what `_guess` sums."""
+        states, pooled = model(*self.given(batch))
+        hidden, follows = batch["hidden"], batch["follows"]
+        wanted = batch["wanted"][hidden]
+        log_probs = model.masked(states[hidden]).float().log_softmax(-1)
+        each = torch.stack(
+            [
+                log_probs.gather(1, wanted[:, None])[:, 0],
+                torch.ones_like(wanted, dtype=log_probs.dtype),
+                (log_probs.argmax(-1) == wanted).float(),
+            ],
+            dim=1,
+        )
+        sums = torch.zeros(len(follows), 5, dtype=torch.float64)
+        sums[:, :3].index_add_(0, hidden.nonzero()[:, 0].cpu(), each.double().cpu())
+        sums[:, 3] = (follows >= 0).double().cpu()
+        sums[:, 4] = (model.next_sentence(pooled).argmax(1) == follows).double().cpu()
+        return sums
+
+    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        return score_guesses([Guessed(**answer.details) for answer in answers], list(self.metrics))
+
+    def explain(
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+    ) -> list[Item]:
+        return explain_inputs(self, model, examples, answers, describe=self._describe, **options)
+
+    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        blanks = answer.details.get("blanks", [])
+        meaning = f"The likeliest pieces for the first {MASK}."
+        outcomes = [
+            Outcome(label=piece, probability=p, gold=False) for piece, p in (blanks[0] if blanks else {}).items()
+        ]
+        return [Measure(name="filled in", value=answer.text, meaning=meaning)], outcomes

@@ -1,0 +1,118 @@
+"""BERT: shapes, padding, heads, and gradients."""
+
+import pytest
+import torch
+
+import saccade
+from saccade.models import Bert
+
+VOCAB, CLASSES = 31, 3
+
+
+def build(**arguments):
+    torch.manual_seed(5)
+    usual = {"vocab": VOCAB, "dim": 22, "num_heads": 2, "num_layers": 2, "feed_forward_dim": 29, "max_length": 17}
+    if arguments.get("head", "label") in ("label", "tokens"):
+        usual["classes"] = CLASSES
+    return Bert(**{**usual, **arguments}).eval()
+
+
+def batch():
+    """Three texts of 13, 7 and 2 tokens; the first two are pairs."""
+    generator = torch.Generator().manual_seed(3)
+    lengths = torch.tensor([13, 7, 2])
+    tokens = torch.randint(0, VOCAB, (3, 13), generator=generator)
+    mask = torch.arange(13) < lengths[:, None]
+    segments = (mask & (torch.arange(13) >= torch.tensor([5, 3, 2])[:, None])).long()
+    return tokens, mask, segments
+
+
+@pytest.mark.parametrize(
+    ("head", "shape"), [("label", (3, CLASSES)), ("tokens", (3, 13, CLASSES)), ("span", (3, 13, 2))]
+)
+def test_each_head_has_its_shape(head, shape):
+    assert build(head=head)(*batch()).shape == shape
+
+
+def test_pretraining_has_two_heads():
+    model = build(head="pretraining")
+    states, pooled = model(*batch())
+    assert model.masked(states).shape == (3, 13, VOCAB)
+    assert model.next_sentence(pooled).shape == (3, 2)
+    assert model.masked.weight is model.embedding.weight
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("selection", ["softmax", "sparsemax"])
+def test_a_padded_batch_equals_one_by_one(pooling, selection):
+    model = build(pooling=pooling, selection=selection, head="none")
+    tokens, mask, segments = batch()
+    together = model(tokens, mask, segments)
+    for row in range(3):
+        length = int(mask[row].sum())
+        part = [each[row : row + 1, :length] for each in (tokens, mask, segments)]
+        alone = model(*part)
+        torch.testing.assert_close(alone.states[0], together.states[row, :length], rtol=0, atol=1e-5)
+        torch.testing.assert_close(alone.pooled[0], together.pooled[row], rtol=0, atol=1e-5)
+
+
+def test_pooling_is_what_it_says():
+    tokens, mask, segments = batch()
+    model = build(head="none", pooling="mean")
+    states, pooled = model(tokens, mask, segments)
+    torch.testing.assert_close(pooled[1], states[1, :7].mean(0))
+    model = build(head="none")
+    states, pooled = model(tokens, mask, segments)
+    torch.testing.assert_close(pooled, torch.tanh(states[:, 0] @ model.pooler.weight.T + model.pooler.bias))
+
+
+def test_segments_are_told_apart_and_default_to_the_first():
+    model = build()
+    tokens, mask, segments = batch()
+    assert torch.equal(model(tokens, mask), model(tokens, mask, torch.zeros_like(segments)))
+    assert not torch.equal(model(tokens, mask), model(tokens, mask, segments))
+    with pytest.raises(ValueError, match=r"segments must be from 0 to 1, got 0 to 2"):
+        model(tokens, mask, 2 * segments)
+    with pytest.raises(ValueError, match="max_length=17"):
+        model(tokens.repeat(1, 2), mask.repeat(1, 2))
+
+
+def test_gradients_reach_every_weight():
+    for head in ("label", "tokens", "span"):
+        model = build(head=head).train()
+        model(*batch()).square().sum().backward()
+        assert all(parameter.grad is not None for parameter in model.parameters())
+    model = build(head="pretraining").train()
+    states, pooled = model(*batch())
+    (model.masked(states).square().sum() + model.next_sentence(pooled).sum()).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_all_attention_is_recorded():
+    model = build(score="additive")
+    with saccade.record(model) as trace:
+        model(*batch())
+    assert [call.shape for call in trace.calls] == [(3, 2, 13, 13)] * 2
+
+
+def test_the_initial_weights_are_those_of_the_paper():
+    model = build(dim=122, vocab=211)
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1:
+            assert parameter.abs().max() <= (0.1 if "positions" in name else 0.04)
+            assert float(parameter.detach().std()) == pytest.approx(0.02, rel=0.2), name
+        elif name.endswith("bias"):
+            assert not parameter.any()
+
+
+def test_mistakes_are_named():
+    for arguments, message in (
+        ({"head": "labels"}, "Did you mean 'label'"),
+        ({"pooling": "max"}, "pooling must be"),
+        ({"classes": None}, "do not go together"),
+        ({"head": "span", "classes": 3}, "do not go together"),
+        ({"num_heads": 3}, "not a multiple"),
+        ({"num_layers": 0}, "num_layers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build(**arguments)
