@@ -105,6 +105,9 @@ class Pretraining(Task):
         found = chunks(encoded, document=number, most=self.most, short_share=self.short_share)
         return [{"text": chunk} for chunk in found]
 
+    def cut(self, row: Row) -> str | None:
+        return None  # a document becomes as many rows as it takes
+
     def size(self, row: Row) -> tuple[int, ...]:
         text = row["text"]
         return (len(text["ids"]) if "first" in text else room(text, self.most) + 3,)
