@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -29,21 +30,26 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     return Corpus(columns=columns or known or None, header=said, bad_rows=bad_rows)
 
 
-def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str], *, otherwise: str) -> Iterator[Example]:
-    """The examples of files and folders, or of standard input if there are none.
+def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None:
+    """Raises if inputs are given in two ways."""
+    if values and paths:
+        raise ValueError("Give inputs by --input, or files to read them from, not both.")
 
-    Args:
-        otherwise: what to say to a user who wrote a text instead of the name of a file.
-    """
-    if not paths:
-        yield from _from_standard_input(task)
-        return
+
+def read_inputs(
+    task: Task, corpus: Corpus, paths: Sequence[str], values: Sequence[str] | None = None
+) -> Iterator[Example]:
+    """The examples of files and folders, or the values themselves; of standard input if there are neither."""
+    if values:
+        yield from _from_lines(task, (os.fsencode(value) for value in values), "--input")
+    elif not paths:
+        yield from _from_lines(task, sys.stdin.buffer, STANDARD_INPUT)
     for path in paths:
         try:
             yield from _from_path(task, corpus, path)
         except FileNotFoundError as error:
             if error.errno is None:  # ours
-                raise FileNotFoundError(f"{error} {otherwise}") from None
+                raise FileNotFoundError(f'{error} An input itself is given as --input "..."') from None
             raise
 
 
@@ -75,10 +81,10 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}
 
 
-def _from_standard_input(task: Task) -> Iterator[Example]:
+def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Example]:
     from saccade.data.cell import Cell
 
-    for number, line in enumerate(sys.stdin.buffer, start=1):
+    for number, line in enumerate(lines, start=1):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
@@ -93,7 +99,7 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
             if role not in raw:
                 raise ValueError(f"Line {number} of the input has no {role!r}: it needs {', '.join(task.inputs)}.")
             blank = isinstance(raw[role], str) and not raw[role].strip() and field.blank is not None
-            cell = Cell(STANDARD_INPUT, number, role, Path())
+            cell = Cell(place, number, role, Path())
             example[role] = field.blank if blank else field.read(raw[role], cell)
         yield example
 
