@@ -169,6 +169,13 @@ class Attention(nn.Module):
             return self._read_step_by_step(query, memory, state, change)
         return self.read_plain(query, memory, state, change)
 
+    def note(self, reading: Reading) -> bool:
+        """Shows `saccade.record` a reading that a kernel for many steps computed.
+
+        False if its weights are to be changed: then read step by step.
+        """
+        return True
+
     def read_plain(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:
         """The reference definition: score all keys, select, aggregate. Fast paths give the same result."""
         scores = self.score.compare(query, memory.prepared[0])
@@ -286,3 +293,19 @@ def check_one_by_one(attention: Attention) -> None:
                 f"{type(part).__name__} needs all queries at once, but a decoder has one at a time: use it for "
                 "self-attention in an encoder. For structured selection in a decoder, use LinearChain."
             )
+
+
+def check_growing(attention: Attention) -> None:
+    """Rejects attention that cannot read a past which grows by one key per step."""
+    check_one_by_one(attention)
+    score, selection = attention.score, attention.selection
+    if score.stateful or not score.appendable:
+        raise ValueError(
+            f"{type(score).__name__} cannot attend to a growing past: it mixes neighbouring keys or keeps weights "
+            "over a fixed number of keys. Use it for cross-attention only."
+        )
+    if selection.stateful and not selection.grows:
+        raise ValueError(
+            f"{type(selection).__name__} cannot attend to a growing past: it needs all keys from the start. Use it "
+            "for cross-attention only."
+        )

@@ -56,6 +56,9 @@ EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointEr
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
 
 
+LONGEST = 1200
+"""Characters of an error: names of files may have thousands."""
+
 SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
 """How commands without a configuration spell the options that errors of data files advise."""
 
@@ -120,10 +123,21 @@ def _run(name: str, command: Callable[[], None]) -> int:
         if not _takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
             for long, short in SHORTER.items():
                 text = text.replace(long, short)
-        readable = text.encode("utf-8", "backslashreplace").decode()  # names of files may hold any bytes
-        print(f"saccade {name}: {readable}", file=sys.stderr)
+        print(f"saccade {name}: {_printable(text)}", file=sys.stderr)
         return 2
     return 0
+
+
+def _printable(text: str) -> str:
+    """The text without halves of characters, which stand for any bytes in names of files and cannot be printed."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+class _Parser(argparse.ArgumentParser):
+    """Prints whatever it was given."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(_printable(message), file)
 
 
 def _in_lines(error: BaseException) -> str:
@@ -132,12 +146,13 @@ def _in_lines(error: BaseException) -> str:
         place = "" if error.filename is None else f"{error.filename!r:.200}: "
         return f"{place}{error.strerror}."
     lines = str(error).splitlines() if isinstance(error, ConfigError) else [str(error)]
-    return "\n  ".join(" ".join(line.split()) for line in lines)
+    short = (" ".join(line.split()) for line in lines)
+    return "\n  ".join(line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in short)
 
 
 def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Positional parameters become positional arguments, keyword-only ones become options; also the commands'."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
         epilog="`saccade COMMAND --help` explains each command. Try `saccade list configs`, `saccade show sparsemax`, "
@@ -145,7 +160,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     )
     parser.add_argument("--version", action="version", version=f"saccade {saccade.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    made = {}
+    made: dict[str, argparse.ArgumentParser] = {}
     for name, function in COMMANDS.items():
         text, helps = _split_docstring(function)
         made[name] = commands.add_parser(
@@ -165,7 +180,13 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    words = [Path(argument) for argument in given if not argument.startswith("-") and "\0" not in argument]
+    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
+    values = {place + 1 for place, argument in enumerate(given) if argument in flags}  # of options, not the run
+    words = [
+        Path(argument)
+        for place, argument in enumerate(given)
+        if place not in values and not argument.startswith("-") and "\0" not in argument
+    ]
     folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
     if folder is None:
         return

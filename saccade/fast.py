@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import torch
@@ -35,6 +36,9 @@ class Attends(Protocol):
     block_size: int | None
     training: bool
 
+    @property
+    def independent_queries(self) -> bool: ...
+
     def read_plain(self, query: Tensor, memory: Memory, state: State) -> Reading: ...
 
 
@@ -60,6 +64,10 @@ def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Te
 
 
 def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
+    near = _near(attention, query, memory)
+    if near is not None:
+        reading = _read_by_path(attention, query, near, state) or attention.read_plain(query, near, state)
+        return Reading(reading.context, state=state, deferred=_Plain(attention, query, memory, state))
     if not attention.aggregation.weighted_sum or attention.score.feature_wise:
         return None
     if isinstance(attention.selection, LocalSelection):
@@ -67,6 +75,23 @@ def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: Stat
     if attention.selection.plain_softmax:
         return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
     return None
+
+
+def _near(attention: Attends, query: Tensor, memory: Memory) -> Memory | None:
+    """The part of the memory that the mask lets the queries attend, where it is known to be a smaller one.
+
+    Such as the last keys of a growing memory, under `masks.window`.
+    """
+    if memory.mask is None or not attention.independent_queries or attention.score.feature_wise:
+        return None
+    queries, keys = query.shape[-2], memory.num_keys
+    span = memory.mask.span(queries, keys)
+    if span == slice(0, keys):
+        return None
+    masks.check(memory.mask, query.shape[:-2], queries, keys, query.device)
+    prepared = map_tensors(lambda tensor: tensor[..., span, :], memory.prepared)
+    mask = masks.as_mask(memory.mask.block(queries, keys, span, query.device))
+    return replace(memory, prepared=prepared, values=memory.values[..., span, :], mask=mask, tape=None)
 
 
 class _Fused(NamedTuple):

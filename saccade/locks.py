@@ -92,7 +92,7 @@ class RunLock:
             raise error from None
 
     def _try_file(self, descriptor: int) -> int | None:
-        """The same without locks in the kernel: whoever signs the file first, and still runs, holds it."""
+        """The same without locks in the kernel: the first running process that signs the file holds it."""
         signed = _read(descriptor)
         os.close(descriptor)
         if signed and not _is_stale(signed):
@@ -173,7 +173,7 @@ def _holder(signed: bytes, path: Path) -> dict[str, Any] | None:
         holder.take("since", int, least=0, most=2**33)
         for key in ("host", "command"):
             holder.take(key, str)
-    except ArtifactError:  # not signed yet, or by a stranger
+    except ArtifactError:  # not signed yet, or not by us
         return None
     return holder.values
 

@@ -39,6 +39,10 @@ class Mask:
         """Whether query i may attend exactly the keys 0 to i, the case that fused kernels support directly."""
         return False
 
+    def span(self, queries: int, keys: int) -> slice:
+        """Consecutive keys beyond which no query may attend any: all of them, unless fewer are known."""
+        return slice(0, keys)
+
     def grow(self, keys: int, by: int) -> Mask:
         """The mask after `by` attendable keys were appended to `keys` keys."""
         return self
@@ -93,6 +97,11 @@ class _Window(Mask):
     def block(self, queries: int, keys: int, part: slice, device: torch.device | str | None = None) -> Tensor:
         distance = _distance(queries, keys, part, self.offset, device)
         return (distance >= -self.left) & (distance <= self.right)
+
+    def span(self, queries: int, keys: int) -> slice:
+        first = keys - queries if self.offset is None else self.offset
+        start = min(max(0, first - self.left), keys)
+        return slice(start, min(max(start, first + queries + self.right), keys))
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +197,13 @@ class _Combined(Mask):
     @property
     def depends_on_query(self) -> bool:
         return self.left.depends_on_query or self.right.depends_on_query
+
+    def span(self, queries: int, keys: int) -> slice:
+        left, right = self.left.span(queries, keys), self.right.span(queries, keys)
+        if self.combine is not torch.logical_and:
+            return slice(min(left.start, right.start), max(left.stop, right.stop))
+        start = max(left.start, right.start)
+        return slice(start, max(start, min(left.stop, right.stop)))
 
     def grow(self, keys: int, by: int) -> Mask:
         return _Combined(self.combine, self.left.grow(keys, by), self.right.grow(keys, by))

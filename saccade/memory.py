@@ -10,8 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from saccade import masks
+from saccade.kernels import tape as tapes
 from saccade.kernels.grow import grow
-from saccade.kernels.nested import map_tensors
+from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
+from saccade.kernels.tape import Tape
 from saccade.masks import Mask
 
 
@@ -36,6 +38,7 @@ class Memory:
         mask: which keys may be attended, if not all.
         owner: the attention that wrote it; it and its copies may read it.
         own_values: whether the values were given, rather than being the keys.
+        tape: where the prepared keys and the values are written, with room for more, if it was reserved.
     """
 
     prepared: Any
@@ -43,6 +46,7 @@ class Memory:
     mask: Mask | None
     owner: MemoryOwner
     own_values: bool = False
+    tape: Tape | None = None
 
     @property
     def num_keys(self) -> int:
@@ -51,6 +55,13 @@ class Memory:
 
     def __len__(self) -> int:
         return self.num_keys
+
+    def reserve(self, keys: int) -> Memory:
+        """The same memory with room for so many keys in all: `append` then writes without copying those before.
+
+        For memories that grow key by key, such as the tapes of an LSTMN; with more keys, the room is doubled.
+        """
+        return replace(self, tape=tapes.reserve([*tensors_in(self.prepared), self.values], keys))
 
     def append(
         self,
@@ -92,15 +103,22 @@ class Memory:
                 raise ValueError(f"the mask of appended keys must be (*batch, 1, {new}), got {tuple(late.shape)}.")
             late = torch.cat([late.new_ones(*late.shape[:-1], old), late.expand(*late.shape[:-1], new)], dim=-1)
             grown = masks.as_mask(late) if grown is None else grown & late
+        if rows is None and self.tape is not None:
+            longer = tapes.extend(self.tape, [*tensors_in(added.prepared), added.values])
+            if longer is not None:
+                tape, (*tensors, values) = longer
+                return replace(
+                    self, prepared=with_tensors(self.prepared, tensors), values=values, mask=grown, tape=tape
+                )
         prepared = map_tensors(lambda a, b: grow(a, b, rows), self.prepared, added.prepared)
         values = grow(self.values, added.values, rows)
-        return replace(self, prepared=prepared, values=values, mask=grown)
+        return replace(self, prepared=prepared, values=values, mask=grown, tape=None)
 
     def index(self, rows: Tensor) -> Memory:
         """Selects rows of the first batch dimension, for beam search."""
         prepared = map_tensors(lambda tensor: tensor.index_select(0, rows), self.prepared)
         mask = None if self.mask is None else self.mask.index(rows, self.values.dim())
-        return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask)
+        return replace(self, prepared=prepared, values=self.values.index_select(0, rows), mask=mask, tape=None)
 
 
 def new_token() -> str:

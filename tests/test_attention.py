@@ -192,6 +192,22 @@ def test_append_is_preparing_all_keys_at_once(attention, tensors):
     torch.testing.assert_close(attention.read(query, grown).weights, whole.weights)
 
 
+def test_append_to_a_reserved_memory(attention, tensors):
+    query, keys, values = tensors
+    memory = attention.prepare(keys[:, :2], values[:, :2], mask=masks.window(3, 0)).reserve(6)
+    parts = [(keys[:, 2:5], values[:, 2:5]), (keys[:, 5:6], values[:, 5:6]), (keys[:, 6:], values[:, 6:])]
+    grown = memory
+    for part in parts:
+        grown = grown.append(*part)
+    whole = attention.prepare(keys, values, mask=masks.window(3, 0))
+    torch.testing.assert_close(attention.read(query, grown).context, attention.read(query, whole).context)
+    assert len(memory) == 2
+    rows = torch.tensor([1, 0])
+    chosen = grown.index(rows).append(keys[rows, :1], values[rows, :1])
+    expected = whole.index(rows).append(keys[rows, :1], values[rows, :1])
+    torch.testing.assert_close(chosen.values, expected.values)
+
+
 def test_append_to_an_empty_memory(attention, tensors):
     query, keys, values = tensors
     memory = attention.prepare(keys[:, :0], values[:, :0])

@@ -151,3 +151,16 @@ def test_values_that_are_not_finite_or_overflow_a_sum_cost_no_second_reading(dty
     monkeypatch.setattr(attention, "read_plain", lambda *parts: pytest.fail("read twice"))
     context = attention(query, keys, values).context
     torch.testing.assert_close(context, torch.full_like(context, size), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("mask", ["window", "window and lengths"])
+@pytest.mark.parametrize("selection", [Softmax(), Sparsemax()], ids=["softmax", "sparsemax"])
+def test_near_keys_alone(selection, mask):
+    """Queries at the end of a long memory, under a window: the keys before it are not scored."""
+    near = masks.window(4, 0)
+    seen = []
+    attention = Attention(score=AdditiveScore(query_dim=5, key_dim=5, hidden_dim=7), selection=selection)
+    compare = attention.score.compare
+    attention.score.compare = lambda query, keys, state=None: seen.append(keys.shape[-2]) or compare(query, keys, state)
+    same_as_plain(attention, near if mask == "window" else near & masks.from_lengths([41, 39, 0]), "_Plain")
+    assert seen[0] == QUERIES + 4 < KEYS

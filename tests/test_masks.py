@@ -33,6 +33,9 @@ def test_window_allows_keys_near_the_query(queries, keys, left, right, offset):
     assert allowed.tolist() == [
         [i + shift - left <= j <= i + shift + after for j in range(keys)] for i in range(queries)
     ]
+    some = allowed.any(0).nonzero().flatten().tolist()
+    if some:
+        assert masks.window(left, right, offset=offset).span(queries, keys) == slice(some[0], some[-1] + 1)
 
 
 @given(lengths=st.lists(sizes, max_size=3), keys=sizes)
@@ -102,6 +105,10 @@ def test_masks_combine_as_their_tensors_do(parts, operators):
         assert torch.equal(over_keys.expand(BATCH, KEYS), expected[:, 0])
     if mask.prefix is not None:
         assert torch.equal(masks.from_lengths(mask.prefix).tensor(1, KEYS).expand_as(expected), expected)
+    span = mask.span(QUERIES, KEYS)
+    assert 0 <= span.start <= span.stop <= KEYS
+    assert not expected[..., : span.start].any()
+    assert not expected[..., span.stop :].any()
     if mask.is_causal(QUERIES, KEYS):
         assert torch.equal(expected, torch.ones(QUERIES, KEYS, dtype=torch.bool).tril().expand_as(expected))
 

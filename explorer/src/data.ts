@@ -42,6 +42,8 @@ export interface AttentionMap {
   /** Indices into `axes`. */
   readonly rows: number;
   readonly cols: number;
+  /** What to call rows and columns, if not output and input. */
+  readonly sides: readonly [string, string] | null;
 }
 
 export interface Measure {

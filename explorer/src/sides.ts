@@ -2,9 +2,11 @@
 
 import type { AttentionMap } from "./data";
 import type { Side } from "./state";
+import { visible } from "./units";
 
-/** Input and output, or keys and queries if a sequence attends to itself. */
+/** Their own names; input and output by default, or keys and queries if a sequence attends to itself. */
 export function sideNames(map: AttentionMap): Record<Side, string> {
+  if (map.sides) return { query: visible(map.sides[0]), key: visible(map.sides[1]) };
   return map.rows === map.cols ? { key: "key", query: "query" } : { key: "input", query: "output" };
 }
 

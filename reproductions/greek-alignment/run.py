@@ -15,7 +15,7 @@ import saccade
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import match_and_mass, mean_blur, score_alignments, shift_profile
 from saccade.interpretation.alignments import Alignment, pharaoh
-from saccade.tasks.generation.forced_alignment import Reader, choose_reader
+from saccade.tasks.generation.forced_alignment import HeadChoice, best_choice
 
 FOLDER = Path(__file__).resolve().parent
 STEPS = 1600  # ten passes over the training verses
@@ -138,16 +138,16 @@ def measured(run: saccade.Run, test: Sequence[Verse], valid: Sequence[Verse]) ->
     The attention of a word is read at the step that writes it or one step later, whichever has the lower error rate on
     the validation verses.
     """
-    reader, _ = choose_reader(run.task, run.model, texts(valid), [Alignment.of(verse.links) for verse in valid])
+    choice, _ = best_choice(run.task, run.model, texts(valid), [Alignment.of(verse.links) for verse in valid])
     gold = [verse.links for verse in test]
-    aligned = [run.align(texts(test), reader=Reader(shift=shift)) for shift in (0, 1)]
+    aligned = [run.align(texts(test), choice=HeadChoice(shift=shift)) for shift in (0, 1)]
     rates = [judged([of_verse.links for of_verse in of_step], test) for of_step in aligned]
-    weights = [of_verse.weights for of_verse in aligned[reader.shift]]
+    weights = [of_verse.weights for of_verse in aligned[choice.shift]]
     found = match_and_mass(weights, gold)
     return {
         "at_word": rates[0]["aer"],
         "later": rates[1]["aer"],
-        **rates[reader.shift],
+        **rates[choice.shift],
         "match": 100 * found.match,
         "mass": 100 * found.mass,
         "blur": mean_blur(weights),

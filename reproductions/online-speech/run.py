@@ -1,7 +1,7 @@
-"""Speech-like utterances, written while they are heard: monotonic attention and MoChA beside soft attention.
+"""Synthetic speech, transcribed online: monotonic attention and MoChA compared with soft attention.
 
-All models have the same encoder, which reads forwards alone, and see the same utterances equally often. Soft attention
-reads a whole utterance before its first letter; the others read no frame after the one where they stop.
+All models have the same unidirectional encoder and are trained on the same utterances. Soft attention reads a whole
+utterance before it writes the first letter; the others read no frame after the one where they stop.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from saccade.tasks import Generated
 FOLDER = Path(__file__).resolve().parent
 FEWEST, MOST = 3, 8  # phones of an utterance
 WIDTH = 4  # frames of a chunk
-NOISE, THRESHOLD = 3.0, 0.25  # of the energies in training, and the probability from which evaluation stops
+NOISE, THRESHOLD = 2.0, 0.15  # of the energies in training, and the probability from which evaluation stops
 EMBEDDING, HIDDEN = 64, 128
 MELS = 20
 
@@ -211,9 +211,9 @@ def write(results: dict[str, Any], output: Path) -> None:
         "model",
         "letters right (100 - error rate)",
         "utterances right",
-        "milliseconds heard after its phone: mean",
+        "delay after its phone, ms: mean",
     ]
-    header += ["90th percentile", "% of the utterance read", "letters that unread frames change"]
+    header += ["90th percentile", "% of the utterance read", "letters changed by unread frames"]
     header += ["parameters", "processor minutes"]
     rows = []
     for model in (model for model in NAMES if model in results):

@@ -70,19 +70,22 @@ def restore_folders(parent: str | os.PathLike[str]) -> None:
             _rename(previous, path)
     for pattern in (".*.partial", ".*.removed"):
         for left in Path(parent).glob(pattern):
-            if left.is_dir() and not left.is_symlink():
-                remove_folder(left)
-            else:
-                left.unlink()
+            remove_folder(left)
 
 
 def remove_folder(path: str | os.PathLike[str]) -> None:
-    """Removes a folder if it exists, under a hidden name, so that half of it is never mistaken for the whole."""
+    """Removes a folder if it exists, under a hidden name, so that half of it is never mistaken for the whole.
+
+    Of a link, and of anything else with that name, only the name is removed.
+    """
     path = Path(path)
-    if path.is_dir():
+    if path.is_symlink() or not path.is_dir():
+        if os.path.lexists(path):
+            path.unlink()
+    else:
         if not path.name.startswith("."):
             hidden = path.with_name(f".{path.name}.removed")  # .partial may be about to take its place
-            shutil.rmtree(hidden, ignore_errors=True)
+            remove_folder(hidden)
             _rename(path, hidden)
             path = hidden
         shutil.rmtree(path, ignore_errors=True)

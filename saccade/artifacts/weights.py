@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from saccade.artifacts.files import ArtifactError, write_file
-from saccade.artifacts.tensors import Shapes, compare_shapes, pack_tensors, read_tensors
+from saccade.artifacts.tensors import Shapes, compare_shapes, pack_tensors, read_header, read_tensors
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
@@ -41,7 +41,25 @@ def load_weights(model: nn.Module, path: str | os.PathLike[str]) -> None:
     Files for another model are refused by their header, and weights with NaN or infinity by their name.
     """
     weights = read_tensors(path, shapes_of(model))
+    _check_finite(weights, path)
+    set_weights(model, weights, str(path))
+
+
+def load_fitting_weights(model: nn.Module, path: str | os.PathLike[str]) -> list[str]:
+    """Reads those weights of another model whose name, shape and type this one has, too; returns their names."""
+    from safetensors import safe_open
+
+    given, own = read_header(path), weights_of(model)
+    fitting = [name for name, about in shapes_of(own).items() if given.get(name) == about]
+    with safe_open(path, "pt") as file:  # mapped: what does not fit is never read
+        weights = {name: file.get_tensor(name) for name in fitting}
+        _check_finite(weights, path)
+        for name in fitting:
+            own[name].copy_(weights[name])
+    return fitting
+
+
+def _check_finite(weights: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     for name, tensor in weights.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise ArtifactError(f"{path} is damaged: {name} holds NaN or infinite values.")
-    set_weights(model, weights, str(path))

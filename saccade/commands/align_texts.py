@@ -20,8 +20,7 @@ from saccade.data.readers.lines import read_lines
 from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.evaluation.faithfulness import faithfulness as test_faithfulness
-from saccade.evaluation.report import AlignmentFigure as Figure
-from saccade.evaluation.report import alignment_figures
+from saccade.evaluation.report import AlignmentFigure, alignment_figures
 from saccade.interpretation.alignments import (
     FORMATS,
     METHODS,
@@ -34,14 +33,15 @@ from saccade.registry import nearest
 from saccade.runs import Run, load
 from saccade.tasks.generation.forced_alignment import (
     AlignedPair,
+    HeadChoice,
     Pair,
-    Reader,
-    choose_reader,
+    best_choice,
     tokenisers_of,
     too_long,
-    usual_reader,
+    usual_choice,
 )
 from saccade.tasks.generation.measures import testable
+from saccade.tasks.generation.sides import writer
 
 CHUNK = 1024
 """How many pairs are read before the first is written: pairs of similar length are aligned together."""
@@ -103,16 +103,16 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
             f"--faithfulness changes attention weights, and {type(model.model).__name__} has none to change."
         )
     options: dict[str, Any] = {name: getattr(given, name) for name in ("extract", "threshold", "sink", "subwords")}
-    options |= {"batch_size": given.batch_size, "reader": _reader(model, given)}
+    options |= {"batch_size": given.batch_size, "choice": _choice(model, given)}
     if given.reverse_model is not None:
         options["reverse"] = load(given.reverse_model, trust=trust)
-        options["reverse_reader"] = _reader(options["reverse"], given)
+        options["reverse_choice"] = _choice(options["reverse"], given)
         options["method"] = _one_of(given.symmetrise or "grow-diag-final-and", METHODS, "--symmetrise")
     if given.choose is not None:
-        options["reader"] = _chosen(model, given.choose, given.of_gold, given.sink)
+        options["choice"] = _chosen(model, given.choose, given.of_gold, given.sink)
         if given.reverse_model is not None:
             turned = _chosen(options["reverse"], given.choose, given.of_gold, given.sink, turned=True)
-            options["reverse_reader"] = turned
+            options["reverse_choice"] = turned
     wanted = None
     if given.gold is not None:
         wanted = read_alignments(given.gold, sentences=sum(1 for _ in read_lines(Path(source))), **given.of_gold)
@@ -130,19 +130,19 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
             if wanted is not None:
                 kept.append(aligned)
         sys.stdout.flush()
-    figures: dict[str, Figure] = {}
+    figures: dict[str, AlignmentFigure] = {}
     if wanted is not None:
         backward = [aligned.backward for aligned in kept if aligned.backward is not None]
         figures = alignment_figures([a.links for a in kept], [a.weights for a in kept], backward, wanted)
     if given.faithfulness:
-        figures |= test_faithfulness(model.model, _ids(model, first))
+        figures |= test_faithfulness(writer(model.model), _ids(model, first))
     if figures:
         _print_figures(figures, given.json, sys.stderr)
 
 
-def _reader(model: Run, given: AlignOptions) -> Reader:
-    shift = usual_reader(model.task).shift if given.shift is None else given.shift
-    return Reader(layer=given.layer, head=given.head, shift=shift)
+def _choice(model: Run, given: AlignOptions) -> HeadChoice:
+    shift = usual_choice(model.task).shift if given.shift is None else given.shift
+    return HeadChoice(layer=given.layer, head=given.head, shift=shift)
 
 
 def score_file(path: str, given: AlignOptions) -> None:
@@ -158,7 +158,7 @@ def score_file(path: str, given: AlignOptions) -> None:
     _print_figures(alignment_figures([list(each.possible) for each in found], gold=wanted), given.json, sys.stdout)
 
 
-def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned: bool = False) -> Reader:
+def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned: bool = False) -> HeadChoice:
     """Which attention to read, by a development set; the choice is printed to standard error."""
     names = files.split(",")
     if len(names) != 3:
@@ -170,10 +170,10 @@ def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned:
     if turned:
         pairs = [(target, source) for source, target in pairs]
         gold = [Alignment(*(frozenset((t, s) for s, t in links) for links in each)) for each in gold]
-    reader, aer = choose_reader(run.task, run.model, pairs, gold, sink=sink)
-    head = "the mean of heads" if reader.head is None else f"head {reader.head}"
-    print(f"{run.folder}: layer {reader.layer}, {head}, shift {reader.shift}: AER {aer:.4f}", file=sys.stderr)
-    return reader
+    choice, aer = best_choice(run.task, run.model, pairs, gold, sink=sink)
+    head = "the mean of heads" if choice.head is None else f"head {choice.head}"
+    print(f"{run.folder}: layer {choice.layer}, {head}, shift {choice.shift}: AER {aer:.4f}", file=sys.stderr)
+    return choice
 
 
 def _chunks(source: str, target: str) -> Iterator[list[Pair]]:
@@ -230,7 +230,7 @@ def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, torch.Tens
     return found
 
 
-def _print_figures(figures: Mapping[str, Figure], json: bool, file: Any) -> None:
+def _print_figures(figures: Mapping[str, AlignmentFigure], json: bool, file: Any) -> None:
     if json:
         known = {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in figures.items()}
         print(json_module.dumps(known, indent=2), file=file)

@@ -53,7 +53,7 @@ def evaluate(
             as target=ref1+ref2.
         header: whether TSV and CSV files begin with a header, yes or no.
         bad_rows: what to do with a row that cannot be used, error or skip.
-        by_length: also print the figures for inputs of 1 to this many positions, the next so many, and so on.
+        by_length: also print the figures by length of the input, in bins of this many positions.
         vary: also print the figures for several values of an option, as beam=1,5,10.
         plot: write a picture of the figures by length or by option, as .png, .svg or .pdf.
         batch_size: how many examples are answered together.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns
-from saccade.commands.inputs import check_one_source, input_corpus, read_inputs
+from saccade.commands.inputs import check_one_source, input_corpus, parse_object, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
@@ -49,7 +49,8 @@ def explain(
     Args:
         run: the folder of a trained model.
         inputs: files to read inputs from, as for `saccade predict`.
-        input: an input itself; may be given several times, to see them side by side.
+        input: an input itself, or a JSON object for a task with several; may be given several times, to see them side
+            by side.
         target: what the model is made to answer, for each input; its own answer if left out.
         targets: a file of targets, one a line.
         columns: which columns of a table to read, as text=body.
@@ -79,6 +80,8 @@ def explain(
     for model, name in zip(models, names, strict=True):
         wanted = target or (_lines(targets) if targets is not None else None)
         given: list[Any] = list(input or ())
+        if len(model.task.inputs) > 1:
+            given = [parse_object(text, "--input", model.task) for text in given]
         if inputs:
             corpus = input_corpus(model, parse_columns(columns), None)
             given = list(read_inputs(model.task, corpus, inputs))

@@ -43,7 +43,7 @@ def read_inputs(
     if values:
         yield from _from_lines(task, (os.fsencode(value) for value in values), "--input")
     elif not paths:
-        yield from _from_lines(task, sys.stdin.buffer, STANDARD_INPUT)
+        yield from _from_lines(task, _standard_input(), STANDARD_INPUT)
     for path in paths:
         try:
             yield from _from_path(task, corpus, path)
@@ -81,10 +81,20 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}
 
 
+def _standard_input() -> Iterator[bytes]:
+    """Its lines; one that is too long is cut just beyond the limit, since it may have no end."""
+    from saccade.data.readers.lines import LONGEST
+
+    return iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b"")
+
+
 def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Example]:
     from saccade.data.cell import Cell
+    from saccade.data.readers.lines import LONGEST
 
     for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST:
+            raise ValueError(f"Line {number} of the input is longer than {LONGEST >> 20} MiB. Is this text?")
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError:
@@ -93,7 +103,7 @@ def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Exam
             ) from None
         raw: Any = {next(iter(task.inputs)): text}
         if len(task.inputs) > 1:
-            raw = _object(text, number, task)
+            raw = parse_object(text, f"Line {number} of the input", task)
         example = {}
         for role, field in task.inputs.items():
             if role not in raw:
@@ -104,12 +114,13 @@ def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Exam
         yield example
 
 
-def _object(text: str, number: int, task: Task) -> dict[str, Any]:
+def parse_object(text: str, place: str, task: Task) -> dict[str, Any]:
+    """One example of a task with several inputs, as JSON."""
     example = json.dumps(dict.fromkeys(task.inputs, "..."))
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"Line {number} of the input is not a JSON object such as {example}.")
+        raise ValueError(f"{place} is not a JSON object such as {example}.")
     return found

@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import json
 import os
-import shutil
 import signal
 import sys
 import textwrap
@@ -20,6 +19,7 @@ from saccade.commands.interrupting import leaving_at_once
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.files import find_config
 from saccade.configuration.spelling import check_spelling
+from saccade.configuration.yaml_files import read_text
 
 
 def train_model(
@@ -96,7 +96,7 @@ def _stopping(folder: Path) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def validate_config(config: str, **overrides: str) -> None:
+def validate_config(config: str, *, trust_classes: bool = False, **overrides: str) -> None:
     """Check a configuration without training.
 
         saccade validate my.yaml --model.selection sparsemax
@@ -105,13 +105,14 @@ def validate_config(config: str, **overrides: str) -> None:
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade.
+        trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     written = override(read_config(config), _with_data(overrides))
     check_spelling(written)
     from saccade.runs.plan import Plan
     from saccade.training.processes import check_trackers
 
-    plan = Plan(written, trust=True)
+    plan = Plan(written, trust=trust_classes)
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
     check_trackers(plan.trainer.trackers)
@@ -134,8 +135,10 @@ def copy_config(name: str, file: str) -> None:
     source, target = find_config(name), Path(file)
     if target.exists():
         raise FileExistsError(f"{target} exists already: choose another name.")
+    text = read_text(source)
     target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
+    with target.open("x", encoding="utf-8", newline="") as copy:
+        copy.write(text)
     print(f"{target} is a copy of {name}: edit it, then saccade train {target} --data.train ... --output ...")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
-from saccade.data.examples import Examples
+from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
@@ -54,18 +54,26 @@ class Corpus:
         self.bad_rows = bad_rows
 
     def share(self, in_memory: int | None = None) -> float:
-        """The share of the training examples to hold out; of so many in memory, or of files."""
+        """The share of the training examples to hold out; `in_memory` is their number, if they are not in files."""
         if self.held_out is not None:
             return self.held_out
         return 0.0 if in_memory is not None and in_memory < FEWEST_TO_HOLD_OUT else HELD_OUT
 
-    def read(self, source: Any, fields: Mapping[str, FieldLike], *, optional: Collection[str] = ()) -> Examples:
+    def read(
+        self,
+        source: Any,
+        fields: Mapping[str, FieldLike],
+        *,
+        optional: Collection[str] = (),
+        check: Check | None = None,
+    ) -> Examples:
         """The examples of a source, read as the training data are.
 
         Args:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
+            check: whether the values of an example belong together.
         """
         return Examples(
             source,
@@ -74,4 +82,5 @@ class Corpus:
             header=self.header,
             bad_rows=self.bad_rows,
             optional=optional,
+            check=check,
         )

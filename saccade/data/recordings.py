@@ -17,9 +17,11 @@ SLOWEST, FASTEST = 1_000, 384_000
 """Sample rates in use; others are damage."""
 
 MOST_CHANNELS = 64
+LOUDEST = 2.0**32
+"""Full scale is 1, or that of 32-bit integers; the power of far louder sounds is infinite."""
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 UNKNOWN_LENGTH = 0xFFFFFFFF
-"""The length of the sound in a file that was written to a pipe: it goes on to the end of the file."""
+"""The length of the sound in a file that was written to a pipe: it extends to the end of the file."""
 
 TYPES = {
     (PCM, 8): "u1",
@@ -214,6 +216,9 @@ def _library_header(file: BinaryIO, what: str) -> Header:
         found = library.info(file)
     except RuntimeError as error:  # all errors of the library are
         raise RecordingError(f"it is damaged ({error})", "Copy it again.") from None
+    if not SLOWEST <= found.samplerate <= FASTEST or not 1 <= found.channels <= MOST_CHANNELS:
+        problem = f"it is damaged: it announces {found.channels} channels at {found.samplerate} Hz"
+        raise RecordingError(problem, "Copy it again.")
     return Header(int(found.samplerate), int(found.channels), int(found.frames))
 
 
@@ -227,5 +232,7 @@ def _from_library(file: BinaryIO, count: int) -> NDArray[Any]:
 
 
 def _check_finite(sound: NDArray[Any]) -> None:
-    if not np.isfinite(sound).all():
-        raise RecordingError("it holds samples that are NaN or infinite", "Record or convert it again.")
+    if not (np.abs(sound) <= LOUDEST).all():  # nor if one is NaN
+        raise RecordingError(
+            "it holds samples that are NaN or infinite, or far too large", "Record or convert it again."
+        )

@@ -33,7 +33,7 @@ class Stored(Sequence[dict[str, Any]]):
             with pyarrow.memory_map(str(path)) as source:
                 reader = pyarrow.ipc.open_file(source)
                 self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        except pyarrow.ArrowInvalid as error:
+        except (pyarrow.ArrowException, OSError) as error:
             raise DataError(
                 f"{path} is not a whole Arrow file ({one_line(error)}): delete it to make it again."
             ) from None

@@ -4,6 +4,8 @@ from saccade.encoders.attended import AttendedEncoder
 from saccade.encoders.base import Encoder, EncoderOutput
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
+from saccade.encoders.lstmn import LSTMNEncoder
+from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.transformer import TransformerEncoder
 
@@ -13,6 +15,8 @@ __all__ = [
     "EmbeddingEncoder",
     "Encoder",
     "EncoderOutput",
+    "LSTMNEncoder",
+    "PooledEncoder",
     "RecurrentEncoder",
     "TransformerEncoder",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,13 +15,14 @@ from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
 from saccade.interpretation.interventions import rescaled, source_attentions
 from saccade.interpretation.recording import record
+from saccade.models import EncoderDecoder
 
 Row = Callable[[Tensor, Tensor, int], Tensor]
 """Maps the weights (heads, keys) of one step, the mask of the same shape and the step number to new weights."""
 
 
 def faithfulness(
-    model: Any, pairs: Sequence[tuple[Tensor, Tensor]], *, share: float = 0.2, draws: int = 5, seed: int = 0
+    model: EncoderDecoder, pairs: Sequence[tuple[Tensor, Tensor]], *, share: float = 0.2, draws: int = 5, seed: int = 0
 ) -> dict[str, float]:
     r"""Tests attention as an explanation, averaged over all target tokens of some pairs.
 
@@ -72,7 +72,7 @@ def faithfulness(
 
 
 def _of_pair(
-    model: Any, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
+    model: EncoderDecoder, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
 ) -> dict[str, Tensor]:
     """The metrics of each step."""
     steps = len(target)
@@ -116,7 +116,7 @@ def _of_pair(
 
 
 @torch.no_grad()
-def _ask(model: Any, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> Tensor:
+def _ask(model: EncoderDecoder, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> Tensor:
     """What the model predicts at each step if only the attention of this step is changed: (steps, vocab).
 
     The batch has one copy of the pair per step, in which that step is changed.

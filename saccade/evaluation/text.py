@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
-from typing import Any
+from typing import Any, Literal, get_args
 
 from saccade.data.extra import required
 from saccade.evaluation.edits import edit_distance
@@ -14,6 +14,11 @@ Texts = Sequence[str]
 
 References = Sequence[str | Sequence[str]]
 """References: one text for each prediction, or several correct ones."""
+
+Tokenisation = Literal["13a", "none", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
+"""What a configuration may name: sacrebleu's tokenisations, but for those that it would download."""
+
+TOKENISATIONS: tuple[Tokenisation, ...] = get_args(Tokenisation)
 
 
 def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figure:
@@ -143,7 +148,10 @@ def score_texts(
 
 def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) -> Figure:
     _check(predicted, wanted)
-    metric = getattr(required("sacrebleu.metrics"), kind)(**options)
+    try:
+        metric = getattr(required("sacrebleu.metrics"), kind)(**options)
+    except RuntimeError as error:  # a tokenisation that needs another library
+        raise ValueError(f"tokenize={options.get('tokenize')!r}: {' '.join(str(error).split())}") from None
     most = max(len(_several(each)) for each in wanted)
     references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
     score = metric.corpus_score(list(predicted), references).score

@@ -33,6 +33,8 @@ CACHED = 256 << 20
 """Bytes of features that stay in memory."""
 PLAYED = 30.0
 """Seconds up to which the explorer's page holds the sound itself."""
+MOST_WEIGHTS = 2**23
+"""Of the filters that make bands of a spectrum: a hundred times what speech needs."""
 MARGIN = 0.1
 """Seconds that resampling may look ahead."""
 DECIBEL = math.log(10.0) / 10.0  # of power, as a natural logarithm
@@ -56,9 +58,9 @@ class Audio(Field):
         window: how many seconds a frame looks at.
         hop: how many seconds there are from one frame to the next.
         max_seconds: training leaves out longer recordings.
-        gain: training makes recordings louder or quieter by up to so many decibels.
-        time_masks, time_width: training blanks so many stretches of up to so many frames in each recording.
-        mel_masks, mel_width: and so many groups of up to so many neighbouring bands.
+        gain: training makes recordings louder or quieter by up to this many decibels.
+        time_masks, time_width: training blanks `time_masks` stretches of up to `time_width` frames in each recording.
+        mel_masks, mel_width: and `mel_masks` groups of up to `mel_width` neighbouring bands.
 
     Reference:
         Masks: Park et al. (2019), SpecAugment, arXiv:1904.08779.
@@ -98,6 +100,8 @@ class Audio(Field):
         check_count("mel_width", mel_width)
         self.rate, self.mels = rate, mels
         self.window, self.hop = round(window * rate), round(hop * rate)
+        if mels * fft_size(self.window) > MOST_WEIGHTS:
+            raise ValueError(f"mels={mels} is too many for windows of {self.window} samples: use shorter windows.")
         if mels > fft_size(self.window) // 2 or not mel_filters(rate, fft_size(self.window), mels).sum(dim=1).all():
             raise ValueError(f"mels={mels} is too many for windows of {self.window} samples: some bands are empty.")
         self.max_seconds, self.gain = max_seconds, gain
@@ -206,7 +210,7 @@ class Audio(Field):
         return f"{self.mels} mel bands at {self.rate / 1000:g} kHz"
 
     def _samples(self, encoded: Mapping[str, Any], frames: int | None = None) -> Tensor:
-        """The sound at the field's rate, as far as so many frames reach."""
+        """The sound at the field's rate, as far as the frames reach."""
         source = encoded["path"] if encoded["bytes"] is None else encoded["bytes"]
         try:
             seconds = None if frames is None else (frames * self.hop + self.window) / self.rate + MARGIN

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saccade.data.cell import Cell
 from saccade.interpretation.explorer import Axis, Map, TextAxis
@@ -50,6 +52,10 @@ class Field:
     def fit(self, values: Iterable[Any]) -> None:
         """Learns from the values of the training data, in one pass."""
 
+    def share(self, other: Field) -> None:
+        """Uses what another field of this kind has learned from now on."""
+        raise ValueError(f"{type(self).__name__} has nothing to share.")
+
     def sizes(self) -> dict[str, int]:
         """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
         return {}
@@ -81,34 +87,47 @@ class Field:
         raise NotImplementedError
 
     def axis(self, value: Any, length: int | None = None) -> Axis:
-        """How the explorer draws the value, as so many positions where the model merges some."""
+        """How the explorer draws the value; `length` is the number of positions if the model merges or cuts some."""
         return TextAxis(pieces=[self.show(value)])
 
     def position_names(self, value: Any, length: int | None = None) -> list[str]:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
 
-    def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
+    def maps(self, value: Any, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
 
         Args:
             value: the only input of a batch of one.
             trace: what `record` saw.
             answer: the name of the row of an attention with one query.
+            length: how many positions the model read, if that is known.
         """
-        return maps_over(self.axis(value), trace, answer)
+        return maps_over(self.axis(value, length), trace, answer)
 
-    def attended(self, values: Sequence[Any], trace: Trace) -> list[tuple[list[str], Tensor]]:
+    def attended(
+        self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None
+    ) -> list[tuple[list[str], Tensor]]:
         """What decided the answer to each value of a batch: the names of its positions, and their weights.
 
         By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
-        the model has none.
+        the model has none. An attention with one query for each of many steps decides nothing on its own.
+
+        Args:
+            values: of one batch.
+            trace: what `record` saw.
+            mask: bool (batch, positions), the positions that the model read, where there are several inputs or where a
+                value may have been cut.
         """
-        pooled = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == 1]
+        steps = Counter(call.path for call in trace.calls)
+        once = [call for call in trace.calls if steps[call.path] == 1]
+        pooled = [call for call in once if call.shape[0] == len(values) and call.shape[2] == 1]
+        pooled = [call for call in pooled if mask is None or call.shape[3] == mask.shape[1]]
         if not pooled:
             return []
         weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
-        names = [self.position_names(value) for value in values]
+        lengths = [None] * len(values) if mask is None else mask.sum(1).tolist()
+        names = [self.position_names(value, length) for value, length in zip(values, lengths, strict=True)]
         return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
 
     def show(self, value: Any) -> str:
@@ -120,7 +139,7 @@ class Field:
         return ""
 
     def warnings(self, examples: int) -> list[str]:
-        """What looks wrong about what was learned from so many examples."""
+        """What looks wrong about what was learned from this many examples."""
         return []
 
     def unknown(self, value: Any) -> list[str]:
@@ -130,13 +149,35 @@ class Field:
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
     """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
+    return maps_between({len(keys): keys}, trace, answer)
+
+
+def maps_between(
+    axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
+) -> list[Map]:
+    """Each attention of a batch of one over an axis, from any of the axes or from one query, named by the answer.
+
+    One whose positions read only those before them has no weights for the last position: these are zeros.
+
+    Args:
+        axes: by the number of positions, padding at the end included, that the model sees of them.
+        trace: what `record` saw.
+        answer: the name of the only query.
+        names: what the axes are, by the same number.
+    """
+    sides = {**axes, 1: TextAxis(pieces=[answer])}
     maps = []
     for path in trace.paths:
         weights = trace.joined(path)[0].float().cpu()
-        queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
-        if weights.shape[-1] == len(keys) and queries is not None:
+        if weights.shape[1] in axes and weights.shape[2] == weights.shape[1] - 1:
+            weights = F.pad(weights, (0, 1))
+        queries, keys = sides.get(weights.shape[1]), axes.get(weights.shape[2])
+        if queries is not None and keys is not None:
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
-            maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
+            real = weights[:, : len(queries), : len(keys)]
+            rows, columns = ((names or {}).get(positions) for positions in weights.shape[1:])
+            across = (rows, columns) if rows and columns and rows != columns else None
+            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, sides=across))
     return maps
 
 

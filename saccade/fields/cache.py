@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Cache:
-    """Tensors by key, the most recently used of them, up to so many bytes; several threads may use it."""
+    """The most recently used tensors, by key, up to a number of bytes; several threads may use it."""
 
     def __init__(self, most: int) -> None:
         self.most, self.bytes = most, 0

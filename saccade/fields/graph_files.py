@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +26,7 @@ MOST = 2**31
 
 LARGEST = float(np.finfo(np.float32).max)
 CSR = ("x_indptr", "x_indices", "x_data", "x_shape")
+ARRAYS = ("edges", "x", *CSR, "labels")
 
 
 class Graph(NamedTuple):
@@ -63,18 +66,10 @@ def read_graph(graph: str, nodes: str | None, *, skip: bool) -> Graph:
 
 
 def _from_archive(path: str, skip: bool) -> Graph:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise ValueError("it is a single array")
-        with archive:
-            found = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        fix = "Write it with np.savez, without arrays of objects"
-        raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}). {fix}.") from None
+    found, names = _read_archive(path)
     for name in ("edges", *(() if "x" in found else CSR)):
         if name not in found:
-            raise DataError(f"{path} has no array {name!r}. It has: {', '.join(found) or 'none'}.")
+            raise DataError(f"{path} has no array {name!r}. It has: {', '.join(names)[:200] or 'none'}.")
     features = _dense(found, path)
     wrong = np.argwhere(~np.isfinite(features))
     if len(wrong):
@@ -95,6 +90,38 @@ def _from_archive(path: str, skip: bool) -> Graph:
         )
     labels = _labels(found["labels"], len(features), path) if "labels" in found else None
     return Graph(features, edges[~outside].astype(np.int64), None, labels, int(outside.sum()))
+
+
+def _read_archive(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
+    """The arrays of a NumPy archive that make a graph, and the names of all; memory is allocated for sound ones."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
+                raise ValueError("it is a single array")
+        with zipfile.ZipFile(path) as archive:
+            members = {about.filename.removesuffix(".npy"): about for about in archive.infolist()}
+            return {name: _array(archive, members[name]) for name in ARRAYS if name in members}, list(members)
+    except (ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        fix = "Write it with np.savez, without arrays of objects"
+        raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}). {fix}.") from None
+    except MemoryError:
+        raise DataError(f"{path} holds more than fits into the memory of this machine.") from None
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    if member.flag_bits & 1 or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is encrypted or compressed in another way than NumPy's")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
+        if header is None:
+            raise ValueError(f"{member.filename} has the format {version}")
+        shape, _, kind = header(file)
+        if math.prod(shape) * kind.itemsize > member.file_size:
+            raise ValueError(f"{member.filename} announces {shape} numbers, more than it holds")
+    with archive.open(member) as file:
+        found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        return found
 
 
 def _labels(found: NDArray[Any], count: int, path: str) -> list[str]:

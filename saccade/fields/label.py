@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from saccade.artifacts import ArtifactError
+from saccade.artifacts import Document, read_json
 from saccade.data.cell import Cell, text_of
 from saccade.data.errors import DataError
 from saccade.fields.base import Field, Padded, fields
@@ -60,7 +60,9 @@ class Label(Field):
             if self.ordered:
                 wrong = next((name for name in counts if not _is_number(name)), None)
                 if wrong is not None:
-                    raise ValueError(f"ordered labels are sorted as numbers, and {wrong!r} is none: give names.")
+                    raise ValueError(
+                        f"ordered labels are sorted as numbers, but {wrong!r} is not a number: give names."
+                    )
                 self.names = sorted(counts, key=float)
             else:
                 self.names = sorted(counts)
@@ -77,21 +79,11 @@ class Label(Field):
         (folder / FILE).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        path = folder / FILE
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ArtifactError(f"{path} is damaged: it is not JSON.") from None
-        names, counts = (found.get(key) if isinstance(found, dict) else None for key in ("names", "counts"))
-        if (
-            not isinstance(names, list)
-            or not 2 <= len(names) <= MOST
-            or not all(isinstance(name, str) for name in names)
-            or len(set(names)) != len(names)
-        ):
-            raise ArtifactError(f"{path} is damaged: names must be a list of different texts.")
-        if not isinstance(counts, list) or [type(count) for count in counts] != [int] * len(names) or min(counts) < 0:
-            raise ArtifactError(f"{path} is damaged: counts must hold a whole number for each name.")
+        found = Document(read_json(folder / FILE), str(folder / FILE))
+        names = found.take_list("names", str)
+        if not 2 <= len(names) <= MOST or len(set(names)) != len(names):
+            raise found.wrong("names", f"is not a list of 2 to {MOST:,} different texts")
+        counts = found.take_list("counts", int, length=len(names), least=0)
         self.names, self.counts = names, Counter(dict(zip(names, counts, strict=True)))
 
     def encode(self, value: str) -> int:

@@ -157,6 +157,8 @@ class Node(Field):
         for step in range(1, far):
             near = self._read_by(reached)[0]
             reached = np.unique(near[steps[near] == far])
+            if not len(reached):  # whatever `hops` says
+                break
             steps[reached] = step
         nodes = np.flatnonzero(steps < far)
         inner = steps[nodes] < self.hops
@@ -189,7 +191,7 @@ class Node(Field):
             centre=int(np.searchsorted(nodes, centre)),
         )
 
-    def maps(self, value: str, trace: Trace, answer: str) -> list[Map]:
+    def maps(self, value: str, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer.
 
         A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless:
@@ -215,7 +217,9 @@ class Node(Field):
             maps.append(Map(name=path, weights=drawn, queries=rows, keys=columns, layer=number))
         return maps
 
-    def attended(self, values: Sequence[str], trace: Trace) -> list[tuple[list[str], Tensor]]:
+    def attended(
+        self, values: Sequence[str], trace: Trace, mask: Tensor | None = None
+    ) -> list[tuple[list[str], Tensor]]:
         """The last layer's weights of the neighbours of each node."""
         places = np.array([self.encode(value) for value in values])
         around = self._around(places)

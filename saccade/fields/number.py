@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from saccade.artifacts import ArtifactError
+from saccade.artifacts import Document, read_json
 from saccade.data.cell import Cell
 from saccade.fields.base import Field, Padded, fields
 
 FILE = "number.json"
+SMALLEST, LARGEST = math.ulp(0.0), sys.float_info.max
 
 
 @fields.register("number")
@@ -48,17 +50,9 @@ class Number(Field):
         (folder / FILE).write_text(json.dumps({"mean": self.mean, "deviation": self.deviation}), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        try:
-            found = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError):
-            raise ArtifactError(f"{folder / FILE} is damaged: it is not JSON.") from None
-        for name in ("mean", "deviation"):
-            value = found.get(name) if isinstance(found, dict) else None
-            if not isinstance(value, float) or not math.isfinite(value):
-                raise ArtifactError(f"{folder / FILE} is damaged: {name} must be a finite number, got {value!r:.40}.")
-        if found["deviation"] <= 0.0:
-            raise ArtifactError(f"{folder / FILE} is damaged: deviation must be above 0, got {found['deviation']}.")
-        self.mean, self.deviation = found["mean"], found["deviation"]
+        found = Document(read_json(folder / FILE), str(folder / FILE))
+        self.mean = float(found.take("mean", float, least=-LARGEST, most=LARGEST))
+        self.deviation = float(found.take("deviation", float, least=SMALLEST, most=LARGEST))
 
     def encode(self, value: float) -> float:
         return (value - self.mean) / self.deviation

@@ -7,8 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.models import EncoderDecoder
 
-def gradient_times_input(model: Any, source: Tensor, source_mask: Tensor, target: Tensor, target_in: Tensor) -> Tensor:
+
+def gradient_times_input(
+    model: EncoderDecoder, source: Tensor, source_mask: Tensor, target: Tensor, target_in: Tensor
+) -> Tensor:
     r"""How strongly the log-probability of each target token depends on each source token's embedding.
 
     .. math:: g_{ij} = \left| e_j^\top \frac{\partial \log p(y_i \mid y_{<i}, x)}{\partial e_j} \right|

@@ -26,7 +26,7 @@ class Heat(NamedTuple):
 
 
 class OverTime(NamedTuple):
-    """Weights (target, frames) below the spectrogram of a recording of so many seconds."""
+    """Weights (target, frames) below the spectrogram of a recording."""
 
     weights: Tensor
     seconds: float

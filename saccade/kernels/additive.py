@@ -65,15 +65,17 @@ def forward(query: Tensor, keys: Tensor, vector: Tensor) -> Tensor:
     batch, queries, hidden = query.shape
     out = query.new_empty(batch, queries, keys.shape[1])
     if native.usable(query, keys, vector):
+        keys = _rows_together(keys)
         native.run(
             native.function("additive_forward", query.dtype),
             query.contiguous(),
-            keys.contiguous(),
+            keys,
             vector.contiguous(),
             out,
             queries,
             keys.shape[1],
             hidden,
+            keys.stride(0),
             items=native.count("additive_forward_items", query.dtype, batch, queries),
             operations=out.numel() * hidden,
         )
@@ -90,10 +92,11 @@ def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple
         # The kernel expects contiguous rows, whatever the layout of the inputs.
         grad_query, grad_keys = query.new_empty(query.shape), keys.new_empty(keys.shape)
         grad_vector = vector.new_empty(batch, hidden)
+        keys = _rows_together(keys)
         native.run(
             native.function("additive_backward", query.dtype),
             query.contiguous(),
-            keys.contiguous(),
+            keys,
             vector.contiguous(),
             grad.contiguous(),
             grad_query,
@@ -102,6 +105,7 @@ def backward(grad: Tensor, query: Tensor, keys: Tensor, vector: Tensor) -> tuple
             queries,
             keys.shape[1],
             hidden,
+            keys.stride(0),
             items=native.count("additive_backward_items", query.dtype, batch, queries, hidden),
             operations=grad.numel() * hidden,
         )
@@ -121,6 +125,11 @@ def differentiable_backward(grad: Tensor, query: Tensor, keys: Tensor, vector: T
     tanh = (query.unsqueeze(-2) + keys.unsqueeze(-3)).tanh()
     slope = (1.0 - tanh * tanh) * grad.unsqueeze(-1) * vector
     return slope.sum(2), slope.sum(1), (grad.unsqueeze(-1) * tanh).sum((0, 1, 2))
+
+
+def _rows_together(keys: Tensor) -> Tensor:
+    """Keys (batch, keys, hidden) that are contiguous in each batch row, as the first keys of a longer memory are."""
+    return keys if keys.stride()[1:] == (keys.shape[2], 1) else keys.contiguous()
 
 
 def _chunks(query: Tensor, keys: Tensor) -> list[tuple[slice, slice]]:

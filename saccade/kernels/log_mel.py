@@ -46,7 +46,7 @@ def resample(samples: Tensor, rate: int, to: int) -> Tensor:
     return torch.cat(parts) if parts else samples[:0]
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=4)  # odd rates need 50 MB each
 def _filters(rate: int, to: int) -> tuple[Tensor, int]:
     """(phases, taps), and how many taps come before the sample at or before the output."""
     divisor = math.gcd(rate, to)
@@ -56,8 +56,8 @@ def _filters(rate: int, to: int) -> tuple[Tensor, int]:
     reach = math.ceil(half)
     taps = torch.arange(-reach, reach + 2, dtype=torch.float64)
     distance = taps - torch.arange(up, dtype=torch.float64)[:, None] / up  # in input samples
-    shape = torch.cos(math.pi * distance.clamp(-half, half) / (2 * half)).square()
-    return (cut * torch.sinc(cut * distance) * shape).float(), reach
+    shape = distance.clamp(-half, half).mul_(math.pi).div_(2 * half).cos_().square_()
+    return distance.mul_(cut).sinc_().mul_(cut).mul_(shape).float(), reach
 
 
 def log_mel(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> Tensor:

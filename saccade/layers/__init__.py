@@ -5,6 +5,7 @@ from saccade.layers.convolution import ConvolutionBlock
 from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmbedding
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
+from saccade.layers.lstmn import LSTMNLayer, LSTMNState, Tapes
 from saccade.layers.maxout import Maxout
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
@@ -17,6 +18,8 @@ __all__ = [
     "FeedForward",
     "GRUCell",
     "LSTMCell",
+    "LSTMNLayer",
+    "LSTMNState",
     "LearnedPositions",
     "MaskedEmbedding",
     "Maxout",
@@ -24,6 +27,7 @@ __all__ = [
     "RecurrentStack",
     "Residual",
     "SinusoidalPositions",
+    "Tapes",
     "TokenEmbedding",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",

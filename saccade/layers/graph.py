@@ -15,7 +15,7 @@ from saccade.scores import Score
 from saccade.selections import Selection
 
 SPARSE = 8
-"""Features with fewer than one in so many that are not zero are projected as a sparse matrix."""
+"""Features with fewer than one non-zero value in this many are projected as a sparse matrix."""
 
 
 class Block(NamedTuple):

@@ -57,13 +57,20 @@ class LSTMCell(Cell):
 
 
 def lstm_step(
-    projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, forget_bias: Tensor | None = None
+    projected: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    weight: Tensor,
+    forget_bias: Tensor | None = None,
+    added: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """One step."""
+    """One step; `added` is one more term of the new c."""
     enter, forget, candidate, leave = (projected + hidden @ weight.mT).chunk(4, -1)
     if forget_bias is not None:
         forget = forget + forget_bias
     cell = forget.sigmoid() * cell + enter.sigmoid() * candidate.tanh()
+    if added is not None:
+        cell = cell + added
     return leave.sigmoid() * cell.tanh(), cell
 
 

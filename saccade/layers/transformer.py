@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade import masks
-from saccade.attention import check_one_by_one
+from saccade.attention import check_growing, check_one_by_one
 from saccade.masks import Mask
 from saccade.memory import Memory
 from saccade.multihead import MultiHead
@@ -148,7 +148,7 @@ class TransformerDecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_one_by_one(cross_attention.attention)
-        check_growing(self_attention)
+        check_growing(self_attention.attention)
         dim = self_attention.query_dim
         self.self_attention = self_attention
         self.cross_attention = cross_attention
@@ -190,19 +190,3 @@ class TransformerDecoderLayer(nn.Module):
 
         outputs = self.around_cross(inputs, look_across)
         return self.around_feed_forward(outputs, self.feed_forward), readings[0]
-
-
-def check_growing(attention: MultiHead) -> None:
-    """Rejects attention that cannot read a past which grows by one key per step."""
-    check_one_by_one(attention.attention)
-    score, selection = attention.attention.score, attention.attention.selection
-    if score.stateful or not score.appendable:
-        raise ValueError(
-            f"{type(score).__name__} cannot attend to a growing past: it mixes neighbouring keys or keeps weights "
-            "over a fixed number of keys. Use it for cross-attention only."
-        )
-    if selection.stateful and not selection.grows:
-        raise ValueError(
-            f"{type(selection).__name__} cannot attend to a growing past: it needs all keys from the start. Use it "
-            "for cross-attention only."
-        )

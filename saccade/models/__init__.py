@@ -1,17 +1,20 @@
 """Models: one file per paper."""
 
-from saccade.models.base import EncoderDecoder, models
+from saccade.models.base import EncoderDecoder, LanguageModel, models
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
+from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
+from saccade.models.word_by_word import WordByWord
 
 create = models.create
 names = models.names
@@ -23,12 +26,16 @@ __all__ = [
     "EncoderDecoder",
     "HardMonotonic",
     "Kim",
+    "LSTMNPair",
+    "LanguageModel",
     "Luong",
     "RNNSearch",
     "SegmentToSegment",
     "Sutskever",
+    "Tagger",
     "Transformer",
     "TransformerLanguageModel",
+    "WordByWord",
     "create",
     "models",
     "names",

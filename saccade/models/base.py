@@ -1,4 +1,4 @@
-"""The base class of encoder-decoders."""
+"""The base classes of encoder-decoders and of language models."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from saccade.decoders import Decoded, Decoder, OutputHead, Step
 from saccade.encoders import Encoder, EncoderOutput
-from saccade.layers.limits import fewest
+from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.registry import Registry
 
 
@@ -69,6 +69,37 @@ class EncoderDecoder(nn.Module):
     def reorder(self, state: Any, rows: Tensor) -> Any:
         """Selects rows of the state that stay within their sentence."""
         return self.decoder.reorder(state, rows)
+
+
+class LanguageModel(nn.Module):
+    """Predicts the tokens of a text, from those before each or from those around it.
+
+    Shapes:
+        tokens (batch, length), mask bool (batch, length), True = real, padding last -> features (batch, length, dim),
+        which `head` turns into logits (batch, length, vocab).
+    """
+
+    head: OutputHead
+
+    def longest(self) -> int | None:
+        """The maximum number of positions, or None."""
+        return fewest([most_positions(self), most_keys(self)])
+
+    def begin(self, encoded: Any) -> Any:
+        """The state before the first token of as many texts as `encoded.mask` has rows."""
+        raise ValueError(f"{type(self).__name__} cannot continue a text.")
+
+    def step(self, tokens: Tensor, state: Any) -> Step:
+        """Advances one step after tokens (batch,)."""
+        raise NotImplementedError
+
+    def select(self, state: Any, rows: Tensor) -> Any:
+        """Selects batch rows of the state."""
+        return self.reorder(state, rows)
+
+    def reorder(self, state: Any, rows: Tensor) -> Any:
+        """Selects rows of the state that stay within their text."""
+        raise NotImplementedError
 
 
 models: Registry[nn.Module] = Registry("model", base=nn.Module, home="saccade.models")

@@ -8,17 +8,16 @@ from typing import Any, Literal, NamedTuple
 from torch import Tensor, nn
 
 from saccade import masks
-from saccade.attention import Attention
+from saccade.attention import Attention, check_growing
 from saccade.checks import check_count
 from saccade.decoders import Step
 from saccade.decoders.base import index_state
 from saccade.decoders.heads import LinearHead
 from saccade.layers import FeedForward, TokenEmbedding, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
-from saccade.layers.limits import fewest, most_keys, most_positions
-from saccade.layers.transformer import NormPlace, check_growing, empty_cache
+from saccade.layers.transformer import NormPlace, empty_cache
 from saccade.memory import Memory
-from saccade.models.base import models
+from saccade.models.base import LanguageModel, models
 from saccade.models.transformer import PositionKind, check_shape, head_sizes, with_positions
 from saccade.multihead import MultiHead
 from saccade.scores import Score
@@ -41,7 +40,7 @@ class LanguageModelState(NamedTuple):
 
 
 @models.register("transformer_lm")
-class TransformerLanguageModel(nn.Module):
+class TransformerLanguageModel(LanguageModel):
     """Transformer layers over one text, with any score and selection in the heads.
 
     A causal model sees only the tokens before each position and predicts the next one: it can continue a text. One that
@@ -101,7 +100,7 @@ class TransformerLanguageModel(nn.Module):
             )
             heads = MultiHead(attention=attention, num_heads=num_heads, query_dim=dim)
             if causal:
-                check_growing(heads)
+                check_growing(attention)
             feed_forward = FeedForward(dim=dim, hidden_dim=feed_forward_dim or 4 * dim, activation=activation)
             return TransformerEncoderLayer(self_attention=heads, feed_forward=feed_forward, norm=norm, dropout=dropout)
 
@@ -127,10 +126,6 @@ class TransformerLanguageModel(nn.Module):
             states = layer(states, seen)
         features: Tensor = self.final_norm(states)
         return features
-
-    def longest(self) -> int | None:
-        """The maximum number of positions, or None."""
-        return fewest([most_positions(self), most_keys(self)])
 
     def _layers(self) -> list[TransformerEncoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, TransformerEncoderLayer)]
@@ -158,5 +153,3 @@ class TransformerLanguageModel(nn.Module):
         """Selects rows of the state; the past is reordered as it grows."""
         order = rows if state.rows is None else state.rows.index_select(0, rows)
         return state._replace(rows=order, attention=index_state(state.attention, rows))
-
-    select = reorder

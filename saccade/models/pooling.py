@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention
-from saccade.checks import check_count
-from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
-from saccade.layers import TokenEmbedding
-from saccade.layers.choices import make_score, make_selection
+from saccade.encoders import Encoder, PooledEncoder
+from saccade.encoders.pooled import PoolingName
 from saccade.models.base import models
-from saccade.registry import nearest
+from saccade.models.text_encoders import EncoderName, make_encoder
 from saccade.scores import Score
 from saccade.selections import Selection
 
-ENCODERS = ("birnn", "rnn", "convolutional", "embedding")
-
 
 @models.register("pooling")
-class AttentionPooling(nn.Module):
-    r"""An encoder whose states are pooled by attention with learned queries.
+class AttentionPooling(PooledEncoder):
+    r"""An encoder whose states are pooled by attention with learned queries, and a linear layer.
 
     .. math:: c_m = \mathrm{attention}(u_m, h), \qquad z = W [c_1; ...; c_M] + b
 
@@ -38,7 +31,9 @@ class AttentionPooling(nn.Module):
         Yang et al. (2016), "Hierarchical attention networks", section 2.2; Lin et al. (2017), arXiv:1703.03130.
 
     Args:
-        encoder: "birnn", "rnn", "convolutional", "embedding" (no context), or any `Encoder`.
+        encoder: "birnn" or "rnn" (GRUs), "bilstm", "lstm", "lstmn", "convolutional", "embedding" (no context), or any
+            `Encoder`.
+        pooling: "attention", or the "average" or "max" of the states, which look at nothing in particular.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things are looked for.
         dropout: applied to embeddings and to the pooled vectors.
@@ -51,56 +46,36 @@ class AttentionPooling(nn.Module):
         classes: int,
         embedding_dim: int = 128,
         hidden_dim: int = 128,
-        encoder: Literal["birnn", "rnn", "convolutional", "embedding"] | Encoder = "birnn",
+        encoder: EncoderName | Encoder = "birnn",
         encoder_layers: int = 1,
+        pooling: PoolingName = "attention",
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
         num_queries: int = 1,
         dropout: float = 0.2,
         max_length: int = 2048,
     ) -> None:
-        super().__init__()
-        check_count("num_queries", num_queries)
-        self.encoder = (
-            encoder
-            if isinstance(encoder, Encoder)
-            else _encoder(encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length)
+        super().__init__(
+            encoder=make_encoder(
+                encoder,
+                vocab=vocab,
+                embedding_dim=embedding_dim,
+                hidden_dim=hidden_dim,
+                num_layers=encoder_layers,
+                dropout=dropout,
+                max_length=max_length,
+            ),
+            pooling=pooling,
+            score=score,
+            selection=selection,
+            hidden_dim=hidden_dim,
+            num_queries=num_queries,
+            max_length=max_length,
         )
-        dim = self.encoder.output_dim
-        sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}
-        self.pooling = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
-        self.queries = nn.Parameter(torch.empty(num_queries, dim))
-        nn.init.normal_(self.queries, std=dim**-0.5)
-        self.output_proj = nn.Linear(num_queries * self.pooling.aggregation.output_dim(dim), classes)
+        self.output_proj = nn.Linear(self.output_dim, classes)
         self.dropout = dropout
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        encoded = self.encoder(tokens, mask)
-        queries = self.queries.expand(len(tokens), -1, -1)
-        pooled = self.pooling(queries, encoded.states, mask=encoded.mask.unsqueeze(1)).context.flatten(1)
+        pooled = super().forward(tokens, mask)
         logits: Tensor = self.output_proj(F.dropout(pooled, self.dropout, self.training))
         return logits
-
-
-def _encoder(
-    name: str, vocab: int, embedding_dim: int, hidden_dim: int, layers: int, dropout: float, max_length: int
-) -> Encoder:
-    if name in ("birnn", "rnn"):
-        return RecurrentEncoder(
-            embedding=TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout),
-            input_dim=embedding_dim,
-            hidden_dim=hidden_dim,
-            num_layers=layers,
-            cell="gru",
-            bidirectional=name == "birnn",
-            dropout=dropout,
-        )
-    if name == "convolutional":
-        embedding = TokenEmbedding(
-            vocab_size=vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
-        )
-        return ConvolutionalEncoder(embedding=embedding, dim=hidden_dim, num_layers=layers, dropout=dropout)
-    if name == "embedding":
-        embedding = TokenEmbedding(vocab_size=vocab, dim=hidden_dim, dropout=dropout)
-        return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
-    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ENCODERS)}")

@@ -1,4 +1,4 @@
-"""The embedding of a model's source: tokens or feature vectors."""
+"""The embeddings of a model's sources: tokens or feature vectors, one text or two."""
 
 from __future__ import annotations
 
@@ -35,3 +35,9 @@ def embed_source(
     return TokenEmbedding(
         vocab_size=vocab, dim=dim, scale=scale, positions=positions, max_length=max_length, dropout=dropout
     )
+
+
+def embed_pair(vocab: int, vocab_2: int | None, *, dim: int, dropout: float) -> tuple[TokenEmbedding, TokenEmbedding]:
+    """Embeddings of two texts, which are the same if the second has no vocabulary of its own."""
+    first = TokenEmbedding(vocab_size=vocab, dim=dim, dropout=dropout)
+    return first, first if vocab_2 is None else TokenEmbedding(vocab_size=vocab_2, dim=dim, dropout=dropout)

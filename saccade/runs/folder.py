@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
-from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, read_json, seal, verify, write_file, write_folder
+from saccade.artifacts import (
+    CHECKSUMS,
+    ArtifactError,
+    Document,
+    make_folder,
+    open_regular,
+    read_json,
+    seal,
+    verify,
+    write_file,
+    write_folder,
+)
 from saccade.configuration import ConfigError, write_config
 from saccade.data.readers import absolute
 from saccade.tasks import Task
@@ -35,29 +48,38 @@ def chosen_weights(folder: Path) -> Weights:
     if (folder / WEIGHTS).is_file():
         return Weights(folder / WEIGHTS, "")
     checkpoints = Checkpoints(folder / "checkpoints")
-    for step in reversed(checkpoints.steps()):
+    steps, problem = checkpoints.steps(), None
+    for step in reversed(steps):
+        path = checkpoints.path(step)
         try:
-            verify(checkpoints.path(step), required=[WEIGHTS, "state.json"])
-            position = read_json(checkpoints.path(step) / "state.json").get("position")
-        except ArtifactError:
+            chosen, file = step, _sealed_weights(path, "state.json")
+            state = Document(read_json(path / "state.json"), str(path / "state.json"))
+            best = state.inner("position").take("best_step", int, NoneType)
+        except ArtifactError as error:
+            problem = problem or error
             continue
-        best = position.get("best_step") if isinstance(position, dict) else None
-        chosen = best if isinstance(best, int) and best in checkpoints.steps() else step
-        path = checkpoints.path(chosen)
-        try:
-            verify(path, required=[WEIGHTS])
-        except ArtifactError:
-            path, chosen = checkpoints.path(step), step
-        file = path / "average.safetensors"
+        if best in steps:
+            with contextlib.suppress(ArtifactError):  # damaged: the last one is whole
+                chosen, file = best, _sealed_weights(checkpoints.path(best))
         which = "best" if chosen == best else "last"
         return Weights(
-            file if file.is_file() else path / WEIGHTS,
+            file,
             f"{folder}: training was interrupted after step {step}, so this is its {which} checkpoint so far, of step "
             f"{chosen}. To continue: saccade train --resume {folder}",
         )
+    if problem is not None:
+        raise ArtifactError(f"{folder} has no model, and none of its checkpoints can be used: {problem}")
     raise FileNotFoundError(
         f"{folder} has no model and no checkpoint yet: train it first, with saccade train --resume {folder}"
     )
+
+
+def _sealed_weights(checkpoint: Path, *others: str) -> Path:
+    """The file of the weights that were validated: the average if there is one."""
+    average = checkpoint / "average.safetensors"
+    file = average if average.is_file() else checkpoint / WEIGHTS
+    verify(checkpoint, required=[file.name, *others])
+    return file
 
 
 def check_output(folder: Path) -> None:
@@ -141,13 +163,24 @@ def verify_run(folder: Path) -> None:
     """
     if not (folder / CHECKSUMS).exists():
         if (folder / "task" / CHECKSUMS).exists():
-            verify(folder / "task", required=[])
+            verify_task(folder / "task")
         return
     try:
         verify(folder, required=[WEIGHTS, *_read_by_load(folder)])
     except ArtifactError as error:
         raise ArtifactError(
             f"{error} Copy the run again from its origin; if the change is yours, delete {folder / CHECKSUMS}."
+        ) from None
+
+
+def verify_task(folder: Path) -> None:
+    """The same for what a task learned."""
+    names = [path.relative_to(folder).as_posix() for path in _files(folder)]
+    try:
+        verify(folder, required=[name for name in names if name != CHECKSUMS])
+    except ArtifactError as error:
+        raise ArtifactError(
+            f"{error} Restore it from a copy, or delete {folder} and resume the training, which learns it again."
         ) from None
 
 
@@ -166,14 +199,20 @@ def _learned(folder: Path) -> dict[str, bytes]:
 
 
 def _is_stored(folder: Path) -> bool:
-    return folder.is_dir() and all(".arrow" in path.name for path in folder.iterdir())
+    return folder.is_dir() and all(".arrow" in path.name or CHECKSUMS in path.name for path in folder.iterdir())
 
 
 def _is_ours(config: Path) -> bool:
-    return config.is_file() and config.read_bytes().startswith(f"# {HEADING}".encode())
+    heading = f"# {HEADING}".encode()
+    if not config.is_file():
+        return False
+    with open_regular(config) as file:
+        return file.read(len(heading)) == heading
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.is_symlink():  # it may lead to the whole disk
+        raise ArtifactError(f"{folder} is a link, not a folder: replace it with a copy of the original.")
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

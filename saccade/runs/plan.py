@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,6 +33,9 @@ BASES: dict[str, type] = {"task": tasks.base, "model": models.base, "data": Corp
 MOST_MODULES = 6_000
 MOST_PARAMETERS = 2**33
 
+ROLE = re.compile(r"(?!\.)[^/\\:\0]{1,80}")
+"""The name of an input or target: a folder of the run has it, too."""
+
 READS = {"vocab": "tokens", "dim": "features", "classes": "classes"}
 """What an input is, by the last word of the size that describes it."""
 
@@ -49,6 +53,7 @@ class Plan:
     def __init__(self, config: Mapping[str, Any], *, trust: bool = False) -> None:
         checked = self._checked(config, trust)
         self.task: Task = checked["task"].make()
+        refuse([_not_a_role(role) for role in self.task.fields if not ROLE.fullmatch(role)])
         self.data: Corpus = checked["data"].make()
         self.trainer: Trainer = checked["trainer"].make()
         self.model = checked["model"]
@@ -116,6 +121,9 @@ class Plan:
 
     def _cannot_take(self, size: str, takes: list[str]) -> str:
         role, _, what = size.rpartition("_")
+        if what.isdecimal():
+            inputs = len(self.task.inputs)
+            return f"model {known(self.model.kind)} has no argument {size!r}: it reads one input, not {inputs}."
         if not role:
             needed = " and ".join(self.task.sizes())
             return f"model {known(self.model.kind)} has no argument {size!r}: models of this task take {needed}."
@@ -123,6 +131,13 @@ class Plan:
         reads = f"it takes no {role}" if own is None else f"it reads {own}"
         gives = f"this task's {role} gives {READS.get(what, what)}"
         return f"model {known(self.model.kind)} has no argument {size!r}: {reads}, and {gives}."
+
+
+def _not_a_role(role: str) -> str:
+    return (
+        f"task: {shown(role)} cannot be the name of an input, since a folder of the run is called like it: leave out /, "
+        "\\, : and a dot in front. data.columns may say which column it is."
+    )
 
 
 def task_class(config: Mapping[str, Any], *, trust: bool = False) -> type[Task]:

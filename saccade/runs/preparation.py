@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import warnings
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,17 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
-from saccade.artifacts import make_folder
+from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verify
 from saccade.data.corpus import choose_held_out, mark
 from saccade.data.errors import DataError
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
-from saccade.runs.folder import save_config, save_task
+from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import report_skipped
 from saccade.runs.stages import Stage, say
 from saccade.tasks import Example, Row, Task
+
+STORED = TRAIN, VALID = "train.arrow", "valid.arrow"
+"""The encoded examples and the validation examples, in the folder `data` of a run."""
 
 MANY = 0.05
 """The share of left-out examples that deserves a warning."""
@@ -50,19 +54,21 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     task, main = plan.task, is_main()
     fitted = resume and (folder / "task").is_dir()
     if fitted:
+        verify_task(folder / "task")
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {name: plan.data.read(s, task.fields) for name, s in sources.items() if s is not None}
+    read = {
+        name: plan.data.read(s, task.fields, check=task.check_example) for name, s in sources.items() if s is not None
+    }
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     held_out_note = {"valid": "held out from the training examples"} if share else {}
     in_memory = "train" in held
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), str(share), saccade.__version__])
-    stored = [folder / "data" / f"{name}.arrow" for name in ("train", "valid")]
-    if fitted and not in_memory and all(fingerprint_of(path) == mark_of_data for path in stored):
+    if fitted and not in_memory and _is_stored(folder / "data", mark_of_data):
         noted = Provenance.read(folder)
         if noted is not None:
-            known = Stored(stored[0])
-            validating: Sequence[Example] = list(Stored(stored[1])) if share else list(read.get("valid", ()))
+            known = Stored(folder / "data" / TRAIN)
+            validating: Sequence[Example] = list(Stored(folder / "data" / VALID) if share else read.get("valid", ()))
             return Prepared(known, known.sizes(), validating, noted)
     make_folder(folder)
     with Stage(f"Reading {described(sources['train'])}", read["train"], main=main) as reading:
@@ -87,7 +93,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         rows, sizes, used, left_out = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
-            store(valid if share else [], stored[1], fingerprint=mark_of_data, exact=True)
+            store(valid if share else [], folder / "data" / VALID, fingerprint=mark_of_data, exact=True)
+            seal(folder / "data", STORED)
     task.observe(sizes)
     if main and not fitted:
         if not resume:
@@ -106,6 +113,18 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         for line in _summary(plan, provenance, len(marks), len(rows)):
             say(line)
     return Prepared(rows, sizes, valid, provenance)
+
+
+def _is_stored(folder: Path, mark_of_data: str) -> bool:
+    """Whether a folder holds the encoded examples of these data, undamaged; a warning says if they are damaged."""
+    if not (folder / CHECKSUMS).exists():
+        return False
+    try:
+        verify(folder, required=STORED)
+    except ArtifactError as error:
+        warnings.warn(f"{error} The data are read again.", stacklevel=2)
+        return False
+    return all(fingerprint_of(folder / name) == mark_of_data for name in STORED)
 
 
 def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Example]:
@@ -178,12 +197,12 @@ def _stored_rows(folder: Path) -> Iterator[Path]:
     which needs no name once it is open.
     """
     if is_main():
-        path = folder / "data" / "train.arrow"
-        path.unlink(missing_ok=True)  # of a training that did not get far, perhaps with other limits
-        yield path
+        for name in (CHECKSUMS, *STORED):  # of a training that did not get far, perhaps with other limits; or damaged
+            (folder / "data" / name).unlink(missing_ok=True)
+        yield folder / "data" / TRAIN
         return
     with tempfile.TemporaryDirectory(dir=folder, prefix=".data-") as own:
-        yield Path(own) / "train.arrow"
+        yield Path(own) / TRAIN
 
 
 def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
@@ -232,7 +251,7 @@ def described(source: Any) -> str:
 
 
 def _shown(file: str) -> str:
-    """A file as the card names it: where it is on this machine is nobody's business."""
+    """A file as the card names it, without revealing where it is on this machine."""
     if not os.path.isabs(file):
         return file
     near = os.path.relpath(file)

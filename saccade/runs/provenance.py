@@ -42,7 +42,7 @@ class Provenance(NamedTuple):
     """In order, the first start first."""
 
     def save(self, folder: Path) -> None:
-        """Writes it beside the configuration."""
+        """Writes it next to the configuration."""
         content = {**self._asdict(), "starts": [start._asdict() for start in self.starts]}
         write_file(folder / FILE, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
 

@@ -27,6 +27,7 @@ from torch import nn
 
 from saccade.artifacts import check_header, load_weights, shapes_of
 from saccade.configuration import read_config
+from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin, by_length
 from saccade.interpretation.explorer import Item
@@ -145,6 +146,8 @@ class Run:
             role = next(iter(self.task.targets))
             wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
+            for number, example in enumerate(examples, start=1):
+                self.task.check_example(example, Cell("the targets", number, role))
         return self.task.explain(self.model, examples, **options)
 
     def evaluate(
@@ -160,7 +163,7 @@ class Run:
 
         Args:
             data: files, or examples in memory.
-            by: also the figures of inputs of 1 to so many positions, the next so many, and so on.
+            by: also the figures by length of the input, in bins of this many positions.
             vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
             corpus: how the files are read, if not as the training files were.
             options: as those of `predict`.
@@ -170,7 +173,7 @@ class Run:
         for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
             task.options.of({**shared, **changes})
-        read = (corpus or self.plan.data).read(data, task.scored)
+        read = (corpus or self.plan.data).read(data, task.scored, check=task.check_example)
         examples = list(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r:.80}.")
@@ -202,7 +205,7 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     """The model of a run folder, ready to predict.
 
     Nothing in a run is a pickle, but its configuration may name any class by dotted path, and building the model runs
-    that class. So classes that are not Saccade's are refused unless the caller trusts whoever made the run.
+    that class. So classes that are not Saccade's are refused unless the caller trusts the author of the run.
 
     A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
 

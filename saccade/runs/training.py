@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from saccade.artifacts import read_tensors, weights_of, write_file
+from saccade.artifacts import load_fitting_weights, weights_of, write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
 from saccade.locks import RunLock
@@ -24,6 +24,7 @@ from saccade.runs.folder import (
     learned_alike,
     save_config,
     seal_run,
+    verify_run,
     with_absolute_paths,
 )
 from saccade.runs.plan import Plan
@@ -80,6 +81,7 @@ def train(
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
     if init_from is not None:
         chosen_weights(check_run(init_from))  # before the data are read
+        verify_run(Path(init_from))
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
@@ -137,14 +139,11 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, init
 
 
 def initialise(model: nn.Module, folder: str | os.PathLike[str]) -> str:
-    """Copies the weights of another run into a model, where names and shapes agree; says how many did."""
+    """Copies the weights of another run into a model, where names, shapes and types agree; says how many did."""
     path = check_run(folder)
-    given, own = read_tensors(chosen_weights(path).file), weights_of(model)
-    fitting = [name for name, tensor in own.items() if name in given and given[name].shape == tensor.shape]
+    fitting, own = load_fitting_weights(model, chosen_weights(path).file), weights_of(model)
     if not fitting:
-        raise ValueError(f"No weights of {path} fit this model: names or shapes differ throughout.")
-    for name in fitting:
-        own[name].copy_(given[name])
+        raise ValueError(f"No weights of {path} fit this model: names, shapes or types differ throughout.")
     rest = [name for name in own if name not in fitting]
     new = f" (new: {', '.join(rest[:5])}{', ...' if len(rest) > 5 else ''})" if rest else ""
     few = "WARNING: s" if len(fitting) < len(own) / 2 else "S"

@@ -98,7 +98,8 @@ class _Process:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         environment["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from saccade.runs.workers import serve; serve()"],
+            # -P: the working folder, which may be a stranger's run, is not where modules come from
+            [sys.executable, "-P", "-c", "from saccade.runs.workers import serve; serve()"],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

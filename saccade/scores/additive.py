@@ -41,6 +41,11 @@ class AdditiveScore(Score):
         self.hidden_proj = nn.Linear(hidden_dim, 1, bias=False)
         self.activation = nn.Identity() if activation is None else activation
 
+    @property
+    def plain(self) -> bool:
+        """Whether it has neither bias nor activation, so that kernels for many steps may compute it."""
+        return self.key_proj.bias is None and type(self.activation) is nn.Identity
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         check_features(keys, self.key_dim, "keys", self, "key_dim")
         return self.key_proj(keys)

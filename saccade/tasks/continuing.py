@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.data.special import EOS, NAMES
 from saccade.data.tokenisers import Tokeniser
+from saccade.models import LanguageModel
 from saccade.models.language_model import Beginnings
 from saccade.search import Constraint, Past
 from saccade.search.penalties import Penalties
@@ -61,7 +62,7 @@ class ContinuationOptions(WritingOptions):
 
 def continue_texts(
     tokeniser: Tokeniser,
-    model: Any,
+    model: LanguageModel,
     batch: dict[str, Tensor],
     before: Sequence[float],
     examples: Sequence[Example],
@@ -109,7 +110,7 @@ def continue_texts(
 
 
 def fill_blanks(
-    tokeniser: Tokeniser, model: Any, batch: dict[str, Tensor], mask_id: int, examples: Sequence[Example]
+    tokeniser: Tokeniser, model: LanguageModel, batch: dict[str, Tensor], mask_id: int, examples: Sequence[Example]
 ) -> list[Answer]:
     """The texts with the likeliest token in each blank, which a masked model fills in independently of the others."""
     ids = batch["text"]
@@ -141,7 +142,7 @@ def _joined(tokeniser: Tokeniser, text: str, prompt: list[int], tokens: list[int
 
 
 def _add_at_least(count: int, lengths: Tensor) -> Constraint:
-    """Forbids the end before so many tokens have been added to texts of these lengths."""
+    """Forbids the end until this many tokens have been added to texts of these lengths."""
 
     def constraint(scores: Tensor, past: Past) -> Tensor:
         early = past.tokens.shape[1] < lengths[past.sentences] + count

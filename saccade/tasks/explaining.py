@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
+from saccade.fields.base import maps_between
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
@@ -35,31 +36,61 @@ class RecordOptions(Options):
 
 @dataclass
 class Looked:
-    """The attention of a batch to its input."""
+    """The attention of a batch to its inputs."""
 
-    found: list[tuple[list[str], Tensor]] = field(default_factory=list)
-    """For each example, the names of its positions and their weights."""
+    found: list[Attended] = field(default_factory=list)
+    """For each example; without names of queries if there is one query, the answer."""
 
     def of(self, row: int, answer: str) -> Attended | None:
         """What was looked at for one answer."""
         if not self.found:
             return None
-        names, weights = self.found[row]
-        return Attended(weights.unsqueeze(0), [answer], names)
+        attention = self.found[row]
+        return attention if attention.queries else replace(attention, queries=[answer])
 
 
 @contextlib.contextmanager
-def attended(task: Task, model: nn.Module, examples: Sequence[Example]) -> Iterator[Looked]:
-    """Within it, a forward pass notes the attention that decides about each example, as its main field reads it."""
+def attended(
+    task: Task, model: nn.Module, batch: Mapping[str, Tensor], examples: Sequence[Example]
+) -> Iterator[Looked]:
+    """Within it, a forward pass notes the attention that decides about each example, as a field reads it.
+
+    Of several inputs, it is the first that a single query attends to; if there is none, what the positions of one input
+    read from another.
+    """
     looked = Looked()
     with record(model) as trace:
         yield looked
-    role, main = next(iter(task.inputs.items()))
-    looked.found = main.attended([example[role] for example in examples], trace)
+    for role, main in task.inputs.items():
+        values = [example[role] for example in examples]
+        found = main.attended(values, trace, batch.get(f"{role}_mask"))
+        if found:
+            looked.found = [Attended(weights.unsqueeze(0), [], names) for names, weights in found]
+            return
+    looked.found = _across(task, trace, batch, examples)
+
+
+def _across(task: Task, trace: Trace, batch: Mapping[str, Tensor], examples: Sequence[Example]) -> list[Attended]:
+    """The last attention from one input to another, averaged over heads; nothing if there is none."""
+    masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
+    roles = {mask.shape[1]: role for role, mask in masks.items()}
+
+    def names(role: str) -> list[list[str]]:
+        lengths = masks[role].sum(1).tolist()
+        each = zip(examples, lengths, strict=True)
+        return [task.inputs[role].position_names(example[role], length) for example, length in each]
+
+    for path in reversed(trace.paths):
+        weights = trace.joined(path).float().mean(1).cpu()
+        queries, keys = (roles.get(positions) for positions in weights.shape[1:])
+        if queries is not None and keys is not None and queries != keys:
+            each = zip(weights, names(queries), names(keys), strict=True)
+            return [Attended(row[: len(rows), : len(columns)], rows, columns) for row, rows, columns in each]
+    return []
 
 
 def explain_inputs(
-    task: Any,
+    task: Task,
     model: nn.Module,
     examples: Sequence[Example],
     answers: Sequence[Answer] | None,
@@ -71,12 +102,12 @@ def explain_inputs(
     """An item for each example: every attention of the model over the positions of its input.
 
     Args:
-        task: with one main input, which comes first.
+        task: with one input or several.
         model: with attention.
         examples: inputs, with targets if they are known.
         answers: what the model answered, if that is known.
         describe: the measures and outcomes of an answer.
-        look: what the model looked at; by default what the main input makes of all its attentions.
+        look: what the model looked at; by default what its inputs make of all its attentions.
         options: those of `RecordOptions`, and of the task's predictions.
     """
     if not examples:
@@ -92,7 +123,7 @@ def explain_inputs(
 
 
 def _item(
-    task: Any,
+    task: Task,
     model: nn.Module,
     example: Example,
     answer: Answer,
@@ -101,19 +132,19 @@ def _item(
     measures: list[Measure],
     outcomes: list[Outcome],
 ) -> Item:
-    role, main = next(iter(task.inputs.items()))
     shown = look(model, example, answer)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         listed = ", ".join(each.name for each in shown)
         fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
         raise ValueError(f"{type(model).__name__}: {fault}")
-    strange = main.unknown(example[role])
+    strange = task.unknown([example]).get(0)
     if strange:
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
-    title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'}"
+    given = " | ".join(each.show(example[role])[:60] for role, each in task.inputs.items())
+    title = f"{given} → {answer.text or '(none)'}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",
         maps=maps,
@@ -122,11 +153,18 @@ def _item(
     )
 
 
-def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-    role, main = next(iter(task.inputs.items()))
-    trace = recorded(model, *task.collate([task.prepare(model, example)]).values())
-    maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)")
-    return maps
+def _look(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+    batch = task.collate([task.prepare(model, example)])
+    trace = recorded(model, *task.given(batch))
+    masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
+    lengths = {role: int(mask.sum()) for role, mask in masks.items()}
+    if len(task.inputs) == 1:
+        role, main = next(iter(task.inputs.items()))
+        maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)", lengths.get(role))
+        return maps
+    axes = {mask.shape[1]: task.inputs[role].axis(example[role], lengths[role]) for role, mask in masks.items()}
+    names = {mask.shape[1]: role for role, mask in masks.items()}
+    return maps_between(axes, trace, answer.text or "(none)", names)
 
 
 @torch.no_grad()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from saccade.fields import Field, Text, fields
 from saccade.fields.base import maps_over
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
 from saccade.layers.limits import most_positions
+from saccade.models import LanguageModel
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
@@ -144,22 +145,23 @@ class LanguageModelling(Task):
             masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
             yield self._question({**batch, **masked._asdict()})
 
-    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         given, mask, asked, targets = self._question(batch)
         features = model(given, mask)
-        found = model.head.loss(features[asked], targets[asked], first=EOS)
+        found = _read_by(model).head.loss(features[asked], targets[asked], first=EOS)
         return Loss(found.total, asked.sum(), {"accuracy": found.right})
 
-    def prepare(self, model: Any, example: Example) -> Row:
+    def prepare(self, model: nn.Module, example: Example) -> Row:
         """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
         ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
-        most = model.longest()
+        most = _read_by(model).longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
 
     def answer(
-        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
+        model = _read_by(model)
         if options.score:
             return [self._measured(*each) for each in zip(examples, self._read(model, examples), strict=True)]
         if self.causal:
@@ -169,7 +171,7 @@ class LanguageModelling(Task):
             raise ValueError(f"{options.writing()[0]} changes how a text continues, and a masked model fills blanks.")
         return fill_blanks(self.text.tokeniser, model, batch, self.mask_id, examples)
 
-    def _read(self, model: Any, examples: Sequence[Example]) -> list[list[float]]:
+    def _read(self, model: LanguageModel, examples: Sequence[Example]) -> list[list[float]]:
         """For each text the log-probability of its tokens, their number, and how many the model would have chosen."""
         device = next(model.parameters()).device
         pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
@@ -180,7 +182,7 @@ class LanguageModelling(Task):
             found.index_add_(0, torch.tensor(numbers), self._sums(model, batch))
         return found.tolist()
 
-    def _sums(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+    def _sums(self, model: LanguageModel, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 3): what `_read` sums."""
         sums = torch.zeros(len(batch["text"]), 3, dtype=torch.float64)
         for given, mask, asked, targets in self._questions(batch):
@@ -239,3 +241,8 @@ class LanguageModelling(Task):
         special = [place for place, piece in enumerate(pieces) if place == 0 or ids[0, place] == EOS]
         axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
         return maps_over(axis, trace, answer.text)
+
+
+def _read_by(model: nn.Module) -> LanguageModel:
+    """The model of this task, which may be any module with the methods of a `LanguageModel`."""
+    return cast(LanguageModel, model)

@@ -17,6 +17,7 @@ from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
+from saccade.tasks.several import shared_vocabularies
 
 LOSSES = ("squared", "absolute", "huber", "pairwise")
 
@@ -38,6 +39,7 @@ class Rating(Task):
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         number: the column of the numbers.
+        joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
             beyond), or "pairwise", after which only the order of the predictions means anything.
         metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.
@@ -53,6 +55,7 @@ class Rating(Task):
         *,
         inputs: dict[str, Field] | None = None,
         number: Field | str = "number",
+        joint: bool = True,
         loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
         metrics: Sequence[str] = ("rmse", "mae", "r2", "spearman"),
     ) -> None:
@@ -68,11 +71,12 @@ class Rating(Task):
         self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
         if not self.inputs or "number" in self.inputs:
             raise ValueError("inputs must name at least one input, and none may be called number.")
+        self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"number": self.number}
         self.kind = loss
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": 1}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
@@ -100,7 +104,7 @@ class Rating(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: Any
     ) -> list[Answer]:
-        with attended(self, model, examples) as looked:
+        with attended(self, model, batch, examples) as looked:
             scores = self.ratings(model, batch).tolist()
         answers = []
         for row, score in enumerate(scores):

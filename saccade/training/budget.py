@@ -8,7 +8,7 @@ from saccade.training.position import Position, duration
 from saccade.training.settings import Settings
 
 BUDGET_STEPS = 20
-"""After so many steps the speed is known."""
+"""The number of steps after which the speed is known."""
 
 LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""

@@ -163,7 +163,7 @@ class Loop:
         self.model.train()
         losses = []
         for i, indices in enumerate(batches):
-            with self.processes.apart(self.shared) if i < len(batches) - 1 else nullcontext():
+            with self.processes.unsynchronised(self.shared) if i < len(batches) - 1 else nullcontext():
                 losses.append(self._backward(place + i, indices))
         wishes = torch.tensor([self.interruption.requested, self._is_late()], dtype=losses[0][1].dtype)
         sums = torch.stack([values for _, values in losses]).sum(dim=0)

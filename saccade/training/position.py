@@ -69,7 +69,7 @@ class Position:
             self.best_score, self.waited = best, 0
 
     def reason_to_stop(self, trainer: Settings, *, epochs: int, late: bool) -> str | None:
-        """Which limit of the trainer is reached, after so many epochs; None if none is."""
+        """Which limit of the trainer has been reached after this many epochs, or None."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
             return "max_steps"
         if trainer.max_epochs is not None and epochs >= trainer.max_epochs:
@@ -79,7 +79,7 @@ class Position:
         return "max_minutes" if late else None
 
     def fraction_done(self, trainer: Settings, *, epoch: int) -> float:
-        """How much of the training is over, of which an epoch has so many batches."""
+        """How much of the training is over, given the number of batches in an epoch."""
         fractions = [0.0]
         if trainer.max_steps is not None:
             fractions.append(self.step / trainer.max_steps)

@@ -54,7 +54,7 @@ class Processes:
         shared: nn.Module = self._accelerator.prepare_model(module)
         return shared
 
-    def apart(self, module: nn.Module) -> AbstractContextManager[Any]:
+    def unsynchronised(self, module: nn.Module) -> AbstractContextManager[Any]:
         """Gradients within stay with their process until the next backward outside."""
         return self._accelerator.no_sync(module) if self.count > 1 else nullcontext()
 

@@ -48,7 +48,7 @@ class Progress:
 
 
 class PlainProgress(Progress):
-    """A line every so many steps, or each half minute if steps are slow, for files and pipes."""
+    """A line every few steps, or every half minute if steps are slow, for files and pipes."""
 
     def __init__(self, *, every: int, unit: str = "tokens", stream: TextIO | None = None) -> None:
         self.every = every
@@ -90,7 +90,7 @@ class BarProgress(Progress):
             bars.TextColumn("{task.fields[left]}"),
             bars.TextColumn("{task.fields[scores]}", style="green"),
             console=console,
-            auto_refresh=False,  # no thread beside the training
+            auto_refresh=False,  # no thread next to the training
             transient=True,
         )
         self._task = self._bar.add_task("", total=1.0, step=0, loss="", speed="", left="", scores="")

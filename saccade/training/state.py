@@ -29,7 +29,7 @@ VALUES: dict[type[torch.optim.Optimizer], set[str]] = {
 """What PyTorch's optimisers keep for each parameter; all have its shape, except the number of steps."""
 
 
-class State(NamedTuple):
+class TrainingState(NamedTuple):
     """The part of a checkpoint that is not tensors."""
 
     position: Position
@@ -41,7 +41,7 @@ class State(NamedTuple):
 
 def read_state(
     checkpoint: Checkpoint, *, optimiser: torch.optim.Optimizer, schedule: Schedule, stream: Stream
-) -> State:
+) -> TrainingState:
     """The state of a checkpoint, if this training can resume from it; if not, `ArtifactError` names the wrong key.
 
     A schedule may be replaced when a run resumes; the new one starts from its own beginning.
@@ -61,7 +61,7 @@ def read_state(
     if pace.values.keys() & kept.keys():
         kept = _like(pace, kept)
     check_optimiser(optimiser, checkpoint.optimiser)
-    return State(position, kept, where, random)
+    return TrainingState(position, kept, where, random)
 
 
 def _like(document: Document, like: dict[str, Any]) -> dict[str, Any]:

@@ -27,9 +27,9 @@ class Trainer:
     weights that did best in validation as `model.safetensors`.
 
     Args:
-        max_steps: stop after so many updates.
-        max_epochs: stop after so many passes over the data.
-        max_minutes: stop after so many minutes, including those before it was resumed.
+        max_steps: stop after this many updates.
+        max_epochs: stop after this many passes over the data.
+        max_minutes: stop after this many minutes, including those before it was resumed.
         batch_tokens: the token budget of a batch over all processes.
         accumulate: how many such batches make one update.
         learning_rate: what the schedule multiplies.
@@ -42,7 +42,7 @@ class Trainer:
         validate_examples: how many validation examples to predict for the figures; None: all, 0: only the loss.
         validate_options: options of these predictions, such as the beam size.
         metric: the validation figure that decides which weights are best, and when to stop; the loss breaks ties.
-        patience: stop after so many validations in a row without improvement.
+        patience: stop after this many validations in a row without improvement.
         checkpoint_every: after how many steps to save, in addition to every validation.
         keep: how many of the last checkpoints to keep, in addition to the best.
         average: "ema" validates and keeps a moving average of the weights; "last" averages the last checkpoints at

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.artifacts import ArtifactError, Document, parse_json, read_json
-from saccade.artifacts import documents as module
+from saccade.artifacts import ArtifactError, Document, nesting, parse_json, read_json
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
@@ -41,7 +40,7 @@ def test_the_depth_is_that_of_the_value(value):
             return 1 + max(map(depth, found.values()), default=0)
         return 1 + max(map(depth, found), default=0) if isinstance(found, list) else 0
 
-    assert module._depth(json.dumps(value).encode(), 1000) == depth(value)
+    assert nesting(json.dumps(value).encode()) == depth(value)
 
 
 @pytest.mark.parametrize(

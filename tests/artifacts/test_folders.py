@@ -5,7 +5,7 @@ import os
 import pytest
 
 from saccade import artifacts
-from saccade.artifacts import ArtifactError, restore_folders, seal, verify, write_file, write_folder
+from saccade.artifacts import ArtifactError, remove_folder, restore_folders, seal, verify, write_file, write_folder
 
 
 @pytest.fixture
@@ -123,6 +123,23 @@ def test_a_planted_link_is_not_written_through(tmp_path):
     write_file(tmp_path / "a.txt", "new")
     assert (tmp_path / "precious").read_text() == "precious"
     assert (tmp_path / "a.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", [".made.partial", ".made.previous", ".made.removed", "made"])
+def test_a_planted_link_to_a_folder_is_not_written_through(tmp_path, name):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "a").write_text("mine")
+    parent = tmp_path / "parent"
+    parent.mkdir()
+    (parent / name).symlink_to(victim)
+    path = write_folder(parent / "made", {"a": b"one"})
+    write_folder(path, {"a": b"two"})
+    remove_folder(path)
+    restore_folders(parent)
+    assert os.listdir(parent) == []
+    assert os.listdir(victim) == ["a"]
+    assert (victim / "a").read_text() == "mine"
 
 
 def test_files_that_stand_already_are_sealed(tmp_path):

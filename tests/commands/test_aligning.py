@@ -8,7 +8,7 @@ import pytest
 import saccade
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.interpretation.alignments import read_alignments
-from saccade.tasks.generation.forced_alignment import Reader
+from saccade.tasks.generation.forced_alignment import HeadChoice
 from tests.commands.conftest import PAIRS
 
 
@@ -121,8 +121,8 @@ def test_a_naacl_file_need_not_name_the_last_pairs(run, call, texts) -> None:
 def test_both_directions_are_read_at_the_same_step(run, call, texts) -> None:
     loaded = saccade.load(run)
     options = {"reverse": loaded, "method": "union"}
-    later = Reader(shift=1)
-    wanted = [loaded.align([pair], reader=later, reverse_reader=later, **options)[0].links for pair in PAIRS[:2]]
+    later = HeadChoice(shift=1)
+    wanted = [loaded.align([pair], choice=later, reverse_choice=later, **options)[0].links for pair in PAIRS[:2]]
     out = call("align", run, *given(texts), "--reverse-model", run, "--symmetrise", "union", "--shift", "1")[1]
     found = [{tuple(map(int, link.split("-"))) for link in line.split()} for line in out.splitlines() if line]
     assert found == list(map(set, wanted))

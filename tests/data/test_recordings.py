@@ -75,6 +75,7 @@ BAD = {
     "truncated: it ends before its sound": pcm(SOUND)[:36],
     "its format is missing": pcm(SOUND)[:12] + pcm(SOUND)[36:],
     "NaN or infinite": floats(np.where(np.arange(400) == 7, np.nan, SOUND)),
+    "far too large": floats(np.where(np.arange(400) == 7, 1e30, SOUND)),
     "FLAC, which needs another library": b"fLaC" + bytes(60),
     "WAV with samples of type 7 and 8 bits": pcm(SOUND)[:20] + struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8),
     "announces 0 channels": pcm(SOUND)[:22] + b"\0\0" + pcm(SOUND)[24:],

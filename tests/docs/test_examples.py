@@ -20,6 +20,7 @@ DOCUMENTS = (
     "docs/record.md",
     "docs/alignments.md",
     "docs/explorer.md",
+    "docs/pairs.md",
 )
 
 

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from saccade import Attention
-from saccade.encoders import AttendedEncoder, ConvolutionalEncoder, EmbeddingEncoder, RecurrentEncoder
+from saccade.encoders import AttendedEncoder, ConvolutionalEncoder, EmbeddingEncoder, LSTMNEncoder, RecurrentEncoder
 from saccade.encoders.base import mean_of_real, top_of
 from saccade.layers import TokenEmbedding
 from saccade.models import Transformer
@@ -33,6 +33,8 @@ ENCODERS = {
     "bi_lstm": lambda: RecurrentEncoder(
         embedding=embedding(3), input_dim=3, hidden_dim=5, num_layers=2, cell="lstm", bidirectional=True
     ),
+    "lstmn": lambda: LSTMNEncoder(embedding=embedding(3), input_dim=3, hidden_dim=7, num_layers=2),
+    "lstmn_window": lambda: LSTMNEncoder(embedding=embedding(3), input_dim=3, hidden_dim=7, score="general", window=2),
     "reversed": lambda: RecurrentEncoder(
         embedding=embedding(3), input_dim=3, hidden_dim=7, cell="paper_gru", reversed=True
     ),

@@ -313,7 +313,7 @@ BAD = {
     "silent.wav": (pcm(LOUD[:0]), "it holds no sound (0 samples). Record it again, or leave it out."),
     "nan.wav": (
         floats(np.array([0.1, math.nan])),
-        "it holds samples that are NaN or infinite. Record or convert it again.",
+        "it holds samples that are NaN or infinite, or far too large. Record or convert it again.",
     ),
 }
 

@@ -60,7 +60,7 @@ def test_grades_are_sorted_as_numbers():
     assert fitted(values=["10", "9", "2", "10"], ordered=True).names == ["2", "9", "10"]
     assert fitted(values=["10", "9", "2"]).names == ["10", "2", "9"]
     assert fitted(values=["bad", "good"], names=["good", "fair", "bad"], ordered=True).names == ["good", "fair", "bad"]
-    with pytest.raises(ValueError, match="sorted as numbers, and 'good' is none: give names"):
+    with pytest.raises(ValueError, match="sorted as numbers, but 'good' is not a number: give names"):
         fitted(values=["1", "good"], ordered=True)
 
 

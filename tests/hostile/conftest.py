@@ -8,6 +8,7 @@ import pytest
 import saccade
 import saccade.commands.align_texts
 import saccade.runs.run
+from tests.hostile.counting import SECONDS, Cases
 
 LETTERS = random.Random(5)
 WORDS = ["ba", "dodo", "kelu", "su", "we"]
@@ -74,3 +75,28 @@ def call(call, monkeypatch):
     monkeypatch.setattr("saccade.runs.load", load_once)
     monkeypatch.setattr("saccade.commands.align_texts.load", load_once)
     return partial(call, given="ba su\nwe\n")
+
+
+@pytest.fixture
+def cases(record_property):
+    """Makes `Cases`, whose counts are printed at the end."""
+    made = []
+
+    def make(what, **bounds):
+        made.append(Cases(what, **bounds))
+        return made[-1]
+
+    yield make
+    for each in made:
+        record_property("tried", str(each))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Prints what the fuzzers tried, if they were given time."""
+    if not SECONDS:
+        return
+    reports = [report for several in terminalreporter.stats.values() for report in several]
+    tried = [value for r in reports for name, value in getattr(r, "user_properties", ()) if name == "tried"]
+    terminalreporter.section("hostile cases")
+    for line in dict.fromkeys(tried):
+        terminalreporter.write_line(line)

@@ -4,6 +4,8 @@ import builtins
 import contextlib
 import errno
 import os
+import signal
+import time
 from pathlib import Path
 
 FAULTS = ("ENOSPC", "EIO", "full", "kill")
@@ -124,6 +126,21 @@ def strike(work, folder, *, at, fault):
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert code in (0, 9), "the killed process ended with an error of its own"
     return "killed" if code == 9 else None
+
+
+def killed(work, after):
+    """Runs `work` in a process that is killed after so many seconds: whether it was, or had ended before."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            work()
+            os._exit(0)
+        os._exit(1)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, -signal.SIGKILL), "the process ended with an error of its own"
+    return code != 0
 
 
 def count(work, folder):

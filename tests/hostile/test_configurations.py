@@ -1,11 +1,12 @@
 """Configurations from strangers: each is refused in one clear error or becomes a plan, and none runs anything."""
 
+import copy
 import itertools
 import json
 import os
+import random
+import re
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,15 +14,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 
-from saccade.configuration import ConfigError, override, read_config
-from saccade.configuration.catalogue import Parameter, catalogue, described
+from saccade.configuration import ConfigError, override, read_config, shipped
+from saccade.configuration.catalogue import Described, Kind, Parameter, catalogue, classes_in, described
 from saccade.configuration.spelling import check_spelling
 from saccade.configuration.yaml_files import parse_yaml
 from saccade.runs.plan import Plan
-from tests.hostile.counting import report
+from tests.hostile.counting import SECONDS, Cases, bounded
 
 END = {"trainer": {"max_steps": 1}}
-MOST_SECONDS = 5.0
 CORPUS, TRAINER = described("saccade.data.corpus.Corpus"), described("saccade.training.trainer.Trainer")
 
 
@@ -49,6 +49,15 @@ def places() -> Iterator[tuple[str, ...]]:
         yield from (("task", "generation", "source", "text", "tokeniser", name, p) for p in member.parameters)
     for name, member in catalogue()["fields"].members.items():
         yield from (("task", "generation", "source", name, p) for p in member.parameters)
+
+
+def deep_places(member: Described, levels: int) -> Iterator[tuple[str, ...]]:
+    """The key of every argument of a class, and of the classes that it takes, down to some levels."""
+    for parameter in member.parameters.values():
+        yield (parameter.name,)
+        for kind in classes_in(parameter.annotation)[:1] if levels else ():
+            for name, inner in kind.members.items():
+                yield from ((parameter.name, name, *rest) for rest in deep_places(inner, levels - 1))
 
 
 def put(place: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -88,6 +97,19 @@ SPELLINGS: list[Any] = [
     {"class": "saccade.run_training.train"},
     "saccade.a_hostile_module.Hostile",
 ]
+PATHS = ["builtins.eval", "functools.partial", "importlib.import_module", "torch.load", "torch.nn.Linear", "__main__.X"]
+PATHS += [".a_hostile_module.Hostile", "..os.system", "saccade..os.system", "a_hostile_module.", "os:system", "this.x"]
+PATHS += ["saccade.runs.workers.subprocess.Popen", "saccade.data.spool.pickle.loads", "saccade.registry.Registry"]
+SPELLINGS_DEEP: list[Any] = [*SPELLINGS, *PATHS, *({"class": path} for path in PATHS)]
+SPELLINGS_DEEP += [
+    {"class": ["os", "system"]},
+    {"class": 3},
+    {"class": True},
+    {"class": None},
+    {"__class__": "os.system"},
+]
+SPELLINGS_DEEP += [{"class": "functools.partial", "func": "os.system", "args": ["touch PWNED"]}, "${oc.env:HOME}", "\0"]
+SPELLINGS_DEEP += ["$(touch PWNED)", "{0.__class__.__mro__}", "__import__('os').system('touch PWNED')"]
 
 
 @pytest.fixture
@@ -119,6 +141,24 @@ def test_no_spelling_in_any_place_runs_anything(section, trap) -> None:
                     found = found[argument]
                 assert found == value  # data, which stays what it was
     assert tried >= 3 * len(SPELLINGS)
+
+
+def test_nor_does_any_deeper_down(trap, cases) -> None:
+    chance, tried = random.Random(5), cases("spellings in places", seconds=1.0, wanted=50_000)
+    within = [("data", "", place) for place in deep_places(CORPUS, 2)]
+    within += [("trainer", "", place) for place in deep_places(TRAINER, 2)]
+    for section, kind in (("task", "tasks"), ("model", "models")):
+        for name, member in catalogue()[kind].members.items():
+            within += [(section, name, place) for place in deep_places(member, 2)]
+    while tried.more():
+        section, name, place = chance.choice(within)
+        config = put((section, name, *place), chance.choice(SPELLINGS_DEEP))
+        with tried.case(config):
+            try:
+                Plan(config)
+                tried.outcomes["taken for data"] += 1
+            except ConfigError:
+                tried.outcomes["refused"] += 1
 
 
 def test_the_attack_of_a_run_folder(trap) -> None:
@@ -167,13 +207,12 @@ BOMB = "a: &a [x, x, x, x]\n" + "".join(
 )
 def test_hostile_yaml(text, message, trap, tmp_path) -> None:
     (tmp_path / "config.yaml").write_text(text)
-    started = time.process_time()
-    if message is None:
-        assert read_config("config.yaml")
-    else:
-        with pytest.raises(ConfigError, match=message):
-            read_config("config.yaml")
-    assert time.process_time() - started < MOST_SECONDS
+    with bounded(text[:200]):
+        if message is None:
+            assert read_config("config.yaml")
+        else:
+            with pytest.raises(ConfigError, match=message):
+                read_config("config.yaml")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -182,6 +221,9 @@ def test_pipes_and_devices_are_no_configurations(tmp_path) -> None:
     for path in (tmp_path / "pipe.yaml", "/dev/zero"):
         with pytest.raises(ConfigError, match="not a regular file"):
             read_config(path)
+
+
+LOUD = {"class": "audio", "rate": 384_000, "window": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -203,16 +245,17 @@ def test_pipes_and_devices_are_no_configurations(tmp_path) -> None:
         ({"trainer.metric": "x" * 100_000}, r"trainer\.metric: .* is longer than 10000 characters"),
         ({"a" + ".a" * 5000: 1}, r"nested deeper than 32 levels"),
         ({"data.train": ["x"] * 50_000}, r"over 20000 values"),
+        ({"task.source": {**LOUD, "mels": 20_000}}, r"mels=20000 is too many for windows of 384000 samples"),
+        ({"task.source": {**LOUD, "mels": 2**18}}, r"mels=262144 is too many"),
+        ({"task.bleu_tokenize": "flores200"}, r"task\.bleu_tokenize must be '13a' or"),  # which it would download
+        ({"task": {"class": "classification", "inputs": {"../x": "text"}}}, r"'\.\./x' cannot be the name of an input"),
+        ({"task": {"class": "rating", "inputs": {"/etc": "text"}}}, r"'/etc' cannot be the name of an input"),
+        ({"task": {"class": "rating", "inputs": {".": "text"}}}, r"'\.' cannot be the name of an input"),
     ],
 )
 def test_absurd_sizes_are_refused_before_anything_is_allocated(changes, message) -> None:
-    resource = pytest.importorskip("resource")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.process_time()
-    with pytest.raises(ConfigError, match=message):
+    with bounded(changes), pytest.raises(ConfigError, match=message):
         Plan(override({"model": {"class": "rnnsearch"}, **END}, changes))
-    assert time.process_time() - started < MOST_SECONDS
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000  # kB
 
 
 NAMES = [name for kind in catalogue().values() for name in (*kind.members, *kind.aliases)]
@@ -257,7 +300,7 @@ def models() -> st.SearchStrategy[Any]:
     return st.one_of([part([*member.parameters], [name]) for name, member in members.items()])
 
 
-configurations = st.fixed_dictionaries(
+wild = st.fixed_dictionaries(
     {"model": models()},
     optional={
         "task": part([*catalogue()["tasks"].members["generation"].parameters], ["generation"]),
@@ -268,12 +311,72 @@ configurations = st.fixed_dictionaries(
         "other": values,
     },
 )
+PLAIN = {
+    "int": st.one_of(st.integers(0, 13), st.sampled_from([16, 1000, 2**20])),
+    "float": st.floats(0.0, 2.0),
+    "bool": st.booleans(),
+    "None": st.none(),
+    "str": st.text(max_size=8),
+    "Any": values,
+}
 
 
-def run_for(seconds: float, check: Any) -> None:
+def fitting(parameter: Parameter, levels: int = 2) -> st.SearchStrategy[Any]:
+    """What an argument's annotation asks for, more or less."""
+    words = re.findall(r"\w+", parameter.annotation)
+    kinds = classes_in(parameter.annotation)[:1]
+    found = [PLAIN[word] for word in words if word in PLAIN and not (kinds and word == "str")]
+    found += [st.just(choice) for choice in re.findall(r"'(.*?)'", parameter.annotation)]
+    found += [member_of(kind, levels) for kind in kinds]
+    one = st.one_of(found) if found else values
+    return st.lists(one, max_size=3) if words and words[0] in ("Sequence", "list", "tuple") else one
+
+
+def member_of(kind: Kind, levels: int) -> st.SearchStrategy[Any]:
+    """A registered class, with some of its arguments."""
+    names = st.sampled_from([*kind.members])
+    if not levels:
+        return names
+    inner = [
+        st.fixed_dictionaries(
+            {"class": st.just(name)},
+            optional={p.name: fitting(p, levels - 1) for p in member.parameters.values()},
+        )
+        for name, member in kind.members.items()
+    ]
+    return st.one_of(names, st.deferred(lambda: st.one_of(inner)))
+
+
+def changed(config: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """A right configuration, a few of whose arguments are others, most of them of the right kind."""
+    members = {"data": CORPUS, "trainer": TRAINER}
+    for section, kind, usual in (("task", "tasks", "generation"), ("model", "models", "")):
+        given = config.get(section, {})
+        name = given if isinstance(given, str) else given.get("class", usual)
+        members[section] = catalogue()[kind].members[name]
+    changes = [
+        st.tuples(st.just((section, p.name)), st.one_of(fitting(p), fitting(p), values))
+        for section, member in members.items()
+        for p in member.parameters.values()
+    ]
+
+    def apply(several: list[tuple[tuple[str, str], Any]]) -> dict[str, Any]:
+        made = copy.deepcopy(config)
+        for (section, name), value in several:
+            part = made.get(section) or {}
+            made[section] = {**({"class": part} if isinstance(part, str) else part), name: value}
+        return made
+
+    return st.lists(st.one_of(changes), max_size=3).map(apply)
+
+
+configurations = st.one_of(*(changed(read_config(name)) for name in shipped()), wild)
+
+
+def run_all(cases: Cases, check: Any) -> None:
     """Runs a hypothesis test again and again, each time with another seed."""
     limits = settings(
-        max_examples=20,
+        max_examples=200 if SECONDS else 20,
         deadline=None,
         database=None,
         derandomize=False,
@@ -281,39 +384,31 @@ def run_for(seconds: float, check: Any) -> None:
         phases=[Phase.generate],
     )
     limited = limits(check)
-    until, number = time.monotonic() + seconds, 0
-    while number == 0 or time.monotonic() < until:
+    for number in itertools.takewhile(lambda _: cases.more(), itertools.count()):
         seed(number)(limited)()
-        number += 1
 
 
-SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "3"))
-
-
-def test_fuzzed_configurations(trap) -> None:
-    outcomes = Counter[str]()
+def test_fuzzed_configurations(cases, trap) -> None:
+    tried = cases("configurations", seconds=3.0, wanted=20_000)
 
     @given(configurations)
     def check(config: Any) -> None:
-        started = time.process_time()
-        try:
-            check_spelling(config)
-            plan = Plan(config)
-            assert Plan(plan.plain).plain == plan.plain
-            outcomes["accepted"] += 1
-        except ConfigError as error:
-            note(str(error))
-            outcomes["refused"] += 1
-        assert time.process_time() - started < MOST_SECONDS
+        with tried.case(config):
+            try:
+                check_spelling(config)
+                plan = Plan(config)
+                assert Plan(plan.plain).plain == plan.plain
+                tried.outcomes["accepted"] += 1
+            except ConfigError as error:
+                note(str(error))
+                tried.outcomes["refused"] += 1
 
-    run_for(SECONDS, check)
-    report("configurations", outcomes)
-    assert outcomes["refused"] > 0
+    run_all(tried, check)
+    assert tried.outcomes["refused"] > 0
 
 
-def test_fuzzed_yaml() -> None:
-    tried = Counter[str]()
-
+def test_fuzzed_yaml(cases) -> None:
+    tried = cases("texts as YAML", seconds=1.0, wanted=5_000)
     pieces = st.lists(
         st.sampled_from(
             [*"{}[]:,-&*!|>'\"#%@`? \n\t\\~<=", "a", "0x", "1e3", "<<", "---", "...", "!!int", "é", "\x07"]
@@ -323,12 +418,13 @@ def test_fuzzed_yaml() -> None:
 
     @given(st.one_of(st.text(max_size=60), pieces))
     def check(text: str) -> None:
-        tried["texts"] += 1
-        try:
-            json.dumps(parse_yaml(text, "the text"), allow_nan=True)
-        except ConfigError as error:
-            note(str(error))
+        with tried.case(text):
+            try:
+                json.dumps(parse_yaml(text, "the text"), allow_nan=True)
+                tried.outcomes["read"] += 1
+            except ConfigError as error:
+                note(str(error))
+                tried.outcomes["refused"] += 1
 
-    run_for(SECONDS / 3, check)
-    report("texts as YAML", tried["texts"])
-    assert tried["texts"] > 0
+    run_all(tried, check)
+    assert tried.outcomes["refused"] > 0

@@ -1,9 +1,9 @@
 """Every write, sync, rename and removal fails in turn, or is the last thing that the process does.
 
-Afterwards there is the old state or the new one, and a training resumes to the same weights and log, bit for bit. A few
-operations are tried by default; with SACCADE_FUZZ_SECONDS in the environment, all of them, for that many seconds.
+Afterwards there is the old state or the new one, and a training resumes to the same weights and log, bit for bit.
 """
 
+import itertools
 import os
 import random
 import shutil
@@ -19,18 +19,18 @@ import torch
 from saccade.artifacts import ArtifactError, restore_folders, verify, write_file, write_folder
 from saccade.training import Checkpoint, Checkpoints, read_metrics
 from saccade.training.metrics import MetricsLog
-from tests.hostile.counting import report
-from tests.hostile.operations import FAULTS, Operations, count, strike
+from tests.hostile.counting import SECONDS
+from tests.hostile.operations import FAULTS, Operations, count, killed, strike
 from tests.training.processes import records
 from tests.training.run_toy import train
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="resolves descriptors under /proc")
-SECONDS = float(os.environ.get("SACCADE_FUZZ_SECONDS", "0"))
 TOY = {"max_steps": 5, "validate_every": 2, "keep": 2, "average": "ema", "schedule": "plateau", "device": "cpu"}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def one_thread():
+    """Before the undisturbed training, which several threads would round otherwise."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -167,12 +167,12 @@ def undisturbed(tmp_path_factory):
 
 
 def choose(log):
-    """Which operations of a training fail: some of every kind, or all in random order while there is time."""
+    """Which operations of a training fail: some of every kind, or all in random order, again and again."""
     plan = [(at, fault) for at in range(len(log)) for fault in FAULTS]
     chance = random.Random(5)
     chance.shuffle(plan)
     if SECONDS:
-        return plan
+        return itertools.cycle(plan)
     kinds, chosen = Counter(), []
     for at, fault in plan:
         kind = log[at][0]
@@ -183,28 +183,54 @@ def choose(log):
     return chosen
 
 
-def test_a_training_resumes_exactly_after_any_fault(tmp_path, undisturbed):
+def check_equal(output, reference, place):
+    """Resumes a training, which must then be as if nothing had happened to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # nothing is damaged, so nothing is passed over
+        train(output, resume=True, **TOY)
+    assert (output / "model.safetensors").read_bytes() == (reference / "model.safetensors").read_bytes(), place
+    for split in ("train", "valid"):
+        assert records(output, split) == records(reference, split), place
+
+
+def test_a_training_resumes_exactly_after_any_fault(tmp_path, undisturbed, cases):
     reference, log = undisturbed
-    until = time.monotonic() + SECONDS
-    tried, kinds = 0, Counter()
+    tried = {
+        kind: cases(f"trainings resumed after {kind}", seconds=0.0, least=0, wanted=50)
+        for kind in ("a kill while writing", "a failed write")
+    }
     for at, fault in choose(log):
-        if SECONDS and time.monotonic() > until:
+        case = tried["a kill while writing" if fault == "kill" else "a failed write"]
+        if SECONDS and not any(each.more() for each in tried.values()):
             break
         output = tmp_path / "run"
         shutil.rmtree(output, ignore_errors=True)
-        error = strike(lambda: train(output, **TOY), tmp_path, at=at, fault=fault)  # noqa: B023 (called at once)
-        place = f"{fault} at operation {at}: {log[at]}, which gave {error!r}"
-        assert not isinstance(error, OSError) or isinstance(error, ArtifactError), place
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # nothing is damaged, so nothing is passed over
-            train(output, resume=True, **TOY)
-        assert (output / "model.safetensors").read_bytes() == (reference / "model.safetensors").read_bytes(), place
-        for split in ("train", "valid"):
-            assert records(output, split) == records(reference, split), place
-        tried += 1
-        kinds["kills" if fault == "kill" else "write errors"] += 1
-    report("faults in a training", kinds)
-    assert tried >= 6
+        place = f"{fault} at operation {at}: {log[at]}"
+        with case.case(place):
+            error = strike(lambda: train(output, **TOY), tmp_path, at=at, fault=fault)  # noqa: B023 (called at once)
+            place = f"{place}, which gave {error!r}"
+            assert not isinstance(error, OSError) or isinstance(error, ArtifactError), place
+            check_equal(output, reference, place)
+        case.outcomes["equal"] += 1
+    assert sum(each.outcomes.total() for each in tried.values()) >= 6
+
+
+def test_a_training_resumes_exactly_after_kills_at_any_time(tmp_path, undisturbed, cases):
+    """SIGKILL from outside, after a random time; as often as it takes until the training has ended."""
+    chance, tried = random.Random(5), cases("trainings resumed after kill -9", least=2, most=2, wanted=50)
+    began = time.monotonic()
+    train(tmp_path / "timed", **TOY)
+    usual = time.monotonic() - began
+    while tried.more():
+        output = tmp_path / "run"
+        shutil.rmtree(output, ignore_errors=True)
+        after = chance.uniform(0.0, usual)
+        with tried.case(f"kill -9 after {after:.3f} s"):
+            ended = not killed(lambda: train(output, **TOY), after)  # noqa: B023 (called at once)
+            if not ended and output.exists() and chance.random() < 0.5:  # and again, while it resumes
+                ended = not killed(lambda: train(output, resume=True, **TOY), chance.uniform(0.0, usual))  # noqa: B023
+            check_equal(output, undisturbed[0], f"killed after {after:.3f} s")
+        tried.outcomes["ended before" if ended else "equal"] += 1
 
 
 def check_order(log):

@@ -44,3 +44,33 @@ def run_lstm(inputs, W, b, U, h=None, c=None):
         h, c = lstm(*(W @ x + b).chunk(4), h, c, *U.chunk(4))
         states.append((h, c))
     return states
+
+
+def run_lstmn(inputs, W, b, U, score, source=None):
+    """Cheng et al. 2016, equations 4 to 10, of one row; with a source (g, m, score, W_r, U_r, b_r), 12 to 16.
+
+    `score(x, previous, states)` gives the scores of all earlier states.
+    """
+    n = U.shape[1]
+    zeros = torch.zeros(n, dtype=U.dtype)
+    hidden, cells, read, source_read, intra, inter = [], [], zeros, zeros, [], []
+    for x in inputs:
+        cell = zeros
+        if hidden:
+            weights = torch.softmax(torch.stack([score(x, read, h) for h in hidden]), 0)
+            read = sum(w * h for w, h in zip(weights, hidden, strict=True))
+            cell = sum(w * c for w, c in zip(weights, cells, strict=True))
+            intra.append(weights)
+        x_i, x_f, x_g, x_o = (W @ x + b).chunk(4)
+        U_i, U_f, U_g, U_o = U.chunk(4)
+        c = sigmoid(x_f + U_f @ read) * cell + sigmoid(x_i + U_i @ read) * torch.tanh(x_g + U_g @ read)
+        if source is not None:
+            g, m, source_score, W_r, U_r, b_r = source
+            weights = torch.softmax(torch.stack([source_score(x, source_read, each) for each in g]), 0)
+            source_read = sum(w * each for w, each in zip(weights, g, strict=True))
+            memory = sum(w * each for w, each in zip(weights, m, strict=True))
+            c = c + sigmoid(W_r @ x + U_r @ source_read + b_r) * memory
+            inter.append(weights)
+        hidden.append(sigmoid(x_o + U_o @ read) * torch.tanh(c))
+        cells.append(c)
+    return torch.stack(hidden), torch.stack(cells), intra, inter

@@ -159,7 +159,7 @@ def test_a_model_that_hears_more_than_it_says_is_found_out(folder) -> None:
 def test_the_claim_holds_in_the_committed_figures() -> None:
     found = json.loads((ROOT / "online-speech" / "results" / "results.json").read_text())
     for name in ONLINE:
-        assert found[name]["accuracy"] >= found["soft"]["accuracy"] - 5
+        assert found[name]["accuracy"] >= found["soft"]["accuracy"] - 2
         assert found[name]["changed"]["letters"] == 0
         assert found[name]["changed"]["tried"] > 1000
         assert found[name]["behind"] < found["soft"]["behind"] / 2

@@ -56,18 +56,19 @@ interface Layout {
   readonly height: number;
 }
 
-function layoutOf(matrix: Matrix, width: number, height: number): Layout {
+function layoutOf({ matrix, map }: Scene, width: number, height: number): Layout {
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;
   const most = Math.max(rows.length, cols.length, 1);
   const line = Math.min(Math.max((height - 40) / most, 18), 34);
-  const widest = (units: readonly Unit[]): number =>
+  const names = sideNames(map);
+  const widest = (units: readonly Unit[], name: string): number =>
     Math.min(
-      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), textWidth("output", 12)),
+      units.reduce((wide, unit) => Math.max(wide, textWidth(visible(unit.label).slice(0, 40), LABEL)), textWidth(name, 12)),
       width * 0.28,
     );
   const inner = Math.min(width, 920);
-  return { line, left: widest(cols) + 26, right: inner - widest(rows) - 30, width: inner, height: most * line + 34 };
+  return { line, left: widest(cols, names.key) + 26, right: inner - widest(rows, names.query) - 30, width: inner, height: most * line + 34 };
 }
 
 const curve = linkHorizontal<{ source: [number, number]; target: [number, number] }, [number, number]>();
@@ -217,7 +218,7 @@ function Ribbons(scene: Scene) {
   const { matrix, width, height, state } = scene;
   const frame = useRef<HTMLDivElement>(null);
   const focusing = useFocus(scene);
-  const layout = useMemo(() => layoutOf(matrix, width, height), [matrix, width, height]);
+  const layout = useMemo(() => layoutOf(scene, width, height), [matrix, scene.map, width, height]);
   const cursor = cursorIn(matrix, state.cursor);
   useEffect(() => {
     const box = frame.current;
@@ -241,7 +242,7 @@ function Ribbons(scene: Scene) {
 
 function Still({ scene }: { scene: Scene }) {
   const still: Focusing = { ...useFocus(scene), hovered: false };
-  return <Picture scene={scene} layout={layoutOf(scene.matrix, 920, 700)} focusing={still.pinned ? still : null} />;
+  return <Picture scene={scene} layout={layoutOf(scene, 920, 700)} focusing={still.pinned ? still : null} />;
 }
 
 registerView({

@@ -48,7 +48,7 @@ def missing(path: Path) -> FileNotFoundError:
 
 
 def similar_file(path: Path) -> str | None:
-    """The name of a file beside it with a similar stem; suffixes do not count, since many files share them."""
+    """The name of a file in the same folder with a similar stem; suffixes do not count, since many files share them."""
     siblings = [other.name for other in path.parent.iterdir()] if os.path.isdir(path.parent) else []
     stem = path.name.partition(".")[0]
     near = [name for name in siblings if difflib.get_close_matches(stem, [name.partition(".")[0]], cutoff=0.75)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from saccade.artifacts import nesting
 from saccade.data.errors import BadRow
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Record
@@ -17,8 +17,6 @@ DEEPEST = 64
 """How deep lists and objects may nest; Python's parser gives up at about a thousand."""
 
 FIX = 'Write one object a line, such as {"source": "...", "target": "..."}.'
-STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-BRACKET = re.compile(r"[\[\]{}]")
 
 
 @readers.register("jsonl")
@@ -51,10 +49,5 @@ def parse(text: str, file: str, line: int) -> dict[str, Any] | BadRow:
 
 def depth(text: str) -> int:
     """How deep brackets nest outside strings; exact only where it could matter."""
-    if text.count("[") + text.count("{") <= DEEPEST:
-        return 0
-    deepest = level = 0
-    for bracket in BRACKET.findall(STRING.sub("", text)):
-        level += 1 if bracket in "[{" else -1
-        deepest = max(deepest, level)
-    return deepest
+    brackets = text.count("[") + text.count("{")
+    return 0 if brackets <= DEEPEST else nesting(text.encode("utf-8", "surrogatepass"))

@@ -144,7 +144,7 @@ class Tokeniser:
         raise NotImplementedError
 
     def _restore(self, found: Document) -> None:
-        """Takes what `_state` returned, and checks it: the file may be damaged, or a stranger's."""
+        """Takes what `_state` returned, and checks it: the file may be damaged, or come from anyone."""
         raise NotImplementedError
 
 

@@ -191,7 +191,7 @@ class UnigramTokeniser(SubwordTokeniser):
 def bpe_tokenizer(vocabulary: list[str], merges: list[tuple[str, str]]) -> Any:
     """A `tokenizers.Tokenizer` with these pieces, whose ids are their positions, and these merges, most frequent first.
 
-    Built from lists and never from the library's own files, in which a stranger could hide a slow regular expression.
+    Built from lists and never from the library's own files, in which someone could hide a slow regular expression.
     """
     ids = {piece: number for number, piece in enumerate(vocabulary)}
     return empty_tokenizer(required("tokenizers").models.BPE(vocab=ids, merges=merges, unk_token=HIDDEN[UNK]))

@@ -9,7 +9,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from saccade.data.cell import Cell, text_of
+from saccade.data.errors import BadRow
 from saccade.data.readers.files import check_file
+from saccade.data.readers.jsonl import DEEPEST, depth
+from saccade.data.readers.lines import numbered_lines
 from saccade.interpretation.alignments.extraction import Link
 from saccade.registry import nearest
 
@@ -25,7 +29,10 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "json",
 }
 
-PAIR = re.compile(r"(\d+)([-p])(\d+)")
+PAIR = re.compile(r"(\d{1,7})([-p])(\d{1,7})")
+MOST_WORDS = 10**7
+MOST_SENTENCES = 10**6
+"""In a NAACL file whose number of sentence pairs is not known."""
 
 
 class Alignment(NamedTuple):
@@ -103,13 +110,11 @@ def _check_format(format: str) -> Format:
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
     """Each line, with its location for error messages."""
-    with open(check_file(os.fspath(path)), "rb") as file:
-        for number, raw in enumerate(file, start=1):
-            place = f"{os.fspath(path)}, line {number}"
-            try:
-                yield place, raw.decode("utf-8").strip("\ufeff \t\r\n")
-            except UnicodeDecodeError:
-                raise ValueError(f"{place} is not UTF-8: is it an alignment file?") from None
+    for number, line in numbered_lines(check_file(os.fspath(path))):
+        if isinstance(line, BadRow):
+            raise line
+        text = text_of(line, Cell(os.fspath(path), number, "alignment"), may_be_empty=True)
+        yield f"{os.fspath(path)}, line {number}", text.strip("\ufeff \t\r\n")
 
 
 def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = False) -> Alignment:
@@ -120,7 +125,7 @@ def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = Fals
         match = PAIR.fullmatch(pair)
         if match is None:
             raise ValueError(
-                f"{place}: {pair!r} is not a link. Write links as 0-2 (sure) or 0p2 (possible), source first, "
+                f"{place}: {pair!r:.60} is not a link. Write links as 0-2 (sure) or 0p2 (possible), source first, "
                 "separated by spaces; for other files, specify the format."
             )
         source, target = int(match[1]) - one_based, int(match[3]) - one_based
@@ -132,7 +137,7 @@ def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = Fals
 
 def _read_json(line: str, place: str, one_based: bool) -> Alignment:
     try:
-        found = json.loads(line)
+        found = json.loads(line) if depth(line) <= DEEPEST else None
         return Alignment.of(_pairs(found["sure"]), _pairs(found.get("possible", [])))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
@@ -143,7 +148,7 @@ def _read_json(line: str, place: str, one_based: bool) -> Alignment:
 
 def _pairs(found: Any) -> list[Link]:
     pairs = [(source, target) for source, target in found]
-    if not all(type(place) is int and place >= 0 for pair in pairs for place in pair):
+    if not all(type(place) is int and 0 <= place < MOST_WORDS for pair in pairs for place in pair):
         raise ValueError
     return pairs
 
@@ -155,15 +160,16 @@ def _read_naacl(path: str | os.PathLike[str], sentences: int | None) -> list[Ali
         if not fields:
             continue
         numbers, mark = fields[:3], fields[3] if len(fields) > 3 else "S"
-        if len(numbers) < 3 or not all(map(str.isdecimal, numbers)) or mark not in ("S", "P") or len(fields) > 5:
+        whole = all(number.isdecimal() and len(number) < 10 for number in numbers)
+        if len(numbers) < 3 or not whole or mark not in ("S", "P") or len(fields) > 5:
             raise ValueError(
-                f"{place}: {line!r} is not a link in NAACL format, which is: sentence source target, counted from 1, "
+                f"{place}: {line!r:.60} is not a link in NAACL format, which is: sentence source target, counted from 1, "
                 "then S for sure or P for possible; for other files, specify the format."
             )
         sentence, source, target = map(int, numbers)
-        if not 1 <= sentence <= (sentence if sentences is None else sentences):
-            known = "1 or more" if sentences is None else f"from 1 to {sentences}"
-            raise ValueError(f"{place}: sentence {sentence} must be {known}.")
+        most = MOST_SENTENCES if sentences is None else sentences
+        if not 1 <= sentence <= most:
+            raise ValueError(f"{place}: sentence {sentence} must be from 1 to {most}.")
         of_sentence = links.setdefault(sentence, ([], []))
         if source and target:  # 0 means no word
             of_sentence[mark == "P"].append((source - 1, target - 1))

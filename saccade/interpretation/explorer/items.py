@@ -20,6 +20,7 @@ class Map:
         queries: the rows, which attend: the output, or the label of a text.
         keys: the columns, which are attended to: the input.
         layer: its number, if it has one.
+        sides: what to call queries and keys: output and input, unless a sequence attends to itself.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Map:
     queries: Axis
     keys: Axis
     layer: int | None = None
+    sides: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 3 or tuple(self.weights.shape[1:]) != (len(self.queries), len(self.keys)):

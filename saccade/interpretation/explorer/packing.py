@@ -18,7 +18,7 @@ from torch import Tensor
 
 # 16 bits for small pages, usually 8 bits, and fewer levels before a page becomes too large to open.
 LADDER = (65535, 255, 191, 127, 95, 63, 47, 39, 31, 27, 23, 19, 15, 7, 3, 1)
-SMALL = 1_000_000  # pages of at most so many weights use 16 bits
+SMALL = 1_000_000  # pages with at most this many weights use 16 bits
 SAMPLES = 6  # heads from which to estimate how well the rest will compress
 # Weights look like noise: searching them for repeated strings costs time and makes the result larger.
 STRATEGIES = (zlib.Z_RLE, zlib.Z_HUFFMAN_ONLY)

@@ -105,9 +105,9 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
         for each in item.maps:
             heads = each.weights.shape[0]
             queries, keys = number(each.queries), number(each.keys)
-            maps.append(
-                {"name": each.name, "layer": each.layer, "heads": heads, "block": block, "rows": queries, "cols": keys}
-            )
+            sides = None if each.sides is None else list(each.sides)
+            place = {"block": block, "rows": queries, "cols": keys, "sides": sides}
+            maps.append({"name": each.name, "layer": each.layer, "heads": heads, **place})
             block += heads
         described.append(
             {

@@ -72,6 +72,6 @@ class SoundAxis:
 
 
 def moments(seconds: float, frames: int) -> list[str]:
-    """When each of so many frames of a recording begins, such as `0.25 s`."""
+    """When each frame of a recording begins, such as `0.25 s`."""
     digits = 2 if seconds >= 0.01 * frames else 3
     return [f"{seconds * frame / frames:.{digits}f} s" for frame in range(frames)]

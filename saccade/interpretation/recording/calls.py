@@ -169,6 +169,19 @@ class Calls:
 
         return read
 
+    def note(self, original: Callable[..., bool]) -> Callable[..., bool]:
+        thread = self.thread
+
+        @functools.wraps(original)
+        def note(attention: Attention, reading: Reading) -> bool:
+            if self.change_at(sys._getframe(0)) is not None:
+                return False
+            for recording in thread.recordings:
+                recording.read(lambda: reading)
+            return original(attention, reading)
+
+        return note
+
     def _has_torch_function(self, original: Callable[[Iterable[Any]], bool]) -> Callable[[Iterable[Any]], bool]:
         """PyTorch's layers ask this before they take a fast path. Recording allows these paths, changing does not."""
 

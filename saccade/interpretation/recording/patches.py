@@ -37,7 +37,7 @@ class Patches:
         """Tells a recording of this thread's attention from now on; nothing runs compiled meanwhile.
 
         Args:
-            recording: what is told.
+            recording: what is notified.
             modules: the namespaces of the model's modules, which may hold functions under their own names.
             code: the globals of the code of these modules, likewise.
         """
@@ -67,6 +67,7 @@ class Patches:
         for replacement in self._references.replacements():
             self._replace(*replacement)
         self._override(Attention, "read", self.calls.read)
+        self._override(Attention, "note", self.calls.note)
         self._override(Tensor, "softmax", self.calls.softmax)
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
             self._stances.append(torch.compiler.set_stance("force_eager"))

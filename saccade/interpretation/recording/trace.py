@@ -192,7 +192,7 @@ class Trace(Mapping[str, Recorded]):
             rows: as for `joined`; `row` is then the number of a hypothesis.
             keep: a pattern of the modules to show; modules whose sizes do not fit the names are left out.
             title: the title of the page.
-            measures: figures to show beside it.
+            measures: figures to show next to it.
         """
         from saccade.interpretation.recording.page import write_trace
 

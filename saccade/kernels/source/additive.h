@@ -90,9 +90,10 @@ INLINE void score_block(const REAL *query, const REAL *keys, const REAL *vector,
 }
 
 /* Work is counted in blocks of QUERY_BLOCK queries of one batch row: items first..last-1 of batch * ceil(queries /
-   QUERY_BLOCK). `out` (batch, queries, keys) may hold anything before. */
+   QUERY_BLOCK). `out` (batch, queries, keys) may hold anything before. The keys of one batch row begin `key_stride`
+   numbers after those of the row before: they may be the first of more. */
 void NAME(additive_forward)(const REAL *query, const REAL *keys, const REAL *vector, REAL *out, long queries,
-                            long key_count, long hidden, long first, long last) {
+                            long key_count, long hidden, long key_stride, long first, long last) {
     REAL raw_query[QUERY_BLOCK * HIDDEN_BLOCK], exp_query[QUERY_BLOCK * HIDDEN_BLOCK];
     REAL raw_keys[KEY_BLOCK * HIDDEN_BLOCK], exp_keys[KEY_BLOCK * HIDDEN_BLOCK], weights[HIDDEN_BLOCK];
     long blocks = (queries + QUERY_BLOCK - 1) / QUERY_BLOCK;
@@ -113,7 +114,7 @@ void NAME(additive_forward)(const REAL *query, const REAL *keys, const REAL *vec
             if (!direct_query) exponentiate(exp_query, raw_query, rows * width);
             for (long j = 0; j < key_count; j += KEY_BLOCK) {
                 long columns = key_count - j < KEY_BLOCK ? key_count - j : KEY_BLOCK;
-                const REAL *k = keys + (batch * key_count + j) * hidden + h;
+                const REAL *k = keys + batch * key_stride + j * hidden + h;
                 if (size != hidden || width != size) {
                     copy_block(raw_keys, width, k, hidden, columns, size);
                     k = raw_keys;
@@ -259,11 +260,11 @@ static void backward_streaming(const REAL *query, const REAL *keys, const REAL *
    rows. The gradient of the vector is left as one row for each batch row. */
 void NAME(additive_backward)(const REAL *query, const REAL *keys, const REAL *vector, const REAL *grad,
                              REAL *grad_query, REAL *grad_keys, REAL *grad_vector, long queries, long key_count,
-                             long hidden, long first, long last) {
+                             long hidden, long key_stride, long first, long last) {
     long slices = queries == 1 ? 1 : (hidden + SLICE - 1) / SLICE;
     for (long item = first; item < last; item++) {
         long batch = item / slices, h = item % slices * SLICE;
-        const REAL *q = query + batch * queries * hidden + h, *k = keys + batch * key_count * hidden + h;
+        const REAL *q = query + batch * queries * hidden + h, *k = keys + batch * key_stride + h;
         const REAL *g = grad + batch * queries * key_count;
         REAL *gq = grad_query + batch * queries * hidden + h, *gk = grad_keys + batch * key_count * hidden + h;
         REAL *gv = grad_vector + batch * hidden + h;

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.data.special import BOS, EOS, NAMES
@@ -21,7 +21,7 @@ from saccade.interpretation.recording.trace import matches
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
-from saccade.tasks.generation.forced_alignment import Reader, forced_maps
+from saccade.tasks.generation.forced_alignment import HeadChoice, forced_maps
 from saccade.tasks.generation.measures import (
     attention_measures,
     faithfulness_measures,
@@ -32,6 +32,7 @@ from saccade.tasks.generation.measures import (
     unknown,
 )
 from saccade.tasks.generation.posteriors import sums_alignments
+from saccade.tasks.generation.sides import SourceToTarget, writer
 from saccade.tasks.options import Options
 
 CHEAP = 1024
@@ -75,10 +76,10 @@ class ExplainOptions(Options):
     def check(self) -> None:
         if self.gold_format is not None and self.gold_format not in FORMATS:
             raise ValueError(f"gold_format: unknown {self.gold_format!r}.{nearest(self.gold_format, FORMATS)}")
-        Reader(layer=self.layer, head=self.head, shift=self.shift or 0)
+        HeadChoice(layer=self.layer, head=self.head, shift=self.shift or 0)
 
     def alignments(self, count: int) -> list[Alignment | None]:
-        """The gold links of each of so many inputs."""
+        """The gold links of each input."""
         if self.gold is None:
             return [None] * count
         if not isinstance(self.gold, str):
@@ -88,7 +89,11 @@ class ExplainOptions(Options):
 
 
 def explain(
-    task: Any, model: Any, examples: Sequence[Example], answers: Sequence[Answer] | None, **options: Any
+    task: SourceToTarget,
+    model: nn.Module,
+    examples: Sequence[Example],
+    answers: Sequence[Answer] | None,
+    **options: Any,
 ) -> list[Item]:
     """An item for each example: every attention of the model, and measures of its attention to the input."""
     own = {field.name for field in fields(ExplainOptions)}
@@ -111,11 +116,11 @@ def explain(
     if faithful is None:
         cost = sum(sum(task.size(row)) * len(each.ids) for row, each in zip(rows, written, strict=True))
         faithful = cost <= CHEAP and isinstance(task.source, Text) and testable(model)
-    reader = Reader(
+    choice = HeadChoice(
         layer=asked.layer, head=asked.head, shift=task.alignment_shift if asked.shift is None else asked.shift
     )
     return [
-        _explain(task, model, *each, reader=reader, asked=asked, faithful=faithful)
+        _explain(task, model, *each, choice=choice, asked=asked, faithful=faithful)
         for each in zip(examples, rows, written, gold, strict=True)
     ]
 
@@ -146,13 +151,20 @@ class _Written:
 
 
 def _check(
-    task: Any, model: Any, examples: Sequence[Example], forced: list[bool], gold: Sequence[Any], search: dict[str, Any]
+    task: SourceToTarget,
+    model: nn.Module,
+    examples: Sequence[Example],
+    forced: list[bool],
+    gold: Sequence[Any],
+    search: dict[str, Any],
 ) -> None:
     if not examples:
         raise ValueError("There is nothing to explain.")
     if len(gold) != len(examples):
         raise ValueError(f"There are {len(examples)} inputs and {len(gold)} gold alignments: give one for each.")
     for number, (example, given, links) in enumerate(zip(examples, forced, gold, strict=True), start=1):
+        if links is not None and not isinstance(task.source, Text):
+            raise ValueError("Gold links connect the words of two texts, but the source is not a text: omit gold.")
         if links is not None and not given:
             raise ValueError("Gold links connect the words of two texts: give the targets as well.")
         asked = [name for name, value in search.items() if value is not None]
@@ -161,7 +173,7 @@ def _check(
         for side, field in (("source", task.source), ("target", task.target)):
             if side in example and isinstance(field, Text) and not field.show(example[side]).strip():
                 raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
-        most = model.longest_target()
+        most = writer(model).longest_target()
         if given and most is not None and len(task.target.encode(example["target"])) - 1 > most:
             raise ValueError(
                 f"The target of input {number} has more tokens than the {most:,} that the model can write."
@@ -172,14 +184,14 @@ def _check(
 
 
 def _explain(
-    task: Any,
-    model: Any,
+    task: SourceToTarget,
+    model: nn.Module,
     example: Example,
     row: dict[str, Any],
     written: _Written,
     gold: Alignment | None,
     *,
-    reader: Reader,
+    choice: HeadChoice,
     asked: ExplainOptions,
     faithful: bool,
 ) -> Item:
@@ -192,15 +204,15 @@ def _explain(
     if not across:
         raise ValueError(f"{type(model).__name__} has no attention: there is nothing to show of what it looked at.")
     read = task.source.axis(value, next(iter(across.values())).shape[-1])
-    if gold is not None:
+    if gold is not None and isinstance(task.source, Text):
         read = _axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
     said = _axis(written.pieces, written.words, gold)
     # A word is read where it is written, or one step later, when it has just been written.
-    rows = _without_last(said) if reader.shift else said
+    rows = _without_last(said) if choice.shift else said
     shown = [
         *_within(model, trace, read, _begun(said)),
         *(
-            Map(name=path, weights=weights[:, reader.shift :], queries=rows, keys=read, layer=_layer(path))
+            Map(name=path, weights=weights[:, choice.shift :], queries=rows, keys=read, layer=_layer(path))
             for path, weights in across.items()
         ),
     ]
@@ -210,9 +222,9 @@ def _explain(
     measures = [output(written.text, written.given), log_probability(mean), *unknown(task.source.unknown(value))]
     if isinstance(task.source, Text):
         sides = task.source.tokeniser.words(task.source.show(value)), written.words
-        measures += attention_measures(across, sides, reader, gold)
+        measures += attention_measures(across, sides, choice, gold)
     if faithful:
-        measures += faithfulness_measures(model, batch["source"][0], batch["target"][0])
+        measures += faithfulness_measures(writer(model), batch["source"][0], batch["target"][0])
     measures.append(Measure(name="caution", value="", meaning=CAUTION))
     title = f"{short(task.source.show(value))} → {short(written.text)}"
     return Item(
@@ -223,7 +235,7 @@ def _explain(
     )
 
 
-def _batch(task: Task, model: Any, row: dict[str, Any], target: list[int]) -> dict[str, Tensor]:
+def _batch(task: Task, model: nn.Module, row: dict[str, Any], target: list[int]) -> dict[str, Tensor]:
     device = next(model.parameters()).device
     return {name: tensor.to(device) for name, tensor in task.collate([{**row, "target": target}]).items()}
 
@@ -250,7 +262,7 @@ def _begun(said: TextAxis) -> TextAxis:
 
 
 @torch.no_grad()
-def _forced(task: Any, model: Any, batch: dict[str, Tensor]) -> tuple[Trace, float]:
+def _forced(task: Task, model: nn.Module, batch: dict[str, Tensor]) -> tuple[Trace, float]:
     """All attention while the model writes the target, and the mean log-probability of the target's tokens."""
     was_training = model.training
     model.eval()
@@ -262,20 +274,20 @@ def _forced(task: Any, model: Any, batch: dict[str, Tensor]) -> tuple[Trace, flo
     return trace, -float(loss.total) / float(loss.count)
 
 
-def _across(model: Any, trace: Trace, batch: dict[str, Tensor], written: _Written) -> dict[str, Tensor]:
+def _across(model: nn.Module, trace: Trace, batch: dict[str, Tensor], written: _Written) -> dict[str, Tensor]:
     """(heads, steps, positions) of each attention to the input."""
     if sums_alignments(model) and written.weights is not None:  # what the search found, online or not
         return {"alignment": written.weights[None].float()}
     names = [] if sums_alignments(model) else [path for path in source_attentions(model) if path in trace.paths]
     if names:
-        length = int(model.positions(batch["source_mask"])[0])
+        length = int(writer(model).positions(batch["source_mask"])[0])
         joined = {path: trace.joined(path)[0].float().cpu() for path in names}
         return {path: F.pad(weights, (0, length - weights.shape[-1])) for path, weights in joined.items()}
     maps = forced_maps(model, batch)
     return {path: weights[0, :, : len(written.ids)].float().cpu() for path, weights in maps.items()}
 
 
-def _within(model: Any, trace: Trace, read: Axis, begun: TextAxis) -> list[Map]:
+def _within(model: nn.Module, trace: Trace, read: Axis, begun: TextAxis) -> list[Map]:
     """The attention of the input to itself, and of the output to itself."""
     across = source_attentions(model)
     maps = []

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.data.special import BOS, EOS
+from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import shift_right
 from saccade.evaluation import choose_head
 from saccade.fields import Text
@@ -27,7 +28,9 @@ from saccade.interpretation.alignments import (
 )
 from saccade.interpretation.interventions import attention_maps
 from saccade.registry import nearest
+from saccade.tasks.base import Task
 from saccade.tasks.generation.posteriors import sums_alignments
+from saccade.tasks.generation.sides import SourceToTarget, writer
 
 Extract = Literal["max", "threshold", "mutual"]
 EXTRACTIONS: tuple[Extract, ...] = ("max", "threshold", "mutual")
@@ -40,7 +43,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Reader:
+class HeadChoice:
     """Which of a model's attentions to read alignments from.
 
     Args:
@@ -73,17 +76,17 @@ class AlignedPair(NamedTuple):
 
 
 def align_pairs(
-    task: Any,
-    model: Any,
+    task: Task,
+    model: nn.Module,
     pairs: Sequence[Pair],
     *,
-    reader: Reader | None = None,
+    choice: HeadChoice | None = None,
     extract: Extract = "max",
     threshold: float = 0.2,
     sink: Sink = "drop",
     subwords: bool = False,
-    reverse: tuple[Any, Any] | None = None,
-    reverse_reader: Reader | None = None,
+    reverse: tuple[Task, nn.Module] | None = None,
+    reverse_choice: HeadChoice | None = None,
     method: Method = "grow-diag-final-and",
     batch_size: int = 32,
 ) -> list[AlignedPair]:
@@ -96,7 +99,7 @@ def align_pairs(
         task: a generation task from text to text, after `fit`.
         model: with attention, or with alignments of another kind.
         pairs: source and target texts.
-        reader: the layer, head and step to read; by default the last layer, the mean of its heads, and the step that
+        choice: the layer, head and step to read; by default the last layer, the mean of its heads, and the step that
             the run was trained for (`alignment_shift`).
         extract: "max" links each target word to the source word it attends to most, "threshold" to all it attends to
             with at least `threshold`, "mutual" to those that attend to each other most.
@@ -104,11 +107,11 @@ def align_pairs(
         sink: what happens to attention to the end of the sentence: see `merge_words`.
         subwords: align pieces instead of words.
         reverse: task and model of the other direction, to symmetrise with.
-        reverse_reader: the layer, head and step to read of that one.
+        reverse_choice: the layer, head and step to read of that one.
         method: how the two directions are symmetrised.
         batch_size: how many pairs are aligned together.
     """
-    reader = reader or usual_reader(task)
+    choice = choice or usual_choice(task)
     if extract not in EXTRACTIONS:
         raise ValueError(f"Unknown extraction {extract!r}.{nearest(extract, EXTRACTIONS)}")
     if extract == "threshold" and not 0 < threshold <= 1:
@@ -116,13 +119,13 @@ def align_pairs(
     if reverse is not None and subwords:
         raise ValueError("Two models have pieces of their own: align words (subwords=False) to symmetrise them.")
     options: dict[str, Any] = {"sink": sink, "subwords": subwords, "batch_size": batch_size}
-    forward = [read_head(maps, reader) for maps in word_maps(task, model, pairs, shift=reader.shift, **options)]
+    forward = [read_head(maps, choice) for maps in word_maps(task, model, pairs, shift=choice.shift, **options)]
     backward: list[Tensor | None] = [None] * len(pairs)
     if reverse is not None:
         turned = [(target, source) for source, target in pairs]
-        reverse_reader = reverse_reader or usual_reader(reverse[0])
-        shift = reverse_reader.shift
-        backward = [read_head(maps, reverse_reader) for maps in word_maps(*reverse, turned, shift=shift, **options)]
+        reverse_choice = reverse_choice or usual_choice(reverse[0])
+        shift = reverse_choice.shift
+        backward = [read_head(maps, reverse_choice) for maps in word_maps(*reverse, turned, shift=shift, **options)]
 
     def links(weights: Tensor, back: Tensor | None) -> list[Link]:
         if extract == "mutual":
@@ -140,20 +143,20 @@ def align_pairs(
     return found
 
 
-def usual_reader(task: Any) -> Reader:
+def usual_choice(task: Task) -> HeadChoice:
     """How a run's attention is read unless its user says otherwise."""
-    return Reader(shift=getattr(task, "alignment_shift", 0))
+    return HeadChoice(shift=task.alignment_shift if isinstance(task, SourceToTarget) else 0)
 
 
-def choose_reader(
-    task: Any,
-    model: Any,
+def best_choice(
+    task: Task,
+    model: nn.Module,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     *,
     sink: Sink = "drop",
     batch_size: int = 32,
-) -> tuple[Reader, float]:
+) -> tuple[HeadChoice, float]:
     """The layer, head and step whose alignments have the lowest AER on pairs with known links, and this AER."""
     table: dict[tuple[int, int | None, int], float] = {}
     for shift in (0, 1):
@@ -165,12 +168,12 @@ def choose_reader(
         for (name, head), aer in choose_head(of_layer, gold).table.items():
             table[names.index(name), head, shift] = aer
     best = min(table, key=lambda choice: table[choice])
-    return Reader(*best), table[best]
+    return HeadChoice(*best), table[best]
 
 
 def word_maps(
-    task: Any,
-    model: Any,
+    task: Task,
+    model: nn.Module,
     pairs: Sequence[Pair],
     *,
     sink: Sink = "drop",
@@ -217,7 +220,7 @@ def word_maps(
 
 
 @torch.no_grad()
-def forced_maps(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+def forced_maps(model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     """(batch, heads, steps, positions) of each layer while the model is made to write the targets of a batch."""
     device = next(model.parameters()).device
     source, mask, target, real = (batch[n].to(device) for n in ("source", "source_mask", "target", "target_mask"))
@@ -233,17 +236,16 @@ def forced_maps(model: Any, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         model.train(was_training)
 
 
-def tokenisers_of(task: Any) -> tuple[Any, Any]:
+def tokenisers_of(task: Task) -> tuple[Tokeniser, Tokeniser]:
     """The tokenisers of source and target; raises unless both are texts."""
-    sides = getattr(task, "source", None), getattr(task, "target", None)
-    if not all(isinstance(side, Text) for side in sides):
+    if not isinstance(task, SourceToTarget) or not isinstance(task.source, Text):
         raise TypeError(f"Word alignments need two texts, and this {type(task).__name__} task does not have them.")
-    return sides[0].tokeniser, sides[1].tokeniser  # type: ignore[union-attr]
+    return task.source.tokeniser, task.target.tokeniser
 
 
-def too_long(task: Any, model: Any, pairs: Sequence[Pair]) -> list[int]:
+def too_long(task: Task, model: nn.Module, pairs: Sequence[Pair]) -> list[int]:
     """The numbers of the pairs, counted from 0, with more tokens than the model has positions."""
-    limits = model.longest_source(), model.longest_target()
+    limits = writer(model).longest_source(), writer(model).longest_target()
     return [
         number
         for number, pair in enumerate(pairs)
@@ -254,22 +256,22 @@ def too_long(task: Any, model: Any, pairs: Sequence[Pair]) -> list[int]:
     ]
 
 
-def read_head(maps: dict[str, Tensor], reader: Reader) -> Tensor:
+def read_head(maps: dict[str, Tensor], choice: HeadChoice) -> Tensor:
     """(target, source) of one head, or of the mean of them, out of (heads, target, source) of each layer."""
     layers = list(maps.values())
     if list(maps) == [NOTHING]:
         return layers[0].mean(0)
-    if not -len(layers) <= reader.layer < len(layers):
-        raise ValueError(f"layer must be from 0 to {len(layers) - 1}, or -1 for the last, got {reader.layer}.")
-    heads = layers[reader.layer]
-    if reader.head is None:
+    if not -len(layers) <= choice.layer < len(layers):
+        raise ValueError(f"layer must be from 0 to {len(layers) - 1}, or -1 for the last, got {choice.layer}.")
+    heads = layers[choice.layer]
+    if choice.head is None:
         return heads.mean(0)
-    if not 0 <= reader.head < len(heads):
-        raise ValueError(f"head must be from 0 to {len(heads) - 1}, got {reader.head}.")
-    return heads[reader.head]
+    if not 0 <= choice.head < len(heads):
+        raise ValueError(f"head must be from 0 to {len(heads) - 1}, got {choice.head}.")
+    return heads[choice.head]
 
 
-def _names(task: Any, source: str, target: str, subwords: bool) -> tuple[list[str], list[str]]:
+def _names(task: Task, source: str, target: str, subwords: bool) -> tuple[list[str], list[str]]:
     if not subwords:
         return source.split(), target.split()
     sides = zip(tokenisers_of(task), (source, target), strict=True)

@@ -1,12 +1,11 @@
-"""The measures beside the attention of one input, each with what it means."""
+"""The measures next to the attention of one input, each with its meaning."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.evaluation import MEANINGS
 from saccade.evaluation.faithfulness import faithfulness
@@ -14,8 +13,9 @@ from saccade.evaluation.report import AlignmentFigure, alignment_figures
 from saccade.interpretation.alignments import Alignment, Words, align, merge_words
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.interventions import source_attentions
+from saccade.models import EncoderDecoder
 from saccade.selections.continuous import ContinuousSelection
-from saccade.tasks.generation.forced_alignment import Reader, read_head
+from saccade.tasks.generation.forced_alignment import HeadChoice, read_head
 from saccade.tasks.generation.posteriors import sums_alignments
 
 PREDICTED = "What the model wrote for this input. The rows of the maps are its pieces, or the words they make up."
@@ -54,34 +54,34 @@ def unknown(pieces: Sequence[str]) -> list[Measure]:
 
 
 def attention_measures(
-    across: dict[str, Tensor], words: tuple[Words, Words], reader: Reader, gold: Alignment | None
+    across: dict[str, Tensor], words: tuple[Words, Words], choice: HeadChoice, gold: Alignment | None
 ) -> list[Measure]:
     """Figures of the attention between words; between pieces, where a text is a single word and no links are known.
 
     Args:
         across: (heads, target pieces, source pieces) of each attention to the source.
         words: the places of the pieces of each source word and of each target word.
-        reader: which attention is measured.
+        choice: which attention is measured.
         gold: the links that people made.
     """
-    weights = read_head(across, reader)[reader.shift :]
+    weights = read_head(across, choice)[choice.shift :]
     in_words = gold is not None or min(map(len, words)) > 1
     sources, targets = words if in_words else ([[place] for word in side for place in word] for side in words)
     matrix = merge_words(weights, sources, [[place for place in unit if place < len(weights)] for unit in targets])
     figures = alignment_figures([align(matrix)], [matrix], gold=None if gold is None else [gold])
-    name = list(across)[reader.layer]
+    name = list(across)[choice.layer]
     heads = across[name].shape[0]
-    head = "" if heads == 1 else f", mean of {heads} heads" if reader.head is None else f", head {reader.head}"
-    value = f"{name}{head}{', a step later' if reader.shift else ''}; {'words' if in_words else 'pieces'}"
+    head = "" if heads == 1 else f", mean of {heads} heads" if choice.head is None else f", head {choice.head}"
+    value = f"{name}{head}{', a step later' if choice.shift else ''}; {'words' if in_words else 'pieces'}"
     return [Measure(name="read off", value=value, meaning=READ_OFF), *map(_measure, figures.items())]
 
 
-def faithfulness_measures(model: Any, source: Tensor, target: Tensor) -> list[Measure]:
+def faithfulness_measures(model: EncoderDecoder, source: Tensor, target: Tensor) -> list[Measure]:
     """Whether the model depends on what it looks at."""
     return [*map(_measure, faithfulness(model, [(source, target)]).items())]
 
 
-def testable(model: Any) -> bool:
+def testable(model: nn.Module) -> bool:
     """Whether there are weights that can be changed."""
     if sums_alignments(model):
         return False

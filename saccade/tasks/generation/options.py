@@ -44,7 +44,7 @@ class WritingOptions(Options):
             token (default: 0.6, and 0 with sample).
         min_length: the fewest tokens of a text (default: 0).
         max_length: the most tokens of a text.
-        no_repeat_ngram: never write a sequence of so many tokens twice; 0 allows all (default: 0).
+        no_repeat_ngram: never write a sequence of this many tokens twice; 0 allows all (default: 0).
         sample: draw from the model instead of searching.
         temperature: of the draws; below 1 they are more alike (default: 1).
         top_k: draw from only this many of the likeliest tokens (default: from all).

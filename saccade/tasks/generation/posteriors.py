@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import BOS, EOS, PAD
 from saccade.decoders import shift_right
+from saccade.models.aligned import AlignedModel
 from saccade.search import Hypothesis
 
 
-def sums_alignments(model: Any) -> bool:
+def sums_alignments(model: nn.Module) -> TypeGuard[AlignedModel]:
     """Whether a model is trained by its `alignment`: the distribution over where each word comes from."""
     return callable(getattr(model, "alignment", None))
 
 
 def with_posteriors(
-    model: Any, source: Tensor, mask: Tensor, hypotheses: Sequence[Sequence[Hypothesis]]
+    model: AlignedModel, source: Tensor, mask: Tensor, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
     """The hypotheses with weights p(a_t | y), which know the words after each step as well as those before it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import ArtifactError
+from saccade.artifacts import Document, read_json
+from saccade.data.cell import Cell
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
+from saccade.evaluation.text import TOKENISATIONS, Tokenisation
 from saccade.fields import Field, Links, Text, fields
 from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
@@ -25,22 +27,23 @@ from saccade.layers.positions import LearnedPositions
 from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
-from saccade.tasks.generation.options import SearchOptions
+from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
-from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces
+from saccade.tasks.generation.sides import SourceToTarget, writer
+from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
 
 LENGTHS = "lengths.json"
 AER = "aer"
 
 
 @tasks.register("generation")
-class Generation(Task):
+class Generation(SourceToTarget):
     """Writes a text for each input: translation, captions, transcripts, pronunciations.
 
     Args:
@@ -55,7 +58,8 @@ class Generation(Task):
             which has read it: better alignments, but not where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
             character_error_rate, word_error_rate; and aer, for examples with an `alignment` column.
-        bleu_tokenize: sacrebleu's tokenisation; "none" for text that is tokenised already.
+        bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
+            tokenised already.
     """
 
     unit = "tokens"
@@ -72,12 +76,12 @@ class Generation(Task):
         alignment_weight: float = 0.0,
         alignment_shift: int = 0,
         metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
-        bleu_tokenize: str = "13a",
+        bleu_tokenize: Tokenisation = "13a",
     ) -> None:
         self.source: Field = fields.create(source) if isinstance(source, str) else source
         texts = isinstance(self.source, Text)
         if joint and not texts:
-            raise ValueError("joint=True shares a vocabulary between two texts, and the source is none.")
+            raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
         if joint and target is not None:
             raise ValueError("joint=True means one vocabulary for both sides: leave target out.")
         if not 0.0 <= label_smoothing < 1.0:
@@ -86,18 +90,18 @@ class Generation(Task):
             raise ValueError(f"alignment_weight must be 0 or more, got {alignment_weight}.")
         if alignment_shift not in (0, 1):
             raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
+        if bleu_tokenize not in TOKENISATIONS:
+            raise ValueError(f"bleu_tokenize={bleu_tokenize!r} is unknown.{nearest(bleu_tokenize, TOKENISATIONS)}")
         for metric in metrics:
             if metric not in (*HIGHER_IS_BETTER, AER):
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
         if target is None:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
-        if joint and isinstance(self.source, Text) and isinstance(target, Text):
-            target.tokeniser = self.source.tokeniser
         if not isinstance(target, Text):
             raise ValueError(f"target must be the field text, got {type(target).__name__}.")
         target.references = True
         self.target: Text = target
-        self.joint = joint
+        self.shared = {"target": "source"} if joint else {}
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
@@ -113,13 +117,12 @@ class Generation(Task):
         needed = {"alignment": Links()} if AER in self.metrics else {}
         return {"source": self.source, "target": self.target, **needed}
 
-    def fit(self, examples: Iterable[Example]) -> None:
-        if self.joint and isinstance(self.source, Text):
-            self.source.fit(text for e in examples for side in ("source", "target") for text in texts_of(e[side]))
-            self.target.fitted = True
-        else:
-            self.source.fit(example["source"] for example in examples)
-            self.target.fit(example["target"] for example in examples)
+    def check_example(self, example: Example, cell: Cell) -> None:
+        if "alignment" in example and isinstance(self.source, Text):
+            words = len(example["source"].split()), len(texts_of(example["target"])[0].split())
+            problem = outside(example["alignment"], *words)
+            if problem:
+                raise cell.bad(problem, "Count words from 0, separated by spaces.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         sources, targets = np.asarray(sizes, dtype=np.int64).T
@@ -127,7 +130,7 @@ class Generation(Task):
 
     def sizes(self) -> dict[str, int]:
         target = self.target.sizes()["vocab"]
-        if not self.target.fitted and not self.joint:
+        if not self.target.fitted and not self.shared:
             target += 2  # so that no two stand-ins are the same
         return {**{f"source_{name}": size for name, size in self.source.sizes().items()}, "target_vocab": target}
 
@@ -176,7 +179,8 @@ class Generation(Task):
             batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
         return batch
 
-    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        model = writer(model)
         source, mask, target, real = (batch[n] for n in ("source", "source_mask", "target", "target_mask"))
         before = shift_right(target, BOS)
         smoothing = self.label_smoothing if model.training else 0.0  # validation measures the targets alone
@@ -206,8 +210,9 @@ class Generation(Task):
         return Generated("", 0.0, Attended(torch.zeros(0, 1), [], [NAMES[EOS]]))
 
     def answer(
-        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
     ) -> list[Answer]:
+        model = writer(model)
         mask = batch["source_mask"]
         asked = as_ids(options, self.target.tokeniser)
         most, limit = model.longest_target(), self.most_tokens(mask.sum(dim=1))
@@ -225,12 +230,14 @@ class Generation(Task):
         ]
 
     def most_tokens(self, positions: Tensor) -> Tensor:
-        """The most tokens of an answer to inputs of so many positions, unless the user says.
+        """The maximum length of an answer to inputs with this many positions, by default.
 
-        As many as the longest training target has, or twice what the length of the input suggests, and ten.
+        As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
+        more than a user may ask for.
         """
         ratio = max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
-        return (2 * (ratio * positions).ceil().long()).clamp(min=self.longest_target) + 10
+        suggested = 2 * (ratio * positions).ceil().long() + 10
+        return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         read = most_read(model, self._trained())
@@ -263,7 +270,7 @@ class Generation(Task):
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
         return {name: figures[name] for name in names}
 
-    def measure(self, model: Any, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+    def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         figures = self.score(answers, examples)
         if AER in self.metrics:
             pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
@@ -277,7 +284,7 @@ class Generation(Task):
         return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
 
     def explain(
-        self, model: Any, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
+        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
         return explain(self, model, examples, answers, **options)
 
@@ -301,10 +308,9 @@ class Generation(Task):
 
     def load(self, folder: Path) -> None:
         super().load(folder)
-        if self.joint and isinstance(self.source, Text):
-            self.target.tokeniser = self.source.tokeniser
-        found = _read_lengths(folder / LENGTHS)
-        self.longest_target, self.target_ratio = found["longest_target"], float(found["target_ratio"])
+        found = Document(read_json(folder / LENGTHS), str(folder / LENGTHS))
+        self.longest_target = found.take("longest_target", int, least=0, most=2**31)
+        self.target_ratio = float(found.take("target_ratio", float, least=0.0, most=1e9))
 
     def _trained(self) -> int:
         return 2**31 - 1 if self.source.longest is None else self.source.longest
@@ -314,15 +320,3 @@ class Generation(Task):
         if not isinstance(field, Text):
             raise ValueError("alignment_weight teaches links between words: the source must be a text.")
         return field.tokeniser.words(field.show(value))
-
-
-def _read_lengths(path: Path) -> Mapping[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ArtifactError(f"{path} is damaged: it is not JSON.") from None
-    for name, most in (("longest_target", 10**9), ("target_ratio", 1e9)):
-        value = found.get(name) if isinstance(found, dict) else None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
-            raise ArtifactError(f"{path} is damaged: {name} must be a number from 0 on, got {value!r:.40}.")
-    return {**found, "longest_target": int(found["longest_target"])}

@@ -63,7 +63,7 @@ def test_a_link_that_is_sure_and_possible_is_sure(tmp_path) -> None:
         ("a.naacl", "1 1", "line 2: '1 1' is not a link in NAACL format"),
         ("a.wa", "1 1 x S", "line 2: '1 1 x S' is not a link in NAACL format"),
         ("a.naacl", "1 1 1 Q", "line 2: '1 1 1 Q' is not a link in NAACL format"),
-        ("a.naacl", "0 1 1 S", "line 2: sentence 0 must be 1 or more"),
+        ("a.naacl", "0 1 1 S", "line 2: sentence 0 must be from 1 to 1000000"),
         ("a.json", '{"possible": []}', "line 2 is not an alignment. Each line must be"),
         ("a.jsonl", '{"sure": [[0]]}', "line 2 is not an alignment"),
         ("a.jsonl", '{"sure": [[0, -1]]}', "line 2 is not an alignment"),
@@ -81,7 +81,7 @@ def test_bad_lines_are_named_with_the_fix(tmp_path, name, line, message) -> None
 def test_other_mistakes(tmp_path) -> None:
     path = tmp_path / "binary"
     path.write_bytes(b"0-0\n\xff\xfe\n")
-    with pytest.raises(ValueError, match="binary, line 2 is not UTF-8"):
+    with pytest.raises(ValueError, match="binary, line 2: the alignment is not UTF-8"):
         read_alignments(path)
     with pytest.raises(ValueError, match="Did you mean 'naacl'"):
         read_alignments(path, format="nacl")

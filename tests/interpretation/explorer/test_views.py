@@ -1,10 +1,12 @@
 """Each view in a real browser."""
 
+import dataclasses
+
 import pytest
 import torch
 
 import saccade
-from saccade.interpretation.explorer import ImageAxis, write_page
+from saccade.interpretation.explorer import ImageAxis, Item, write_page
 from tests.interpretation.explorer.examples import caption, png, translation
 from tests.interpretation.recording.vision import GRID, VisionTransformer, image
 
@@ -206,3 +208,13 @@ def test_views_that_do_not_fit_are_not_offered(visit, place, picture) -> None:
         "Measures",
     ]
     assert visit(picture).locator("[role=tab]").all_inner_texts() == ["Heat map", "All heads", "Picture"]
+
+
+def test_two_texts_have_their_own_names(visit, tmp_path) -> None:
+    map = dataclasses.replace(translation().maps[2], sides=("hypothesis", "<b>premise</b>"))
+    write_page(tmp_path / "page.html", [Item(title="pair", maps=[map])], title="A pair")
+    page = visit(tmp_path / "page.html", "view=ribbons")
+    shown = page.locator("svg text").all_text_contents()
+    assert "hypothesis" in shown
+    assert "<b>premise</b>" in shown
+    assert "output" not in shown

@@ -9,7 +9,7 @@ from saccade.fields import Text
 from saccade.interpretation.alignments import Alignment, align, merge_words
 from saccade.models import Cho, Luong, RNNSearch, Transformer
 from saccade.tasks import Generation
-from saccade.tasks.generation.forced_alignment import Reader, align_pairs, choose_reader, too_long, word_maps
+from saccade.tasks.generation.forced_alignment import HeadChoice, align_pairs, best_choice, too_long, word_maps
 
 PAIRS = [
     ("a small house .", "ein kleines Haus ."),
@@ -63,7 +63,7 @@ def test_layers_heads_and_steps() -> None:
     first, last = maps.values()
 
     def read(**options):
-        return align_pairs(task, model, PAIRS[:1], reader=Reader(**options))[0].weights
+        return align_pairs(task, model, PAIRS[:1], choice=HeadChoice(**options))[0].weights
 
     assert torch.allclose(read(), last.mean(0))
     assert torch.allclose(read(layer=0, head=2), first[2])
@@ -74,20 +74,20 @@ def test_layers_heads_and_steps() -> None:
     with pytest.raises(ValueError, match="head must be from 0 to 2, got 3"):
         read(head=3)
     with pytest.raises(ValueError, match="shift must be 0 or 1"):
-        Reader(shift=2)
+        HeadChoice(shift=2)
 
 
 def test_the_reader_with_the_lowest_error_is_chosen() -> None:
     task = fitted("word")
     model = task.build(Transformer, **TINY).eval()
-    wanted = Reader(layer=0, head=2, shift=1)
-    gold = [Alignment.of(aligned.links) for aligned in align_pairs(task, model, PAIRS, reader=wanted)]
-    chosen, aer = choose_reader(task, model, PAIRS, gold)
+    wanted = HeadChoice(layer=0, head=2, shift=1)
+    gold = [Alignment.of(aligned.links) for aligned in align_pairs(task, model, PAIRS, choice=wanted)]
+    chosen, aer = best_choice(task, model, PAIRS, gold)
     assert aer == 0
-    again = [aligned.links for aligned in align_pairs(task, model, PAIRS, reader=chosen)]
+    again = [aligned.links for aligned in align_pairs(task, model, PAIRS, choice=chosen)]
     assert score_alignments(again, gold).aer == 0
     with pytest.raises(ValueError, match="no pair of texts could be aligned"):
-        choose_reader(task, model, [("", "a")], [Alignment.of([])])
+        best_choice(task, model, [("", "a")], [Alignment.of([])])
 
 
 def test_two_directions() -> None:
@@ -128,11 +128,11 @@ def test_what_is_longer_than_the_positions_has_no_links() -> None:
     task = fitted("word")
     model = task.build(Transformer, **TINY, positions="learned", max_length=6)
     assert too_long(task, model, PAIRS) == [3]
-    found = align_pairs(task, model, PAIRS, reader=Reader(layer=1))
+    found = align_pairs(task, model, PAIRS, choice=HeadChoice(layer=1))
     assert found[3].links == []
     assert found[3].weights.shape == (1, 9)
     assert len(found[0].links) == 4
-    alone = align_pairs(task, model, PAIRS[3:], reader=Reader(layer=1))[0]
+    alone = align_pairs(task, model, PAIRS[3:], choice=HeadChoice(layer=1))[0]
     assert alone.links == []
 
 

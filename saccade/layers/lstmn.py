@@ -1,0 +1,206 @@
+"""Long short-term memory networks: cells that attend to all their earlier states."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade import masks
+from saccade.attention import Attention, check_growing, check_one_by_one
+from saccade.checks import check_count
+from saccade.distributions import Categorical, Distribution
+from saccade.kernels.lstmn import lstmn_sequence, square
+from saccade.kernels.modes import plain_only, recording
+from saccade.layers.cell import glorot_by_gate
+from saccade.layers.choices import make_score, make_selection
+from saccade.layers.lstm import LSTMCell, lstm_step
+from saccade.memory import Memory
+from saccade.reading import Reading, State
+from saccade.scores import AdditiveScore, Score
+from saccade.selections import Selection
+
+
+class Tapes(NamedTuple):
+    """All states of an `LSTMNLayer`: h and c after each step, (batch, length, hidden_dim), and their mask."""
+
+    hidden: Tensor
+    cells: Tensor
+    mask: Tensor
+
+
+class Read(NamedTuple):
+    """What a step read from tapes: h and c, (batch, hidden_dim), zeros before the first; `state` of the attention."""
+
+    hidden: Tensor
+    cell: Tensor
+    state: State
+
+
+class LSTMNState(NamedTuple):
+    """What an `LSTMNLayer` keeps between steps.
+
+    Args:
+        hidden: the last h, (batch, hidden_dim), zeros before the first step.
+        tapes: every h so far, as the keys of a memory whose values are [h; c].
+        read: what the last step read from them.
+        source, source_read: the same of the source that is read, if there is one.
+    """
+
+    hidden: Tensor
+    tapes: Memory
+    read: Read
+    source: Memory | None = None
+    source_read: Read | None = None
+
+
+class LSTMNLayer(nn.Module):
+    r"""An LSTM whose state is what attention reads from the tapes of all earlier states.
+
+    .. math:: [\tilde h_t; \tilde c_t] = \sum_{i < t} a_{ti} [h_i; c_i], \quad
+        a_t = \mathrm{select}(\mathrm{score}([x_t; \tilde h_{t-1}], h_{1:t-1})), \quad
+        h_t, c_t = \mathrm{LSTM}(x_t, \tilde h_t, \tilde c_t)
+
+    The first step reads zeros. The additive score is the paper's :math:`v^\top \tanh(W_h h_i + W_x x_t + W_{\tilde h}
+    \tilde h_{t-1})`. With `fusion`, the cell also attends to the tapes g, m of a source, with the query
+    :math:`[x_t; \tilde g_{t-1}]`, and a gate lets in what it reads (deep fusion):
+
+    .. math:: r_t = \sigma(W_r [\tilde g_t; x_t] + b_r), \qquad
+        c_t = r_t \odot \tilde m_t + f_t \odot \tilde c_t + i_t \odot \tanh(\hat c_t)
+
+    Shapes:
+        inputs (batch, length, input_dim), mask bool (batch, length), real steps first, and `source`, the tapes of
+        another layer of the same size, with `fusion` -> `Tapes`. Padding affects no real step.
+
+    Reference:
+        Cheng et al. (2016), arXiv:1601.06733, sections 3.1 and 3.2.
+
+    Args:
+        score, selection: of the attention, each a short name or an instance. Queries are inputs and states together
+            (input_dim + hidden_dim), keys are states (hidden_dim).
+        window: how many of the latest states a step may read; all by default.
+        fusion: whether it reads a source.
+    """
+
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        hidden_dim: int,
+        score: str | Score | partial[Score] = "additive",
+        selection: str | Selection | partial[Selection] = "softmax",
+        window: int | None = None,
+        fusion: bool = False,
+    ) -> None:
+        super().__init__()
+        check_count("input_dim", input_dim)
+        self.cell = LSTMCell(hidden_dim=hidden_dim)
+        sizes = {"query_dim": input_dim + hidden_dim, "key_dim": hidden_dim, "hidden_dim": hidden_dim}
+        self.attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+        check_growing(self.attention)
+        self.input_proj = nn.Linear(input_dim, (5 if fusion else 4) * hidden_dim)
+        glorot_by_gate(self.input_proj, hidden_dim)
+        self.source_attention: Attention | None = None
+        if fusion:
+            inter = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+            check_one_by_one(inter)
+            self.source_attention = inter
+            self.source_gate = nn.Linear(hidden_dim, hidden_dim, bias=False)
+            glorot_by_gate(self.source_gate, hidden_dim)
+        if window is not None:
+            check_count("window", window)
+        self.window = window
+        self.hidden_dim = hidden_dim
+
+    def begin(self, batch: int, *, like: Tensor, room: int = 0, source: Tapes | None = None) -> LSTMNState:
+        """The state before the first step.
+
+        Args:
+            like: a tensor of the type and on the device of the inputs.
+            room: how many steps there will be, if that is known.
+            source: what is read, with `fusion`.
+        """
+        if (source is None) != (self.source_attention is None):
+            wanted = "no source: build it with fusion=True" if source is not None else "a source: pass its tapes"
+            raise ValueError(f"This LSTMNLayer reads {wanted}.")
+        zeros = like.new_zeros(batch, self.hidden_dim)
+        none = Read(zeros, zeros, State())
+        keys, values = like.new_zeros(batch, 0, self.hidden_dim), like.new_zeros(batch, 0, 2 * self.hidden_dim)
+        # A query is at the position of the latest state.
+        mask = None if self.window is None else masks.window(self.window - 1, 0)
+        tapes = self.attention.prepare(keys, values, mask=mask).reserve(room)
+        if source is None or self.source_attention is None:
+            return LSTMNState(zeros, tapes, none)
+        values = torch.cat([source.hidden, source.cells], dim=-1)
+        memory = self.source_attention.prepare(source.hidden, values, mask=source.mask.unsqueeze(1))
+        return LSTMNState(zeros, tapes, none, memory, none)
+
+    def step(self, inputs: Tensor, state: LSTMNState) -> LSTMNState:
+        """The state after one more step with inputs (batch, input_dim)."""
+        return self._advance(inputs, self.input_proj(inputs), state)
+
+    def forward(self, inputs: Tensor, mask: Tensor, source: Tapes | None = None) -> Tapes:
+        values = self._all_at_once(inputs) if source is None else None
+        if values is None:
+            values = self._step_by_step(inputs, source)
+        hidden, cells = values.chunk(2, -1)
+        return Tapes(hidden, cells, mask)
+
+    def _step_by_step(self, inputs: Tensor, source: Tapes | None) -> Tensor:
+        state = self.begin(len(inputs), like=inputs, room=inputs.shape[1], source=source)
+        for each, projected in zip(inputs.unbind(1), self.input_proj(inputs).unbind(1), strict=True):
+            state = self._advance(each, projected, state)
+        return state.tapes.values
+
+    def _all_at_once(self, inputs: Tensor) -> Tensor | None:
+        """The same by one kernel, if this is the paper's attention."""
+        attention, score = self.attention, self.attention.score
+        if type(score) is not AdditiveScore or not score.plain or not attention.selection.plain_softmax:
+            return None
+        dropped = attention.dropout and self.training
+        if self.source_attention is not None or dropped or plain_only() or recording() or not inputs.shape[1]:
+            return None
+        of_inputs, of_read = score.query_proj.weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
+        bias = F.pad(self.cell.bias, (self.hidden_dim, 2 * self.hidden_dim))  # the forget gate is the second of four
+        values, weights = lstmn_sequence(
+            F.linear(inputs, of_inputs).transpose(0, 1),
+            (self.input_proj(inputs) + bias).transpose(0, 1),
+            of_read,
+            score.key_proj.weight,
+            score.hidden_proj.weight.squeeze(0),
+            self.cell.weight,
+            self.window,
+        )
+        reading = Reading(values, deferred=_Weights(weights, values.detach()))
+        return values if attention.note(reading) else None
+
+    def _advance(self, inputs: Tensor, projected: Tensor, state: LSTMNState) -> LSTMNState:
+        read = _read(self.attention, inputs, state.read, state.tapes)
+        source_read, added = state.source_read, None
+        if self.source_attention is not None:
+            assert state.source is not None
+            assert source_read is not None
+            source_read = _read(self.source_attention, inputs, source_read, state.source)
+            projected, gate = projected.split([4 * self.hidden_dim, self.hidden_dim], -1)
+            added = (gate + self.source_gate(source_read.hidden)).sigmoid() * source_read.cell
+        hidden, cell = lstm_step(projected, read.hidden, read.cell, self.cell.weight, self.cell.bias, added)
+        tapes = state.tapes.append(hidden.unsqueeze(1), torch.cat([hidden, cell], dim=-1).unsqueeze(1))
+        return LSTMNState(hidden, tapes, read, state.source, source_read)
+
+
+class _Weights(NamedTuple):
+    steps: list[Tensor]
+    like: Tensor
+
+    def compute(self) -> Distribution:
+        return Categorical(square(self.steps, self.like))
+
+
+def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Read:
+    query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
+    reading = attention.read(query, tapes, state=before.state)
+    hidden, cell = reading.context.squeeze(1).chunk(2, -1)
+    return Read(hidden, cell, reading.state)

@@ -1,0 +1,85 @@
+"""Word-by-word attention between two texts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.attention import Attention, check_one_by_one
+from saccade.layers import RecurrentLayer
+from saccade.layers.choices import make_score, make_selection
+from saccade.layers.recurrent import last_real
+from saccade.models.base import models
+from saccade.models.sources import embed_pair
+from saccade.reading import State
+from saccade.scores import Score
+from saccade.selections import Selection
+
+
+@models.register("word_by_word")
+class WordByWord(nn.Module):
+    r"""Reads one text, then another, whose every word attends to the words of the first.
+
+    .. math:: y, c = \mathrm{LSTM}(a), \quad h = \mathrm{LSTM}(b; c_0 = c_L), \quad
+        r_t = \mathrm{attention}([h_t; r_{t-1}], y) + \tanh(W_t r_{t-1}), \quad
+        z = W \tanh(W_p r_N + W_x h_N) + b
+
+    Each text has an LSTM of its own; that of the second starts from the memory cell of the first. The weights say which
+    words of the first text each word of the second was held against.
+
+    Shapes:
+        tokens_a (batch, length_a), mask_a bool (batch, length_a), and the same of the second text
+        -> logits (batch, classes).
+
+    Reference:
+        Rocktäschel et al. (2016), arXiv:1509.06664, section 2.4; there a is the premise, b the hypothesis, and the
+        additive score is :math:`w^\top \tanh(W_y Y + W_h h_t + W_r r_{t-1})`.
+
+    Args:
+        vocab, vocab_2: of the two texts; they share the embeddings if vocab_2 is None.
+        score, selection: the score and selection of the attention, each a short name or an instance.
+        dropout: applied to embeddings and to the vector that is classified.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab: int,
+        classes: int,
+        vocab_2: int | None = None,
+        embedding_dim: int = 128,
+        hidden_dim: int = 128,
+        score: str | Score | partial[Score] = "additive",
+        selection: str | Selection | partial[Selection] = "softmax",
+        dropout: float = 0.2,
+    ) -> None:
+        super().__init__()
+        self.embedding_a, self.embedding_b = embed_pair(vocab, vocab_2, dim=embedding_dim, dropout=dropout)
+        self.layer_a = RecurrentLayer(input_dim=embedding_dim, hidden_dim=hidden_dim, cell="lstm")
+        self.layer_b = RecurrentLayer(input_dim=embedding_dim, hidden_dim=hidden_dim, cell="lstm")
+        sizes = {"query_dim": 2 * hidden_dim, "key_dim": hidden_dim, "hidden_dim": hidden_dim}
+        self.attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
+        check_one_by_one(self.attention)
+        self.carry_proj = nn.Linear(hidden_dim, hidden_dim, bias=False)
+        self.final_proj = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
+        self.output_proj = nn.Linear(hidden_dim, classes)
+        self.dropout = dropout
+
+    def forward(self, tokens_a: Tensor, mask_a: Tensor, tokens_b: Tensor, mask_b: Tensor) -> Tensor:
+        states_a, (_, cell) = self.layer_a(self.embedding_a(tokens_a), mask_a)
+        states_b = self.layer_b.run(self.embedding_b(tokens_b), (torch.zeros_like(cell), cell))[0]
+        memory = self.attention.prepare(states_a, mask=mask_a.unsqueeze(1))
+        read, state, reads = torch.zeros_like(cell), State(), [torch.zeros_like(cell)]
+        for word in states_b.unbind(1):
+            query = torch.cat([word, read], dim=-1).unsqueeze(1)
+            reading = self.attention.read(query, memory, state=state)
+            read, state = reading.context.squeeze(1) + self.carry_proj(read).tanh(), reading.state
+            reads.append(read)
+        ends = F.pad(mask_b, (1, 0), value=True)  # a text without words has read nothing
+        last = last_real((torch.stack(reads, 1), F.pad(states_b, (0, 0, 1, 0))), ends)
+        joined = self.final_proj(torch.cat(last, dim=-1)).tanh()
+        logits: Tensor = self.output_proj(F.dropout(joined, self.dropout, self.training))
+        return logits

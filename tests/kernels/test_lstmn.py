@@ -1,0 +1,51 @@
+"""All steps of an LSTMN at once against its equations, one step at a time."""
+
+import pytest
+import torch
+
+from saccade.kernels.lstmn import lstmn_sequence, lstmn_sequence_reference, square
+
+STEPS, BATCH, ATTENTION, SIZE = 7, 3, 5, 2
+
+
+def tensors(steps=STEPS):
+    torch.manual_seed(0)
+    shapes = [
+        (steps, BATCH, ATTENTION),
+        (steps, BATCH, 4 * SIZE),
+        (ATTENTION, SIZE),
+        (ATTENTION, SIZE),
+        (ATTENTION,),
+        (4 * SIZE, SIZE),
+    ]
+    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+@pytest.mark.parametrize("native", ["0", "1"])
+@pytest.mark.parametrize("window", [None, 1, 2, 11])
+@pytest.mark.parametrize("steps", [1, 2, STEPS])
+def test_equals_its_reference(monkeypatch, native, window, steps):
+    monkeypatch.setenv("SACCADE_NATIVE", native)
+    given = tensors(steps)
+    (fast, _), plain = lstmn_sequence(*given, window=window), lstmn_sequence_reference(*given, window=window)
+    torch.testing.assert_close(fast, plain)
+    towards = torch.randn_like(plain)
+    # The first step reads nothing, so one step alone has no attention, and its parameters no gradient.
+    theirs = torch.autograd.grad(plain, given, towards, allow_unused=True, materialize_grads=True)
+    torch.testing.assert_close(torch.autograd.grad(fast, given, towards), theirs)
+
+
+def test_gradcheck():
+    assert torch.autograd.gradcheck(lambda *given: lstmn_sequence(*given)[0], tensors(4))
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_the_weights_as_a_matrix(window):
+    tapes, weights = lstmn_sequence(*tensors(), window=window)
+    whole = square(weights, tapes)
+    assert whole.shape == (BATCH, STEPS, STEPS)
+    torch.testing.assert_close(whole[:, 1:].sum(-1), torch.ones_like(whole[:, 1:, 0]))
+    assert not whole.triu().any()
+    if window is not None:
+        assert not whole.tril(-window - 1).any()
+        assert whole[:, -1, -3:-1].all()
