@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns
-from saccade.commands.inputs import input_corpus, parse_object, read_inputs
+from saccade.commands.inputs import check_one_source, input_corpus, parse_object, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
@@ -65,8 +65,7 @@ def explain(
         from saccade.runs import load
 
     form = _format(output, format, FORMATS)
-    if input and inputs:
-        raise ValueError("Give inputs by --input, or files to read them from, not both.")
+    check_one_source(input, inputs)
     if target and targets is not None:
         raise ValueError("--target and --targets mean the same: give one of the two.")
     if not input and not inputs:
@@ -85,7 +84,7 @@ def explain(
             given = [parse_object(text, "--input", model.task) for text in given]
         if inputs:
             corpus = input_corpus(model, parse_columns(columns), None)
-            given = list(read_inputs(model.task, corpus, inputs, otherwise='An input itself is given as --input "..."'))
+            given = list(read_inputs(model.task, corpus, inputs))
         if len(given) > MOST:
             raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))

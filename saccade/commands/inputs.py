@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -29,21 +30,26 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, folds=trained.folds)
 
 
-def read_inputs(task: Task, corpus: Corpus, paths: Sequence[str], *, otherwise: str) -> Iterator[Example]:
-    """The examples of files and folders, or of standard input if there are none.
+def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None:
+    """Raises if inputs are given in two ways."""
+    if values and paths:
+        raise ValueError("Give inputs by --input, or files to read them from, not both.")
 
-    Args:
-        otherwise: what to say to a user who wrote a text instead of the name of a file.
-    """
-    if not paths:
-        yield from _from_standard_input(task)
-        return
+
+def read_inputs(
+    task: Task, corpus: Corpus, paths: Sequence[str], values: Sequence[str] | None = None
+) -> Iterator[Example]:
+    """The examples of files and folders, or the values themselves; of standard input if there are neither."""
+    if values:
+        yield from _from_lines(task, (os.fsencode(value) for value in values), "--input")
+    elif not paths:
+        yield from _from_lines(task, _standard_input(), STANDARD_INPUT)
     for path in paths:
         try:
             yield from _from_path(task, corpus, path)
         except FileNotFoundError as error:
             if error.errno is None:  # ours
-                raise FileNotFoundError(f"{error} {otherwise}") from None
+                raise FileNotFoundError(f'{error} An input itself is given as --input "..."') from None
             raise
 
 
@@ -75,11 +81,18 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}
 
 
-def _from_standard_input(task: Task) -> Iterator[Example]:
+def _standard_input() -> Iterator[bytes]:
+    """Its lines; one that is too long is cut just beyond the limit, since it may have no end."""
+    from saccade.data.readers.lines import LONGEST
+
+    return iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b"")
+
+
+def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Example]:
     from saccade.data.cell import Cell
     from saccade.data.readers.lines import LONGEST
 
-    for number, line in enumerate(iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b""), start=1):
+    for number, line in enumerate(lines, start=1):
         if len(line) > LONGEST:
             raise ValueError(f"Line {number} of the input is longer than {LONGEST >> 20} MiB. Is this text?")
         try:
@@ -96,7 +109,7 @@ def _from_standard_input(task: Task) -> Iterator[Example]:
             if role not in raw:
                 raise ValueError(f"Line {number} of the input has no {role!r}: it needs {', '.join(task.inputs)}.")
             blank = isinstance(raw[role], str) and not raw[role].strip() and field.blank is not None
-            cell = Cell(STANDARD_INPUT, number, role, Path())
+            cell = Cell(place, number, role, Path())
             example[role] = field.blank if blank else field.read(raw[role], cell)
         yield example
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from saccade.commands.columns import parse_columns, parse_yes_no
-from saccade.commands.inputs import chunks, input_corpus, read_inputs
+from saccade.commands.inputs import check_one_source, chunks, input_corpus, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture, check_place
 from saccade.registry import nearest
@@ -37,6 +37,7 @@ def predict(
     run: str,
     inputs: list[str],
     *,
+    input: list[str] | None = None,
     format: str = "text",
     output: str | None = None,
     scores: bool = False,
@@ -52,6 +53,7 @@ def predict(
 ) -> None:
     """Answer each input: a line of standard input, a row of a table, or a file.
 
+        saccade predict runs/my-model --input "a text"
         saccade predict runs/my-model < source.txt > target.txt
         saccade predict runs/my-model reviews.csv --columns text=body --format jsonl
         saccade predict runs/speech recordings/ --output transcripts.txt
@@ -65,6 +67,7 @@ def predict(
     Args:
         run: the folder of a trained model.
         inputs: files or folders to read; standard input if there are none.
+        input: an input itself; may be given several times.
         format: text, jsonl (an object a line, with scores and attention weights) or csv.
         output: the file to write; standard output if left out.
         scores: add the score of each answer: the higher, the surer.
@@ -84,6 +87,7 @@ def predict(
 
     if format not in FORMATS:
         raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")
+    check_one_source(input, inputs)
     if draw and format != "text":
         raise ValueError(f"--draw and --format {format} do not go together.")
     check_count("--workers", workers)
@@ -98,9 +102,7 @@ def predict(
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
-    examples = read_inputs(
-        model.task, corpus, inputs, otherwise='Inputs themselves go to standard input: echo "..." | saccade predict RUN'
-    )
+    examples = read_inputs(model.task, corpus, inputs, input)
     answers: list[Answer] = []
     counted, strange = 0, Strange()
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:

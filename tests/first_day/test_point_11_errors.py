@@ -145,8 +145,8 @@ def test_two_configurations(call) -> None:
 
 def test_a_text_where_a_file_is_expected(train, call) -> None:
     assert train()[0] == 0
-    assert "There is no file bado. Inputs themselves go to standard input" in call("predict", "run", "bado")[2]
-    assert "There is no file bado. An input itself is given as --input" in call("explain", "run", "bado")[2]
+    for command in ("predict", "explain"):
+        assert "There is no file bado. An input itself is given as --input" in call(command, "run", "bado")[2]
 
 
 def test_what_is_no_run(train, work, call) -> None:

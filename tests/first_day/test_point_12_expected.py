@@ -46,6 +46,14 @@ def test_several_references(train, call, work) -> None:
     assert "nrefs:2" in out
 
 
+def test_an_input_itself(train, call) -> None:
+    assert train()[0] == 0
+    out = call("predict", "run", "--input", "bado", "--input", "", "--input", "geki")[1]
+    assert out == call("predict", "run", given="bado\n\ngeki\n")[1]
+    assert out.count("\n") == 3
+    assert "not both" in call("predict", "run", "rivers.tsv", "--input", "bado")[2]
+
+
 def test_inputs_may_follow_options(train, call, work) -> None:
     assert train()[0] == 0
     write(work / "a.txt", [(s,) for s, _ in PAIRS[:3]])
