@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from saccade.evaluation.tags import entities, entity_f1, score_tags
+from saccade.evaluation.tags import entities, entity_f1, score_tags, tables_of_tags
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,13 @@ def test_without_entities_their_figure_is_undefined():
     assert math.isnan(entity_f1([["NOUN"]], [["VERB"]]))
     with pytest.raises(ValueError, match="cannot be compared"):
         score_tags([["x"]], [["x"], ["y"]], ["accuracy"])
+
+
+def test_figures_of_each_tag():
+    predicted, wanted = [["N", "V"], ["N"]], [["N", "N"], ["V", "D"]]  # the last word was not read
+    (classes,) = tables_of_tags(predicted, wanted)
+    assert classes.columns == ["precision", "recall", "f1", "words"]
+    assert classes.rows["N"] == [50.0, 50.0, 50.0, 2]
+    assert classes.rows["V"] == [0.0, 0.0, 0.0, 1]
+    assert math.isnan(classes.rows["D"][0])
+    assert classes.rows["D"][1:] == [0.0, 0.0, 1]

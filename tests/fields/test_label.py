@@ -137,3 +137,28 @@ def test_several_labels_in_one_cell():
     assert field.size([0, 1]) == 1
     with pytest.raises(BadRow, match="'arts' is not one the model knows"):
         field.read("sport,arts", CELL)
+
+
+def test_splits_keep_labels_in_proportion():
+    assert list(Label().strata("a")) == ["a"]
+    assert list(Labels().strata(["a", "b"])) == ["a", "b"]
+
+
+def test_labels_of_other_trainings_are_in_order():
+    field = Label(ordered=True)
+    field.fit(["1", "10", "2"])
+    assert field.known_with(["3", "2"]) == ["1", "2", "3", "10"]
+    assert Label(names=["b", "a"]).known_with(["c"]) == ["b", "a", "c"]
+
+
+def test_the_number_of_examples_is_kept(tmp_path):
+    field, again = Labels(), Labels()
+    field.fit([["a"], [], ["a", "b"]])
+    assert field.examples == 3
+    field.save(tmp_path)
+    again.load(tmp_path)
+    assert (again.examples, again.counts) == (3, field.counts)
+    path = tmp_path / "labels.json"
+    path.write_text(path.read_text().replace('"examples": 3', '"examples": 1'))
+    with pytest.raises(ArtifactError):
+        again.load(tmp_path)

@@ -68,3 +68,7 @@ def test_saved_and_loaded(tmp_path):
     field = Tags()
     field.load(tmp_path)
     assert (field.names, field.counts) == (fitted().names, fitted().counts)
+
+
+def test_splits_keep_tags_in_proportion():
+    assert Tags().strata(["N", "V", "N"]) == ["N", "V"]
