@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -64,6 +65,8 @@ class WordPieces(Field):
         self.cut = cut
         self.adopted = False
         self.paragraphs = False
+        self.pairs = True
+        """Whether two columns are two texts; otherwise several are the words of one."""
 
     @property
     def longest(self) -> int:
@@ -73,6 +76,8 @@ class WordPieces(Field):
         if not isinstance(raw, list | tuple):
             return text_of(raw, cell)
         texts = [text_of(each, cell) for each in raw]
+        if not self.pairs and texts:
+            return " ".join(texts)
         if not 1 <= len(texts) <= 2:
             raise cell.bad(f"the {cell.role} has {len(texts)} parts", "Give one text or two.")
         return texts if len(texts) == 2 else texts[0]
@@ -136,6 +141,23 @@ class WordPieces(Field):
         """Of the tokens of the last text that are read: where each stands in it, in characters."""
         *_, (start, pieces) = self._read(value)
         return {start + number: span for number, (_, span) in enumerate(pieces)}
+
+    def word_starts(self, value: str | list[str]) -> list[int]:
+        """The position of the first piece of each word that is read, in a text of which no start or middle is cut.
+
+        A word that has no piece, such as a control character, has that of the token before it.
+        """
+        (_, pieces), *_ = self._read(value)
+        starts, place = [], 0
+        whole = len(pieces) == len(self.tokeniser.encode(texts_of(value)[0]))
+        for word in re.finditer(r"\S+", texts_of(value)[0]):
+            while place < len(pieces) and pieces[place][1][1] <= word.start():
+                place += 1
+            if place == len(pieces) and not whole:
+                break
+            own = place < len(pieces) and pieces[place][1][0] < word.end()
+            starts.append(1 + place - (not own))
+        return starts
 
     def _read(self, value: str | list[str]) -> list[tuple[int, list[tuple[int, tuple[int, int]]]]]:
         """For each text the place of its first token, and its tokens that are read with where they stand in it."""

@@ -159,8 +159,13 @@ class Classification(Task):
     def _with_places(self, example: Example, row: Row) -> Row:
         if self.form != "tags":
             return row
-        role = next(iter(self.inputs))
-        return {**row, "places": word_places(text_to_tag(self.inputs), example[role], len(row[role]))}
+        role, text = next(iter(self.inputs)), text_to_tag(self.inputs)
+        return {**row, "places": word_places(text, example[role], text.size(row[role]))}
+
+    def left_out(self, row: Row) -> str | None:
+        if self.form == "tags" and "label" in row and len(row["places"]) != len(row["label"]):
+            return "text longer than its max_length"
+        return super().left_out(row)
 
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         batch = super().collate(rows, generator=generator)

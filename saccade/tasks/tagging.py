@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from saccade.fields import Field, Text
+from saccade.fields import Field, Text, WordPieces
 from saccade.fields.tags import pad_lists
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.recording import Trace
@@ -17,15 +17,19 @@ TAGS = "What the model answered for each word. A word that the model reads in pi
 WRONG = "The words whose tags differ from those of the data."
 
 
-def text_to_tag(inputs: Mapping[str, Field]) -> Text:
+def text_to_tag(inputs: Mapping[str, Field]) -> Text | WordPieces:
     """The text whose words get tags: the first input."""
     text = next(iter(inputs.values()))
-    if not isinstance(text, Text):
+    if not isinstance(text, Text | WordPieces):
         raise ValueError(f"tags belong to the words of a text, and the first input is {type(text).__name__}.")
+    if isinstance(text, WordPieces):
+        text.pairs = False
+        if text.cut != "end":
+            raise ValueError(f"tags belong to the words of a text, and cut={text.cut!r} leaves out some: use end.")
     return text
 
 
-def word_places(text: Text, value: Any, read: int) -> list[int]:
+def word_places(text: Text | WordPieces, value: Any, read: int) -> list[int]:
     """Where the words of a text begin among the positions that are read, the last of which is the end."""
     return [place for place in text.word_starts(value) if place < read - 1]
 
@@ -47,7 +51,7 @@ def at_words(found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
 
 
 def tag_answers(
-    text: Text,
+    text: Text | WordPieces,
     values: Sequence[Any],
     lengths: Sequence[int],
     names: Sequence[str],

@@ -106,6 +106,28 @@ def test_the_explorer_sees_words_and_special_tokens():
     assert field.show(["a", "b"]) == "a | b"
 
 
+@pytest.mark.parametrize(
+    "text", ["Lowest, tower  newest", "low", " a\tlow ", "low \u200b tower", "\u200b low", "☃ low ☃☃", ""]
+)
+def test_each_word_has_a_first_piece(text):
+    field = fitted()
+    starts = field.word_starts(text)
+    assert len(starts) == len(text.split())
+    pieces = field.tokeniser.pieces(field.encode(text)["ids"])
+    for start, word in zip(starts, text.split(), strict=True):
+        if word.isprintable():
+            assert word.lower().startswith(pieces[start]) or pieces[start] == "[UNK]"
+        else:
+            assert 0 <= start < len(pieces) - 1
+
+
+def test_only_words_that_are_read_have_a_place():
+    field = fitted(max_length=5)
+    assert len(field.word_starts("a a a a a a")) == 3
+    field.pairs = False
+    assert field.read(["a", "low"], CELL) == "a low"
+
+
 def test_unknown_words_are_named():
     assert fitted().unknown(["low ☃ tower", "Ж"]) == ["☃", "Ж"]
     assert "pieces" in fitted().learned()

@@ -11,7 +11,7 @@ import saccade
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow
 from saccade.data.tokenisers import BpeTokeniser
-from saccade.fields import Label, Node, Tags, Text
+from saccade.fields import Label, Node, Tags, Text, WordPieces
 from saccade.models import AttentionPooling, Tagger
 from saccade.tasks import Classification
 from saccade.tasks.tagging import at_words
@@ -226,3 +226,41 @@ def test_a_row_with_too_few_tags(skip, tmp_path, call, monkeypatch):
     assert "words.csv, line 122: the text has 2 words but 1 tag" in err
     if skip:
         assert "skipped 1 bad row" in err
+
+
+def test_bert_tags_words_by_their_first_pieces(tmp_path):
+    run = saccade.train(
+        "classification/bert-tags",
+        data={"train": EXAMPLES * 5, "held_out": 0},
+        model={"dim": 14, "num_layers": 1},
+        output=tmp_path / "run",
+        overrides={"trainer.max_steps": 2, "trainer.metric": "loss", "task.inputs.text.vocab_size": 43},
+    )
+    task = run.task
+    batch = task.collate([task.encode(example) for example in EXAMPLES])
+    logits = run.model(*task.given(batch))
+    assert logits.shape == (*batch["text"].shape, 4)
+    tokeniser = task.inputs["text"].tokeniser
+    rows = []
+    for row, example in enumerate(EXAMPLES):
+        place = 1  # after [CLS]
+        for word in example["text"].split():
+            rows.append(logits[row, place])
+            place += len(tokeniser.encode(word))
+    torch.testing.assert_close(task.logits(run.model, batch), torch.stack(rows))
+    (answer,) = run.predict([EXAMPLES[0]["text"]])
+    assert answer.details["words"] == ["the", "dog", "barks"]
+    assert len(answer.value) == 3
+    assert answer.weights.shape == (3, len(task.inputs["text"].encode(EXAMPLES[0]["text"])["ids"]))
+    (item,) = run.explain([EXAMPLES[0]["text"]])
+    assert len(item.maps) == 1
+
+
+def test_texts_that_bert_does_not_read_to_their_end_are_left_out():
+    task = Classification(inputs={"text": WordPieces(vocab_size=43, max_length=5)}, label=Tags())
+    task.fit(EXAMPLES)
+    long = {"text": "bark bark bark bark", "label": ["NOUN"] * 4}
+    assert task.left_out(task.encode(long)) == "text longer than its max_length"
+    assert task.left_out(task.encode({"text": "bark bark", "label": ["NOUN"] * 2})) is None
+    with pytest.raises(ValueError, match="cut='middle' leaves out some"):
+        Classification(inputs={"text": WordPieces(cut="middle")}, label=Tags())
