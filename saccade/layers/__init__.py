@@ -7,6 +7,7 @@ from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.maxout import Maxout
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
+from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
@@ -20,6 +21,7 @@ __all__ = [
     "LearnedPositions",
     "MaskedEmbedding",
     "Maxout",
+    "RCNNCell",
     "RecurrentLayer",
     "RecurrentStack",
     "Residual",

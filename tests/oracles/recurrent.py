@@ -44,3 +44,15 @@ def run_lstm(inputs, W, b, U, h=None, c=None):
         h, c = lstm(*(W @ x + b).chunk(4), h, c, *U.chunk(4))
         states.append((h, c))
     return states
+
+
+def run_rcnn(inputs, W, b, W_1, b_1, W_2, b_2, U, bias, state=None):
+    """Lei et al. 2016, section 4.2, order 2: h, c_1 and c_2 after each word of one row."""
+    h, c_1, c_2 = state if state is not None else (torch.zeros(len(U), dtype=U.dtype),) * 3
+    states = []
+    for x in inputs:
+        gate = sigmoid(W @ x + b + U @ h)
+        c_1, c_2 = gate * c_1 + (1 - gate) * (W_1 @ x + b_1), gate * c_2 + (1 - gate) * (c_1 + W_2 @ x + b_2)
+        h = torch.tanh(c_2 + bias)
+        states.append((h, c_1, c_2))
+    return states
