@@ -226,6 +226,10 @@ def mocha(sizes: Sizes) -> Selection:
 
 
 SELECTIONS: dict[str, SelectionMember] = {
+    "binary_concrete": SelectionMember(plain("binary_concrete", temperature=0.7), mass="any", draws=True),
+    "binary_concrete(straight through)": SelectionMember(
+        plain("binary_concrete", straight_through=True), mass="any", draws=True
+    ),
     "continuous_softmax": SelectionMember(plain("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_softmax(query)": SelectionMember(from_query("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_sparsemax": SelectionMember(plain("continuous_sparsemax", num_basis=16), mass="at most one"),
