@@ -6,9 +6,11 @@ from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmb
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.maxout import Maxout
+from saccade.layers.picked import ReadPicked
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
+from saccade.layers.sequential import SequentialSelection
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
@@ -22,9 +24,11 @@ __all__ = [
     "MaskedEmbedding",
     "Maxout",
     "RCNNCell",
+    "ReadPicked",
     "RecurrentLayer",
     "RecurrentStack",
     "Residual",
+    "SequentialSelection",
     "SinusoidalPositions",
     "TokenEmbedding",
     "TransformerDecoderLayer",

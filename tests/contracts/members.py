@@ -196,6 +196,7 @@ SCORES: dict[str, ScoreMember] = {
     "neural_coverage": ScoreMember(hidden("neural_coverage", feature_dim=3)),
     "neural_tensor": ScoreMember(sized("neural_tensor", num_slices=3)),
     "ntm_content": ScoreMember(sized("ntm_content"), same_dim=True),
+    "query_free(linear)": ScoreMember(lambda sizes: scores.create("query_free", key_dim=sizes.key_dim), any_query=True),
     "query_free": ScoreMember(
         lambda sizes: scores.create("query_free", key_dim=sizes.key_dim, hidden_dim=sizes.hidden_dim), any_query=True
     ),
