@@ -6,6 +6,8 @@ export interface TextAxis {
   readonly words: readonly (readonly number[])[] | null;
   readonly special: readonly number[];
   readonly sentences: readonly (readonly number[])[] | null;
+  /** The pieces that people marked as the reason, if they were asked. */
+  readonly gold: readonly number[] | null;
 }
 
 export interface ImageAxis {
@@ -42,6 +44,8 @@ export interface AttentionMap {
   /** Indices into `axes`. */
   readonly rows: number;
   readonly cols: number;
+  /** Of one row: the columns that the model picked and read; null where it reads all of them by weight. */
+  readonly picked: readonly number[] | null;
 }
 
 export interface Measure {

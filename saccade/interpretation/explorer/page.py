@@ -105,9 +105,9 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
         for each in item.maps:
             heads = each.weights.shape[0]
             queries, keys = number(each.queries), number(each.keys)
-            maps.append(
-                {"name": each.name, "layer": each.layer, "heads": heads, "block": block, "rows": queries, "cols": keys}
-            )
+            picked = None if each.picked is None else list(each.picked)
+            described_map = {"name": each.name, "layer": each.layer, "heads": heads, "block": block}
+            maps.append({**described_map, "rows": queries, "cols": keys, "picked": picked})
             block += heads
         described.append(
             {
@@ -133,6 +133,7 @@ def describe_axis(axis: Axis) -> dict[str, Any]:
             "words": _groups(axis.words),
             "special": list(axis.special),
             "sentences": _groups(axis.sentences),
+            "gold": None if axis.gold is None else list(axis.gold),
         }
     if isinstance(axis, ImageAxis):
         return {"kind": "image", "png": _base64(axis.png), "grid": list(axis.grid), "leading": list(axis.leading)}
