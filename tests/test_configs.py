@@ -53,6 +53,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
     expected = {
         "classification/pooling",
+        "classification/rationale",
         "language/transformer",
         "rating/pooling",
         "speech/rnnsearch",

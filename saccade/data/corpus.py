@@ -59,19 +59,28 @@ class Corpus:
             return self.held_out
         return 0.0 if in_memory is not None and in_memory < FEWEST_TO_HOLD_OUT else HELD_OUT
 
-    def read(self, source: Any, fields: Mapping[str, FieldLike], *, optional: Collection[str] = ()) -> Examples:
+    def read(
+        self,
+        source: Any,
+        fields: Mapping[str, FieldLike],
+        *,
+        optional: Collection[str] = (),
+        extras: Mapping[str, FieldLike] | None = None,
+    ) -> Examples:
         """The examples of a source, read as the training data are.
 
         Args:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
+            extras: further roles, which are read where `columns` names them, and which the data may lack.
         """
+        named = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
         return Examples(
             source,
-            fields,
+            {**fields, **named},
             columns=self.columns,
             header=self.header,
             bad_rows=self.bad_rows,
-            optional=optional,
+            optional=[*optional, *named],
         )

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade.data.cell import Cell
 from saccade.interpretation.explorer import Axis, Map, TextAxis
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.recording import Recorded, Trace
 from saccade.registry import Registry
 
 Padded = dict[str, Tensor]
 """The tensors of a batch, batch first: `values`, `mask` where lengths differ (bool, True = real), and others."""
+
+
+class Seen(NamedTuple):
+    """What a model looked at in one value."""
+
+    names: list[str]
+    """A name for each position."""
+
+    weights: Tensor
+    """The weight of each position."""
+
+    picked: list[int] | None = None
+    """The positions that were picked and read, where the model read no others."""
 
 
 class Field:
@@ -88,6 +101,10 @@ class Field:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
 
+    def words(self, value: Any) -> list[list[int]]:
+        """The positions of each word of `show(value)`, where words are separated by spaces; none without words."""
+        return []
+
     def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
 
@@ -98,8 +115,8 @@ class Field:
         """
         return maps_over(self.axis(value), trace, answer)
 
-    def attended(self, values: Sequence[Any], trace: Trace) -> list[tuple[list[str], Tensor]]:
-        """What decided the answer to each value of a batch: the names of its positions, and their weights.
+    def attended(self, values: Sequence[Any], trace: Trace) -> list[Seen]:
+        """What decided the answer to each value of a batch.
 
         By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
         the model has none.
@@ -109,7 +126,10 @@ class Field:
             return []
         weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
         names = [self.position_names(value) for value in values]
-        return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+        return [
+            Seen(own, row[: len(own)], picks)
+            for own, row, picks in zip(names, weights, picked_by(pooled[-1]), strict=True)
+        ]
 
     def show(self, value: Any) -> str:
         """The value in one line of text."""
@@ -128,6 +148,14 @@ class Field:
         return []
 
 
+def picked_by(call: Recorded) -> list[list[int] | None]:
+    """The positions that the only query of each example picked; None for attention that reads all by their weights."""
+    picked = call.picked
+    if picked is None or picked.shape[1:3] != (1, 1):
+        return [None] * call.shape[0]
+    return [row.nonzero().flatten().tolist() for row in picked[:, 0, 0].cpu()]
+
+
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
     """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
     maps = []
@@ -136,7 +164,8 @@ def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
         queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
         if weights.shape[-1] == len(keys) and queries is not None:
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
-            maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer))
+            picked = picked_by(trace[path])[0]
+            maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer, picked=picked))
     return maps
 
 

@@ -95,6 +95,9 @@ class Text(Field):
         words = [word for word in self.tokeniser.words(text) if word]
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 
+    def words(self, value: str | list[str]) -> list[list[int]]:
+        return self.tokeniser.words(texts_of(value)[0])
+
     def show(self, value: str | list[str]) -> str:
         return texts_of(value)[0]
 

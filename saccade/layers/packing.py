@@ -10,8 +10,8 @@ def pack(values: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The kept positions of each row in their order, the mask of these, and where each came from.
 
     Shapes:
-        values (rows, length, dim), kept bool (rows, length) -> (rows, most, dim), bool (rows, most), (rows, most), where
-        most is the largest number of positions that a row keeps.
+        values (rows, length, dim), kept bool (rows, length) -> (rows, most, dim), bool (rows, most), (rows, most),
+        where most is the largest number of positions that a row keeps.
     """
     counts = kept.sum(1)
     most = int(counts.max()) if kept.numel() else 0

@@ -133,7 +133,7 @@ class Rationale(nn.Module):
         return Costs(logits, total, penalty, figures)
 
     def _read(self, tokens: Tensor, mask: Tensor) -> Reading:
-        """Keys: what the generator knows of each word; values: the words, which the encoder reads if they are picked."""
+        """The keys are what the generator knows of each word, the values the words themselves."""
         words = self.embedding(tokens)
         states, _ = self.generator(words, mask)
         reading: Reading = self.rationale(None, states, words, mask=mask.unsqueeze(1))

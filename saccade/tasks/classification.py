@@ -14,11 +14,13 @@ from saccade.evaluation.figures import Figure
 from saccade.evaluation.labels import HIGHER_IS_BETTER, score_labels
 from saccade.fields import Field, Label, Labels, Text, fields
 from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
 from saccade.tasks.options import Options
+from saccade.tasks.rationales import extras, rationale_of, score_rationales
 
 SHOWN = 5
 """Labels whose probabilities an explanation shows."""
@@ -63,6 +65,8 @@ class Classification(Task):
             for any number of them.
         label_smoothing: how much probability training spreads evenly over all classes; of one unordered label only.
         class_weights: "balanced" weighs rare classes more, so that all classes count the same in training.
+        evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
+            it with what the model picked or attended to.
         metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece, mean_absolute_error.
 
     Reference:
@@ -79,6 +83,7 @@ class Classification(Task):
         label: Field | str = "label",
         label_smoothing: float = 0.0,
         class_weights: Literal["none", "balanced"] = "none",
+        evidence: Field | str = "evidence",
         metrics: Sequence[str] = ("accuracy", "macro_f1"),
     ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
@@ -96,6 +101,7 @@ class Classification(Task):
         if not self.inputs or "label" in self.inputs:
             raise ValueError("inputs must name at least one input, and none may be called label.")
         self.targets = {"label": self.label}
+        self.extras = extras(self.inputs, evidence)
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
@@ -109,23 +115,25 @@ class Classification(Task):
         return {**self.input_sizes(), "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        logits = self.logits(model, batch).float()
         wanted = batch["label"]
+        found = costs_of(model, self.given(batch), lambda logits: self._losses(logits.float(), wanted, model.training))
+        logits = found.logits.float()
         right = (self._decided(logits) == wanted).float()
-        weights = self._weights(logits.device)
-        if self.form == "one":
-            smoothing = self.label_smoothing if model.training else 0.0
-            plain = F.cross_entropy(logits, wanted, reduction="none")
-            losses = F.cross_entropy(logits, wanted, reduction="none", label_smoothing=smoothing)
-            if weights is not None and model.training:
-                losses = losses * weights[wanted]
-        else:
+        right = right.mean(1) if self.form == "several" else right
+        plain = self._losses(logits, wanted, training=False) + found.penalty
+        parts = {"accuracy": right.sum(), "loss": plain.detach().sum()}
+        parts |= {name: figure.sum() for name, figure in found.figures.items()}
+        return Loss(found.total.sum(), torch.tensor(len(logits), device=logits.device), parts)
+
+    def _losses(self, logits: Tensor, wanted: Tensor, training: bool) -> Tensor:
+        """The loss of each example; smoothing and weights are for training alone."""
+        if self.form != "one":
             targets = wanted if self.form == "several" else above(wanted, logits.shape[1])
-            plain = F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
-            losses = plain
-            right = right.mean(1) if self.form == "several" else right
-        count = torch.tensor(len(logits), device=logits.device)
-        return Loss(losses.sum(), count, {"accuracy": right.sum(), "loss": plain.detach().sum()})
+            return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
+        smoothing = self.label_smoothing if training else 0.0
+        losses = F.cross_entropy(logits, wanted, reduction="none", label_smoothing=smoothing)
+        weights = self._weights(logits.device) if training else None
+        return losses if weights is None else losses * weights[wanted]
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         """What the model makes of the inputs of a batch: (batch, classes)."""
@@ -164,7 +172,7 @@ class Classification(Task):
         answers = []
         for row, several in enumerate(probabilities.tolist()):
             ranked = sorted(range(len(several)), key=lambda n: -several[n])
-            details = {"probabilities": dict(zip(self.label.names, several, strict=True))}
+            details: dict[str, Any] = {"probabilities": dict(zip(self.label.names, several, strict=True))}
             if self.form == "several":
                 chosen = [self.label.names[n] for n in range(len(several)) if several[n] >= options.threshold]
                 value: Any = chosen
@@ -173,6 +181,7 @@ class Classification(Task):
                 value, score = self.label.names[ranked[0]], several[ranked[0]]
             others = [Answer(self.label.names[n], several[n]) for n in ranked[: options.top]] if options.top > 1 else []
             attention = looked.of(row, self.label.show(value) or "(none)")
+            details |= rationale_of(self, attention, examples[row])
             answers.append(Answer(value, score, attention, others, details))
         return answers
 
@@ -180,7 +189,8 @@ class Classification(Task):
         wanted = [example["label"] for example in examples]
         probabilities = [list(answer.details["probabilities"].values()) for answer in answers]
         values = [answer.value for answer in answers]
-        return score_labels(values, wanted, probabilities, self.label.names, list(self.metrics), form=self.form)
+        figures = score_labels(values, wanted, probabilities, self.label.names, list(self.metrics), form=self.form)
+        return figures | score_rationales(self, answers, examples)
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
+from saccade.fields.base import Seen
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Task
 from saccade.tasks.options import Options
+from saccade.tasks.rationales import describe_rationale, with_evidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +39,15 @@ class RecordOptions(Options):
 class Looked:
     """The attention of a batch to its input."""
 
-    found: list[tuple[list[str], Tensor]] = field(default_factory=list)
-    """For each example, the names of its positions and their weights."""
+    found: list[Seen] = field(default_factory=list)
+    """For each example."""
 
     def of(self, row: int, answer: str) -> Attended | None:
         """What was looked at for one answer."""
         if not self.found:
             return None
-        names, weights = self.found[row]
-        return Attended(weights.unsqueeze(0), [answer], names)
+        seen = self.found[row]
+        return Attended(seen.weights.unsqueeze(0), [answer], seen.names, picked=seen.picked)
 
 
 @contextlib.contextmanager
@@ -103,7 +105,7 @@ def _item(
 ) -> Item:
     role, main = next(iter(task.inputs.items()))
     shown = look(model, example, answer)
-    maps = [each for each in shown if matches(each.name, asked.keep)]
+    maps = with_evidence(task, [each for each in shown if matches(each.name, asked.keep)], example)
     if not maps:
         listed = ", ".join(each.name for each in shown)
         fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
@@ -113,6 +115,7 @@ def _item(
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
+    measures = [*measures, *describe_rationale(task, answer, example)]
     title = f"{main.show(example[role])[:60]} → {answer.text or '(none)'}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",
