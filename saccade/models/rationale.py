@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
+from saccade.checks import check_count
 from saccade.layers import ReadPicked, RecurrentLayer, SequentialSelection, TokenEmbedding
 from saccade.layers.recurrent import CellName
 from saccade.losses import reinforce_loss
@@ -54,11 +55,14 @@ class Rationale(nn.Module):
         temperature: of straight-through samples: low ones have less biased gradients, of higher variance.
         sparsity: lambda_1, the cost of each word picked. 0.0003 suits texts of hundreds of words.
         coherence: lambda_2, the cost of each place where a run of picked words begins or ends.
+        warmup: over how many training steps both costs grow from 0. Costs that are high from the start teach a model to
+            pick nothing before it can read.
         dropout: applied to embeddings, between layers and to the states that the answer is read from.
     """
 
     baseline_value: Tensor
     baseline_set: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -76,6 +80,7 @@ class Rationale(nn.Module):
         temperature: float = 1.0,
         sparsity: float = 3e-4,
         coherence: float = 6e-4,
+        warmup: int = 0,
         dropout: float = 0.1,
     ) -> None:
         super().__init__()
@@ -104,11 +109,14 @@ class Rationale(nn.Module):
         self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
         self.estimator = estimator
         self.moving = baseline == "moving"
+        check_count("warmup", warmup, least=0)
         self.sparsity = sparsity
         self.coherence = coherence
+        self.warmup = warmup
         self.dropout = dropout
         self.register_buffer("baseline_value", torch.zeros(()))
         self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         return self._answer(self._read(tokens, mask))
@@ -116,14 +124,15 @@ class Rationale(nn.Module):
     def costs(self, tokens: Tensor, mask: Tensor, *, losses: Losses) -> Costs:
         """The costs of one sample for each example; in evaluation, of the words that it answers from.
 
-        Training updates the moving baseline.
+        Training counts its steps and updates the moving baseline.
         """
+        growth = self._growth()
         reading = self._read(tokens, mask)
         logits = self._answer(reading)
         z = reading.selection.draw.squeeze(1)
-        short = self.sparsity * z.sum(1)
+        short = growth * self.sparsity * z.sum(1)
         changes = torch.where(mask[:, 1:] & mask[:, :-1], (z[:, 1:] - z[:, :-1]).abs(), 0.0)
-        apart = self.coherence * changes.sum(1)
+        apart = growth * self.coherence * changes.sum(1)
         penalty = short + apart
         total = losses(logits) + penalty
         if self.training and self.estimator == "reinforce":
@@ -131,6 +140,13 @@ class Rationale(nn.Module):
         kept = z.detach().sum(1) / mask.sum(1).clamp(min=1)
         figures = {"kept": kept, "sparsity": short.detach(), "coherence": apart.detach()}
         return Costs(logits, total, penalty, figures)
+
+    def _growth(self) -> Tensor | float:
+        """How much of the penalties counts at this step."""
+        if not self.training or not self.warmup:
+            return 1.0
+        self.steps += 1
+        return (self.steps / self.warmup).clamp(max=1.0)
 
     def _read(self, tokens: Tensor, mask: Tensor) -> Reading:
         """The keys are what the generator knows of each word, the values the words themselves."""

@@ -166,6 +166,65 @@ def test_the_baseline_moves_in_training_alone():
     assert not without.baseline_set
 
 
+def test_penalties_grow_in_training_alone():
+    model = made(warmup=4)
+    z = torch.ones(3, LENGTH, dtype=torch.float64) * MASK
+    with Forced(model, z):
+        found = [model.train().costs(tokens(), MASK, losses=losses).figures["sparsity"][0].item() for _ in range(6)]
+        assert found == pytest.approx([0.3, 0.6, 0.9, 1.2, 1.2, 1.2])
+        assert made(warmup=4).eval().costs(tokens(), MASK, losses=losses).penalty.isfinite().all()
+        assert model.eval().costs(tokens(), MASK, losses=losses).figures["sparsity"][0].item() == pytest.approx(1.2)
+    fresh = made(warmup=4).eval()
+    with Forced(fresh, z):
+        assert fresh.costs(tokens(), MASK, losses=losses).figures["sparsity"][0].item() == pytest.approx(1.2)
+    assert fresh.steps == 0
+
+
+def deciding(count, generator):
+    """Texts of seven words, one of which decides between four classes: the texts, the classes and the places."""
+    texts = torch.randint(20, 40, (count, 7), generator=generator)
+    classes = torch.randint(4, (count,), generator=generator)
+    places = torch.randint(7, (count,), generator=generator)
+    words = 4 + 4 * torch.randint(3, (count,), generator=generator) + classes
+    return texts.scatter(1, places[:, None], words[:, None]), classes, places
+
+
+@every_generator
+@pytest.mark.parametrize("estimator", ["reinforce", "straight_through"])
+def test_learns_to_pick_the_word_that_decides(generator, estimator):
+    seed_everything(1)
+    model = Rationale(
+        vocab=40,
+        classes=4,
+        embedding_dim=16,
+        hidden_dim=16,
+        encoder_layers=1,
+        cell="gru",
+        generator=generator,
+        sampler_dim=5,
+        estimator=estimator,
+        sparsity=0.05,
+        coherence=0.02,
+        warmup=30,
+    )
+    random = torch.Generator().manual_seed(3)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1.5e-2)
+    mask = torch.ones(64, 7, dtype=torch.bool)
+    for _ in range(150):
+        texts, classes, _ = deciding(64, random)
+        found = model.costs(texts, mask, losses=partial(F.cross_entropy, target=classes, reduction="none"))
+        optimiser.zero_grad()
+        found.total.mean().backward()
+        optimiser.step()
+    texts, classes, places = deciding(500, random)
+    with torch.no_grad(), saccade.record(model.eval()) as trace:
+        right = model(texts, torch.ones_like(texts, dtype=torch.bool)).argmax(1) == classes
+    picked = trace["rationale"].picked[:, 0, 0]
+    assert right.float().mean() >= 0.97
+    assert picked.gather(1, places[:, None]).sum() >= 0.95 * picked.sum()  # whoever picks nothing may mean a class, too
+    assert 0.09 <= picked.mean() <= 0.16
+
+
 @every_generator
 @pytest.mark.parametrize("estimator", ["reinforce", "straight_through"])
 def test_padding_neither_counts_nor_changes_anything(generator, estimator):
