@@ -54,6 +54,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     expected = {
         "classification/pooling",
         "classification/rationale",
+        "classification/tags",
         "language/transformer",
         "rating/pooling",
         "speech/rnnsearch",

@@ -33,7 +33,7 @@ from saccade.tasks import Generated
 FOLDER = Path(__file__).resolve().parent
 FEWEST, MOST = 3, 8  # phones of an utterance
 WIDTH = 4  # frames of a chunk
-NOISE, THRESHOLD = 3.0, 0.25  # of the energies in training, and the probability from which evaluation stops
+NOISE, THRESHOLD = 2.0, 0.15  # of the energies in training, and the probability from which evaluation stops
 EMBEDDING, HIDDEN = 64, 128
 MELS = 20
 

@@ -61,7 +61,7 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        examples = corpus.read(path, task.inputs, extras=task.extras)
+        examples = corpus.read(path, task.inputs, extras=task.extras, check=task.check_example)
         yield from examples
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)

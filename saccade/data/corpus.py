@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
-from saccade.data.examples import Examples
+from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
@@ -66,6 +66,7 @@ class Corpus:
         *,
         optional: Collection[str] = (),
         extras: Mapping[str, FieldLike] | None = None,
+        check: Check | None = None,
     ) -> Examples:
         """The examples of a source, read as the training data are.
 
@@ -74,6 +75,7 @@ class Corpus:
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
             extras: further roles, which are read where `columns` names them, and which the data may lack.
+            check: whether the values of an example belong together.
         """
         named = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
         return Examples(
@@ -83,4 +85,5 @@ class Corpus:
             header=self.header,
             bad_rows=self.bad_rows,
             optional=[*optional, *named],
+            check=check,
         )

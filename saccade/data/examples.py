@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal
 
 from saccade.data.cell import Cell, FieldLike
 from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers import open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
+
+Check = Callable[[Mapping[str, Any], Cell], None]
+"""Whether the values of an example belong together."""
 
 
 class Examples:
@@ -39,6 +42,8 @@ class Examples:
         header: whether TSV and CSV files begin with a header. If None, they do if a column is given by name.
         bad_rows: "error" raises a `BadRow` at a row that cannot be used, "skip" leaves it out; see `skipped`.
         optional: roles that the data may lack; examples without a value for them do not have the key.
+        check: called with each example and its place, raises `cell.bad(problem, fix)` for values that do not belong
+            together.
     """
 
     def __init__(
@@ -50,10 +55,11 @@ class Examples:
         header: bool | None = None,
         bad_rows: Literal["error", "skip"] = "error",
         optional: Collection[str] = (),
+        check: Check | None = None,
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows is 'error' or 'skip', got {bad_rows!r}.")
-        self.fields, self.bad_rows = dict(fields), bad_rows
+        self.fields, self.bad_rows, self.check = dict(fields), bad_rows, check
         self.skipped = Skipped()
         """The bad rows that the last reading left out."""
         self._settings = repr((columns, header, bad_rows))
@@ -81,6 +87,8 @@ class Examples:
                         role: self.fields[role].read(raw, Cell(reader.where(role), line, role, reader.folder))
                         for role, raw in row.items()
                     }
+                    if self.check is not None:
+                        self.check(example, Cell(reader.name, line, "row", reader.folder))
                 except BadRow as bad:
                     self._bad(bad)
                 else:

@@ -47,7 +47,7 @@ def score_labels(
     """
     if len(predicted) != len(wanted) or not wanted:
         raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
-    found, true = (_indicators(side, names) for side in (predicted, wanted))
+    found, true = (indicators(side, names) for side in (predicted, wanted))
     p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
     figures = {
         "accuracy": lambda: Figure(100.0 * float((found == true).all(1).mean()), "% of examples with the right label"),
@@ -108,7 +108,7 @@ def calibration_error(probabilities: NDArray[np.float64], true: NDArray[np.bool_
     return float(sum(abs(confidence[b].mean() - right[b].mean()) * b.mean() for b in found))
 
 
-def _indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:
+def indicators(labels: Sequence[Any], names: Sequence[str]) -> NDArray[np.bool_]:
     """(examples, classes): True where an example has a class."""
     places = {name: place for place, name in enumerate(names)}
     found = np.zeros((len(labels), len(names)), dtype=bool)

@@ -7,6 +7,20 @@ from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
+from saccade.fields.tags import Tags
 from saccade.fields.text import Text
 
-__all__ = ["Audio", "Evidence", "Field", "Label", "Labels", "Links", "Node", "Number", "Padded", "Text", "fields"]
+__all__ = [
+    "Audio",
+    "Evidence",
+    "Field",
+    "Label",
+    "Labels",
+    "Links",
+    "Node",
+    "Number",
+    "Padded",
+    "Tags",
+    "Text",
+    "fields",
+]

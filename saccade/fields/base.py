@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,6 +63,10 @@ class Field:
     def fit(self, values: Iterable[Any]) -> None:
         """Learns from the values of the training data, in one pass."""
 
+    def share(self, other: Field) -> None:
+        """Uses what another field of this kind has learned from now on."""
+        raise ValueError(f"{type(self).__name__} has nothing to share.")
+
     def sizes(self) -> dict[str, int]:
         """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
         return {}
@@ -101,31 +105,43 @@ class Field:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
 
-    def words(self, value: Any) -> list[list[int]]:
-        """The positions of each word of `show(value)`, where words are separated by spaces; none without words."""
+    def words(self, value: Any, length: int | None = None) -> list[list[int]]:
+        """The positions of each word of `show(value)`, where words are separated by spaces; none for other values.
+
+        A word beyond the end of a value that was cut to a length has no positions.
+        """
         return []
 
-    def maps(self, value: Any, trace: Trace, answer: str) -> list[Map]:
+    def maps(self, value: Any, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
 
         Args:
             value: the only input of a batch of one.
             trace: what `record` saw.
             answer: the name of the row of an attention with one query.
+            length: how many positions the model read, if that is known.
         """
-        return maps_over(self.axis(value), trace, answer)
+        return maps_over(self.axis(value, length), trace, answer)
 
-    def attended(self, values: Sequence[Any], trace: Trace) -> list[Seen]:
+    def attended(self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """What decided the answer to each value of a batch.
 
         By default, the last attention with one query per example, such as a pooling, averaged over heads; nothing if
         the model has none.
+
+        Args:
+            values: of one batch.
+            trace: what `record` saw.
+            mask: bool (batch, positions), the positions that the model read, where there are several inputs or where a
+                value may have been cut.
         """
         pooled = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == 1]
+        pooled = [call for call in pooled if mask is None or call.shape[3] == mask.shape[1]]
         if not pooled:
             return []
         weights = pooled[-1].weights.float().mean(1)[:, 0].cpu()
-        names = [self.position_names(value) for value in values]
+        lengths = [None] * len(values) if mask is None else mask.sum(1).tolist()
+        names = [self.position_names(value, length) for value, length in zip(values, lengths, strict=True)]
         return [
             Seen(own, row[: len(own)], picks)
             for own, row, picks in zip(names, weights, picked_by(pooled[-1]), strict=True)
@@ -158,14 +174,27 @@ def picked_by(call: Recorded) -> list[list[int] | None]:
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
     """Each attention of a batch of one over these keys, from themselves or from one query, named by the answer."""
+    return maps_between({len(keys): keys}, trace, answer)
+
+
+def maps_between(axes: Mapping[int, Axis], trace: Trace, answer: str) -> list[Map]:
+    """Each attention of a batch of one over an axis, from any of the axes or from one query, named by the answer.
+
+    Args:
+        axes: by the number of positions, padding at the end included, that the model sees of them.
+        trace: what `record` saw.
+        answer: the name of the only query.
+    """
+    sides = {**axes, 1: TextAxis(pieces=[answer])}
     maps = []
     for path in trace.paths:
         weights = trace.joined(path)[0].float().cpu()
-        queries = {len(keys): keys, 1: TextAxis(pieces=[answer])}.get(weights.shape[1])
-        if weights.shape[-1] == len(keys) and queries is not None:
+        queries, keys = sides.get(weights.shape[1]), axes.get(weights.shape[2])
+        if queries is not None and keys is not None:
             layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
+            real = weights[:, : len(queries), : len(keys)]
             picked = picked_by(trace[path])[0]
-            maps.append(Map(name=path, weights=weights, queries=queries, keys=keys, layer=layer, picked=picked))
+            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, picked=picked))
     return maps
 
 

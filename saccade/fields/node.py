@@ -189,7 +189,7 @@ class Node(Field):
             centre=int(np.searchsorted(nodes, centre)),
         )
 
-    def maps(self, value: str, trace: Trace, answer: str) -> list[Map]:
+    def maps(self, value: str, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer.
 
         A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless:
@@ -215,7 +215,7 @@ class Node(Field):
             maps.append(Map(name=path, weights=drawn, queries=rows, keys=columns, layer=number))
         return maps
 
-    def attended(self, values: Sequence[str], trace: Trace) -> list[Seen]:
+    def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """The last layer's weights of the neighbours of each node."""
         places = np.array([self.encode(value) for value in values])
         around = self._around(places)

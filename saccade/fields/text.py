@@ -66,6 +66,11 @@ class Text(Field):
         self.tokeniser.fit(text for value in values for text in texts_of(value))
         self.fitted = True
 
+    def share(self, other: Field) -> None:
+        if not isinstance(other, Text):
+            raise ValueError(f"A text shares the vocabulary of another text, got {type(other).__name__}.")
+        self.tokeniser, self.fitted = other.tokeniser, other.fitted
+
     def sizes(self) -> dict[str, int]:
         return {"vocab": self.tokeniser.size if self.fitted else 11}
 
@@ -90,13 +95,17 @@ class Text(Field):
         return {"values": ids, "mask": ids != PAD}
 
     def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
+        """The pieces of the text and its end; of a text that was cut to a length, the first pieces."""
         text = texts_of(value)[0]
         pieces = [*map(self.tokeniser.shown, self.tokeniser.parts(text)), NAMES[EOS]]
-        words = [word for word in self.tokeniser.words(text) if word]
+        words = [word for word in self.words(value, length) if word]
+        if length is not None and length < len(pieces):
+            pieces = [*pieces[: length - 1], NAMES[EOS]]
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 
-    def words(self, value: str | list[str]) -> list[list[int]]:
-        return self.tokeniser.words(texts_of(value)[0])
+    def words(self, value: str | list[str], length: int | None = None) -> list[list[int]]:
+        words = self.tokeniser.words(texts_of(value)[0])
+        return words if length is None else [word if word[-1] < length - 1 else [] for word in words]  # then the end
 
     def show(self, value: str | list[str]) -> str:
         return texts_of(value)[0]

@@ -12,6 +12,7 @@ from saccade.models.rationale import Rationale
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
+from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
 
 create = models.create
@@ -31,6 +32,7 @@ __all__ = [
     "Rationale",
     "SegmentToSegment",
     "Sutskever",
+    "Tagger",
     "Transformer",
     "TransformerLanguageModel",
     "costs_of",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -11,15 +10,12 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention
 from saccade.checks import check_count
-from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
-from saccade.layers import TokenEmbedding
+from saccade.encoders import Encoder
 from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import models
-from saccade.registry import nearest
+from saccade.models.text_encoders import EncoderName, make_encoder
 from saccade.scores import Score
 from saccade.selections import Selection
-
-ENCODERS = ("birnn", "rnn", "convolutional", "embedding")
 
 
 @models.register("pooling")
@@ -51,7 +47,7 @@ class AttentionPooling(nn.Module):
         classes: int,
         embedding_dim: int = 128,
         hidden_dim: int = 128,
-        encoder: Literal["birnn", "rnn", "convolutional", "embedding"] | Encoder = "birnn",
+        encoder: EncoderName | Encoder = "birnn",
         encoder_layers: int = 1,
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
@@ -61,10 +57,14 @@ class AttentionPooling(nn.Module):
     ) -> None:
         super().__init__()
         check_count("num_queries", num_queries)
-        self.encoder = (
-            encoder
-            if isinstance(encoder, Encoder)
-            else _encoder(encoder, vocab, embedding_dim, hidden_dim, encoder_layers, dropout, max_length)
+        self.encoder = make_encoder(
+            encoder,
+            vocab=vocab,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            num_layers=encoder_layers,
+            dropout=dropout,
+            max_length=max_length,
         )
         dim = self.encoder.output_dim
         sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}
@@ -80,27 +80,3 @@ class AttentionPooling(nn.Module):
         pooled = self.pooling(queries, encoded.states, mask=encoded.mask.unsqueeze(1)).context.flatten(1)
         logits: Tensor = self.output_proj(F.dropout(pooled, self.dropout, self.training))
         return logits
-
-
-def _encoder(
-    name: str, vocab: int, embedding_dim: int, hidden_dim: int, layers: int, dropout: float, max_length: int
-) -> Encoder:
-    if name in ("birnn", "rnn"):
-        return RecurrentEncoder(
-            embedding=TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout),
-            input_dim=embedding_dim,
-            hidden_dim=hidden_dim,
-            num_layers=layers,
-            cell="gru",
-            bidirectional=name == "birnn",
-            dropout=dropout,
-        )
-    if name == "convolutional":
-        embedding = TokenEmbedding(
-            vocab_size=vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
-        )
-        return ConvolutionalEncoder(embedding=embedding, dim=hidden_dim, num_layers=layers, dropout=dropout)
-    if name == "embedding":
-        embedding = TokenEmbedding(vocab_size=vocab, dim=hidden_dim, dropout=dropout)
-        return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
-    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ENCODERS)}")

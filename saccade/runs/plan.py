@@ -116,6 +116,9 @@ class Plan:
 
     def _cannot_take(self, size: str, takes: list[str]) -> str:
         role, _, what = size.rpartition("_")
+        if what.isdecimal():
+            inputs = len(self.task.inputs)
+            return f"model {known(self.model.kind)} has no argument {size!r}: it reads one input, not {inputs}."
         if not role:
             needed = " and ".join(self.task.sizes())
             return f"model {known(self.model.kind)} has no argument {size!r}: models of this task take {needed}."

@@ -52,7 +52,11 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     if fitted:
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {name: plan.data.read(s, task.fields, extras=task.extras) for name, s in sources.items() if s is not None}
+    read = {
+        name: plan.data.read(s, task.fields, extras=task.extras, check=task.check_example)
+        for name, s in sources.items()
+        if s is not None
+    }
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     held_out_note = {"valid": f"{share:.0%} of the training examples, held out"} if share else {}
     in_memory = "train" in held

@@ -27,6 +27,7 @@ from torch import nn
 
 from saccade.artifacts import check_header, load_weights, shapes_of
 from saccade.configuration import read_config
+from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin, by_length
 from saccade.interpretation.explorer import Item
@@ -145,6 +146,8 @@ class Run:
             role = next(iter(self.task.targets))
             wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
+            for number, example in enumerate(examples, start=1):
+                self.task.check_example(example, Cell("the targets", number, role))
         return self.task.explain(self.model, examples, **options)
 
     def evaluate(
@@ -170,7 +173,7 @@ class Run:
         for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
             task.options.of({**shared, **changes})
-        read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras)
+        read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras, check=task.check_example)
         examples = list(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r:.80}.")

@@ -10,12 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from saccade.checks import check_count
+from saccade.data.cell import Cell
 from saccade.evaluation import Figure
 from saccade.fields import Field
 from saccade.interpretation.explorer import Item
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
+from saccade.tasks.limits import check_lengths, read_by, too_long
 from saccade.tasks.options import Options
+from saccade.tasks.several import tell_apart
 
 Example = Mapping[str, Any]
 """One case: a value for each of the task's fields."""
@@ -64,11 +67,14 @@ class Task:
     evaluate_options: ClassVar[Mapping[str, Any]] = {}
     """Options that an evaluation sets, where it scores something else than what is predicted by default."""
 
-    unit: ClassVar[str] = "examples"
+    unit: str = "examples"
     """What the loss counts: tokens, examples."""
 
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
+
+    shared: Mapping[str, str] = {}
+    """Texts that use the vocabulary of another text, by their roles: `{"hypothesis": "premise"}`."""
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -81,9 +87,19 @@ class Task:
         return self.fields
 
     def fit(self, examples: Iterable[Example]) -> None:
-        """Lets each field learn from the training examples."""
+        """Lets each field learn from the training examples; a shared vocabulary is learned from all its texts."""
         for role, field in self.fields.items():
-            field.fit(example[role] for example in examples)
+            if role not in self.shared:
+                users = [role, *(other for other, owner in self.shared.items() if owner == role)]
+                field.fit(example[user] for example in examples for user in users)
+        self._share()
+
+    def _share(self) -> None:
+        for role, owner in self.shared.items():
+            self.fields[role].share(self.fields[owner])
+
+    def check_example(self, example: Example, cell: Cell) -> None:
+        """Raises `cell.bad(problem, fix)` if the values of an example do not belong together."""
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         """Sees the sizes of all training examples, once they are encoded."""
@@ -118,25 +134,35 @@ class Task:
             if role in rows[0]:
                 padded = field.pad([row[role] for row in rows], generator)
                 batch |= {role if name == "values" else f"{role}_{name}": tensor for name, tensor in padded.items()}
-        return batch
+        return batch if generator is not None or len(self.inputs) == 1 else tell_apart(batch, self.inputs)
 
     def sizes(self) -> dict[str, Any]:
         """The arguments of a model that follow from the data; stand-ins before `fit`."""
         return {}
 
-    def input_sizes(self) -> dict[str, int]:
-        """The sizes of all inputs: `vocab` is that of the first, `vocab_2` that of the second, and so on."""
-        found: dict[str, int] = {}
-        for number, field in enumerate(self.inputs.values(), start=1):
-            found |= {name if number == 1 else f"{name}_{number}": size for name, size in field.sizes().items()}
+    def input_sizes(self) -> dict[str, int | None]:
+        """The sizes of all inputs: `vocab` is that of the first, `vocab_2` that of the second, and so on.
+
+        The size of a shared vocabulary is given once: it is None for the texts that use that of an earlier one.
+        """
+        found: dict[str, int | None] = {}
+        for number, (role, field) in enumerate(self.inputs.items(), start=1):
+            for name, size in field.sizes().items():
+                found[name if number == 1 else f"{name}_{number}"] = None if role in self.shared else size
         return found
 
     def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
         """The tensors of a batch that a model reads."""
-        return [tensor for name, tensor in batch.items() if name not in self.targets]
+        return [tensor for name, tensor in batch.items() if self._role(name) in self.inputs]
+
+    def _role(self, name: str) -> str:
+        """The role of the field that a tensor of a batch belongs to."""
+        fit = [role for role in self.fields if name == role or name.startswith(f"{role}_")]
+        return max(fit, key=len, default=name)
 
     def check(self, model: nn.Module) -> None:
         """Raises `ValueError` if the model, which may be on the meta device, cannot take what training keeps."""
+        check_lengths(model, self.inputs)
 
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
         """A model with the sizes that follow from the data."""
@@ -217,8 +243,8 @@ class Task:
         return {next(iter(self.inputs)): value}
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
-        """The inputs of an example as `answer` gets them, cut to what the model can read."""
-        return {role: field.encode(example[role]) for role, field in self.inputs.items()}
+        """The inputs of an example as `answer` gets them, texts cut to what the model can read."""
+        return read_by(model, self.inputs, {role: field.encode(example[role]) for role, field in self.inputs.items()})
 
     def blank(self, row: Row) -> Answer | None:
         """The answer to an input that holds nothing; None if the model is asked all the same."""
@@ -242,7 +268,7 @@ class Task:
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         """What `predict` does not read of long inputs, by the number of the input, counted from 0."""
-        return {}
+        return too_long(model, self.inputs, [self.example(value) for value in inputs])
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         """The parts of each input that the training data did not have, by the number of the input."""
@@ -294,6 +320,7 @@ class Task:
         """Reads what `save` wrote into a task constructed with the same arguments."""
         for role, field in self.fields.items():
             field.load(folder / role)
+        self._share()
 
 
 def rounded(weights: Tensor) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""Classification: an input gets a label, several labels, or a grade."""
+"""Classification: an input gets a label, several labels, a grade, or a label for each of its words."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
+from saccade.data.cell import Cell
+from saccade.evaluation import labels, tags
 from saccade.evaluation.figures import Figure
-from saccade.evaluation.labels import HIGHER_IS_BETTER, score_labels
-from saccade.fields import Field, Label, Labels, Text, fields
+from saccade.fields import Field, Label, Labels, Tags, Text, fields
 from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.interpretation.recording import record
 from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
-from saccade.tasks.base import Example, Loss, Task, tasks
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
+from saccade.tasks.forms import Form, exclusive, losses_of, probabilities_of, right_share
 from saccade.tasks.options import Options
-from saccade.tasks.rationales import extras, rationale_of, score_rationales
+from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
+from saccade.tasks.several import shared_vocabularies
+from saccade.tasks.tagging import at_words, describe_tags, pad_places, tag_answers, text_to_tag, word_places
 
 SHOWN = 5
 """Labels whose probabilities an explanation shows."""
@@ -36,7 +40,7 @@ class ClassificationOptions(Options):
     """How a label is chosen.
 
     Args:
-        top: how many labels to list for each input, the likeliest first.
+        top: how many labels to list for each input, the likeliest first; not for tags.
         threshold: of several labels at once, those with at least this probability are given.
     """
 
@@ -52,22 +56,26 @@ class ClassificationOptions(Options):
 
 @tasks.register("classification")
 class Classification(Task):
-    r"""Chooses a label for each input: a topic, a sentiment, the kind of a node.
+    r"""Chooses a label for each input, or for each word of a text: a topic, the kind of a node, a part of speech.
 
-    One label is learned by cross-entropy, several at once by a binary cross-entropy for each, and ordered labels by the
-    probability of being above each grade:
+    One label is learned by cross-entropy, as are the tags of words, several at once by a binary cross-entropy for each,
+    and ordered labels by the probability of being above each grade:
 
     .. math:: p(y > k) = \sigma(z_k), \quad k = 1, ..., K - 1
 
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         label: `label` for one of several classes (`{class: label, ordered: true}` for grades such as stars), `labels`
-            for any number of them.
-        label_smoothing: how much probability training spreads evenly over all classes; of one unordered label only.
+            for any number of them, `tags` for one class per word of the first input. A model for tags gives logits
+            (batch, positions, classes); the first piece of a word decides about it.
+        joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
+        label_smoothing: how much probability training spreads evenly over all classes; of one unordered label, or of
+            tags.
         class_weights: "balanced" weighs rare classes more, so that all classes count the same in training.
         evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
             it with what the model picked or attended to.
-        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece, mean_absolute_error.
+        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece, mean_absolute_error; of tags,
+            accuracy, macro_f1, and entity_f1 for tags such as B-place, I-place and O.
 
     Reference:
         Ordered labels: Cheng et al. (2008), arXiv:0704.1028.
@@ -81,6 +89,7 @@ class Classification(Task):
         *,
         inputs: dict[str, Field] | None = None,
         label: Field | str = "label",
+        joint: bool = True,
         label_smoothing: float = 0.0,
         class_weights: Literal["none", "balanced"] = "none",
         evidence: Field | str = "evidence",
@@ -90,85 +99,106 @@ class Classification(Task):
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
         if class_weights not in ("none", "balanced"):
             raise ValueError(f"class_weights must be 'none' or 'balanced', got {class_weights!r}.")
-        for metric in metrics:
-            if metric not in HIGHER_IS_BETTER:
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
         made = fields.create(label) if isinstance(label, str) else label
         if not isinstance(made, Label):
-            raise ValueError(f"label must be the field label or labels, got {label!r}.")
+            raise ValueError(f"label must be the field label, labels or tags, got {type(made).__name__}.")
         self.label = made
+        known = (tags if self.form == "tags" else labels).HIGHER_IS_BETTER
+        for metric in metrics:
+            if metric not in known:
+                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, known)}")
         self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
         if not self.inputs or "label" in self.inputs:
             raise ValueError("inputs must name at least one input, and none may be called label.")
+        if self.form == "tags":
+            text_to_tag(self.inputs)
+            self.unit = "words"
+        self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"label": self.label}
         self.extras = extras(self.inputs, evidence)
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
-        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.metrics = {name: known[name] for name in metrics}
 
     @property
-    def form(self) -> Literal["one", "several", "ordered"]:
-        """What is chosen: one label, several, or a grade."""
+    def form(self) -> Form:
+        """What is chosen: one label, several, a grade, or one for each word."""
+        if isinstance(self.label, Tags):
+            return "tags"
         return "several" if isinstance(self.label, Labels) else "ordered" if self.label.ordered else "one"
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": self.label.sizes()["classes"] - (self.form == "ordered")}
 
+    def check_example(self, example: Example, cell: Cell) -> None:
+        check_evidence(self, example, cell)
+        if self.form == "tags" and "label" in example:
+            role, text = next(iter(self.inputs.items()))
+            words, given = len(text.show(example[role]).split()), len(example["label"])
+            if words != given:
+                fix = "Give one tag per word; words are separated by spaces."
+                counted = f"{words} word{'s' * (words != 1)} but {given} tag{'s' * (given != 1)}"
+                raise cell.bad(f"the {role} has {counted}", fix)
+
+    def encode(self, example: Example) -> Row:
+        return self._with_places(example, super().encode(example))
+
+    def prepare(self, model: nn.Module, example: Example) -> Row:
+        return self._with_places(example, super().prepare(model, example))
+
+    def _with_places(self, example: Example, row: Row) -> Row:
+        if self.form != "tags":
+            return row
+        role = next(iter(self.inputs))
+        return {**row, "places": word_places(text_to_tag(self.inputs), example[role], len(row[role]))}
+
+    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        batch = super().collate(rows, generator=generator)
+        return batch | pad_places([row["places"] for row in rows]) if self.form == "tags" else batch
+
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        wanted = batch["label"]
-        found = costs_of(model, self.given(batch), lambda logits: self._losses(logits.float(), wanted, model.training))
-        logits = found.logits.float()
-        right = (self._decided(logits) == wanted).float()
-        right = right.mean(1) if self.form == "several" else right
-        plain = self._losses(logits, wanted, training=False) + found.penalty
-        parts = {"accuracy": right.sum(), "loss": plain.detach().sum()}
+        wanted = batch["label"][batch["label_mask"]] if self.form == "tags" else batch["label"]
+
+        def losses(given: Tensor) -> Tensor:
+            return self._losses(self._shaped(given, batch), wanted, model.training)
+
+        found = costs_of(model, self.given(batch), losses)
+        logits = self._shaped(found.logits, batch)
+        plain = losses_of(self.form, logits, wanted) + found.penalty
+        parts = {"accuracy": right_share(self.form, logits, wanted).sum(), "loss": plain.detach().sum()}
         parts |= {name: figure.sum() for name, figure in found.figures.items()}
         return Loss(found.total.sum(), torch.tensor(len(logits), device=logits.device), parts)
 
     def _losses(self, logits: Tensor, wanted: Tensor, training: bool) -> Tensor:
-        """The loss of each example; smoothing and weights are for training alone."""
-        if self.form != "one":
-            targets = wanted if self.form == "several" else above(wanted, logits.shape[1])
-            return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(1)
-        smoothing = self.label_smoothing if training else 0.0
-        losses = F.cross_entropy(logits, wanted, reduction="none", label_smoothing=smoothing)
-        weights = self._weights(logits.device) if training else None
-        return losses if weights is None else losses * weights[wanted]
+        """The loss of each example or word; smoothing and weights are for training alone."""
+        if not training or not exclusive(self.form):
+            return losses_of(self.form, logits, wanted)
+        losses = losses_of(self.form, logits, wanted, smoothing=self.label_smoothing)
+        return losses * self._weights(logits.device)[wanted] if self.class_weights == "balanced" else losses
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-        """What the model makes of the inputs of a batch: (batch, classes)."""
-        found: Tensor = model(*self.given(batch))
-        return found
+        """What the model makes of a batch: (batch, classes), or (words, classes) of all words one after another."""
+        return self._shaped(model(*self.given(batch)), batch)
 
-    def _decided(self, logits: Tensor) -> Tensor:
-        if self.form == "one":
-            return logits.argmax(1)
-        above_half = logits > 0
-        return above_half.float() if self.form == "several" else above_half.sum(1)
+    def _shaped(self, found: Tensor, batch: dict[str, Tensor]) -> Tensor:
+        if self.form == "tags":
+            return at_words(found, batch).float()
+        if found.dim() != 2:
+            raise ValueError(f"a label needs a model that gives (batch, classes), and not {tuple(found.shape)}.")
+        return found.float()
 
-    def _weights(self, device: torch.device) -> Tensor | None:
-        if self.class_weights == "none" or self.form != "one":
-            return None
+    def _weights(self, device: torch.device) -> Tensor:
+        """(classes,): so that all classes count the same."""
         counts = torch.tensor([max(1, self.label.counts[name]) for name in self.label.names], device=device)
         return counts.sum() / (len(counts) * counts)
-
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """(batch, classes): of each class."""
-        if self.form == "one":
-            return logits.float().softmax(1)
-        single = logits.float().sigmoid()
-        if self.form == "several":
-            return single
-        # Above each grade, which may cross: probabilities of grades are differences, never below 0.
-        edges = torch.cat([torch.ones_like(single[:, :1]), single, torch.zeros_like(single[:, :1])], dim=1)
-        grades = (edges[:, :-1] - edges[:, 1:]).clamp(min=0.0)
-        return grades / grades.sum(1, keepdim=True)
 
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ClassificationOptions
     ) -> list[Answer]:
-        with attended(self, model, examples) as looked:
-            probabilities = self.probabilities(self.logits(model, batch)).cpu()
+        if self.form == "tags":
+            return self._tags(model, batch, examples, options)
+        with attended(self, model, batch, examples) as looked:
+            probabilities = probabilities_of(self.form, self.logits(model, batch)).cpu()
         answers = []
         for row, several in enumerate(probabilities.tolist()):
             ranked = sorted(range(len(several)), key=lambda n: -several[n])
@@ -185,11 +215,29 @@ class Classification(Task):
             answers.append(Answer(value, score, attention, others, details))
         return answers
 
+    def _tags(
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ClassificationOptions
+    ) -> list[Answer]:
+        if options.top > 1:
+            raise ValueError("top lists several labels of one input, and tags are one per word: leave it out.")
+        role = next(iter(self.inputs))
+        with record(model) as trace:
+            found = probabilities_of(self.form, self.logits(model, batch)).cpu()
+        values, lengths = [example[role] for example in examples], batch[f"{role}_mask"].sum(1).tolist()
+        return tag_answers(text_to_tag(self.inputs), values, lengths, self.label.names, found, batch, trace)
+
+    def cells(self, answer: Answer, options: ClassificationOptions) -> list[str]:
+        return [self.label.show(answer.value) if isinstance(answer.value, list) else answer.value]
+
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["label"] for example in examples]
+        if self.form == "tags":
+            return tags.score_tags([answer.value for answer in answers], wanted, list(self.metrics))
         probabilities = [list(answer.details["probabilities"].values()) for answer in answers]
         values = [answer.value for answer in answers]
-        figures = score_labels(values, wanted, probabilities, self.label.names, list(self.metrics), form=self.form)
+        figures = labels.score_labels(
+            values, wanted, probabilities, self.label.names, list(self.metrics), form=self.form
+        )
         return figures | score_rationales(self, answers, examples)
 
     def explain(
@@ -198,14 +246,11 @@ class Classification(Task):
         return explain_inputs(self, model, examples, answers, describe=self._describe, **options)
 
     def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        if self.form == "tags":
+            return describe_tags(answer, example.get("label")), []
         true = example.get("label", [])
         wanted = [true] if isinstance(true, str) else true
         ranked = sorted(answer.details["probabilities"].items(), key=lambda item: -item[1])
         shown = [(name, p) for number, (name, p) in enumerate(ranked) if number < SHOWN or name in wanted]
         outcomes = [Outcome(label=name, probability=p, gold=name in wanted) for name, p in shown]
         return [Measure(name="label", value=answer.text or "(none)", meaning=LABEL)], outcomes
-
-
-def above(grades: Tensor, count: int) -> Tensor:
-    """(batch, count): 1.0 for each of the `count` boundaries that a grade is above."""
-    return (grades.unsqueeze(1) > torch.arange(count, device=grades.device)).float()

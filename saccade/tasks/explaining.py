@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
-from saccade.fields.base import Seen
+from saccade.fields.base import Seen, maps_between
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
@@ -51,13 +51,19 @@ class Looked:
 
 
 @contextlib.contextmanager
-def attended(task: Task, model: nn.Module, examples: Sequence[Example]) -> Iterator[Looked]:
-    """Within it, a forward pass notes the attention that decides about each example, as its main field reads it."""
+def attended(
+    task: Task, model: nn.Module, batch: Mapping[str, Tensor], examples: Sequence[Example]
+) -> Iterator[Looked]:
+    """Within it, a forward pass notes the attention that decides about each example, as a field reads it.
+
+    Of several inputs, it is the first that a single query attends to.
+    """
     looked = Looked()
     with record(model) as trace:
         yield looked
-    role, main = next(iter(task.inputs.items()))
-    looked.found = main.attended([example[role] for example in examples], trace)
+    for role, main in task.inputs.items():
+        values = [example[role] for example in examples]
+        looked.found = looked.found or main.attended(values, trace, batch.get(f"{role}_mask"))
 
 
 def explain_inputs(
@@ -126,10 +132,16 @@ def _item(
 
 
 def _look(task: Any, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-    role, main = next(iter(task.inputs.items()))
-    trace = recorded(model, *task.collate([task.prepare(model, example)]).values())
-    maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)")
-    return maps
+    batch = task.collate([task.prepare(model, example)])
+    trace = recorded(model, *task.given(batch))
+    masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
+    lengths = {role: int(mask.sum()) for role, mask in masks.items()}
+    if len(task.inputs) == 1:
+        role, main = next(iter(task.inputs.items()))
+        maps: list[Map] = main.maps(example[role], trace, answer.text or "(none)", lengths.get(role))
+        return maps
+    axes = {mask.shape[1]: task.inputs[role].axis(example[role], lengths[role]) for role, mask in masks.items()}
+    return maps_between(axes, trace, answer.text or "(none)")
 
 
 @torch.no_grad()

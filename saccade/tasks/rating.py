@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.numbers import HIGHER_IS_BETTER, score_numbers
 from saccade.fields import Field, Number, Text, fields
@@ -18,7 +19,8 @@ from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
-from saccade.tasks.rationales import extras, rationale_of, score_rationales
+from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
+from saccade.tasks.several import shared_vocabularies
 
 LOSSES = ("squared", "absolute", "huber", "pairwise")
 
@@ -40,6 +42,7 @@ class Rating(Task):
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         number: the column of the numbers.
+        joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
             beyond), or "pairwise", after which only the order of the predictions means anything.
         evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
@@ -57,6 +60,7 @@ class Rating(Task):
         *,
         inputs: dict[str, Field] | None = None,
         number: Field | str = "number",
+        joint: bool = True,
         loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
         evidence: Field | str = "evidence",
         metrics: Sequence[str] = ("rmse", "mae", "r2", "spearman"),
@@ -73,13 +77,17 @@ class Rating(Task):
         self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
         if not self.inputs or "number" in self.inputs:
             raise ValueError("inputs must name at least one input, and none may be called number.")
+        self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"number": self.number}
         self.extras = extras(self.inputs, evidence)
         self.kind = loss
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": 1}
+
+    def check_example(self, example: Example, cell: Cell) -> None:
+        check_evidence(self, example, cell)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         wanted = batch["number"]
@@ -114,7 +122,7 @@ class Rating(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: Any
     ) -> list[Answer]:
-        with attended(self, model, examples) as looked:
+        with attended(self, model, batch, examples) as looked:
             scores = self.ratings(model, batch).tolist()
         answers = []
         for row, score in enumerate(scores):

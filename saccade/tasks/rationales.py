@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.rationales import auprc, highest, iou_f1, positions_of, token_f1
 from saccade.fields import Evidence, Field
@@ -41,10 +42,18 @@ def evidence_of(task: Task, example: Example) -> list[tuple[int, int]] | None:
     return field.in_words(example[EVIDENCE], main.show(example[role]))
 
 
-def words_of(task: Task, example: Example) -> list[list[int]]:
-    """The positions of each word of the first input."""
+def check_evidence(task: Task, example: Example, cell: Cell) -> None:
+    """Refuses spans beyond the end of the text."""
+    try:
+        evidence_of(task, example)
+    except ValueError as error:
+        raise cell.bad(str(error).rstrip("."), "Spans are counted from 0, and their ends are exclusive.") from None
+
+
+def words_of(task: Task, example: Example, attention: Attended | None = None) -> list[list[int]]:
+    """The positions of each word of the first input, where the model read it."""
     role, main = next(iter(task.inputs.items()))
-    return main.words(example[role])
+    return main.words(example[role], None if attention is None else len(attention.keys))
 
 
 def rationale_of(task: Task, attention: Attended | None, example: Example) -> dict[str, list[str]]:
@@ -67,7 +76,7 @@ def score_rationales(task: Task, answers: Sequence[Answer], examples: Sequence[E
     gold = [evidence_of(task, example) for example in examples]
     if not hard and (None in seen or all(spans is None for spans in gold)):
         return {}
-    words = [words_of(task, example) for example in examples]
+    words = [words_of(task, example, attention) for example, attention in zip(examples, seen, strict=True)]
     if not all(words):
         return {}
     figures: dict[str, Figure] = {}
@@ -107,23 +116,24 @@ def words_picked(attention: Attended | None, words: Sequence[Sequence[int]]) -> 
 
 
 def word_weights(attention: Attended, words: Sequence[Sequence[int]]) -> list[float]:
-    """For each word, the weights of its pieces together; 0 for words that a model did not read."""
+    """For each word, the weights of its pieces together; 0 for words that the model did not read."""
     row = attention.weights[0].tolist()
-    return [sum(row[place] for place in word if place < len(row)) for word in words]
+    return [sum(row[place] for place in word) for word in words]
 
 
 def with_evidence(task: Task, maps: list[Map], example: Example) -> list[Map]:
     """The maps over the first input with what people marked in it."""
     spans = evidence_of(task, example)
-    words = words_of(task, example)
-    if spans is None or not words:
+    if spans is None:
         return maps
-    pieces = sorted(place for word in positions_of(spans) for place in words[word])
+    role, main = next(iter(task.inputs.items()))
+    marked = positions_of(spans)
     axes: dict[int, Any] = {}
-    for each in maps:
-        axis = each.keys
-        if isinstance(axis, TextAxis) and words[-1][-1] < len(axis):
-            axes.setdefault(id(axis), replace(axis, gold=pieces))
+    for axis in (each.keys for each in maps if id(each.keys) not in axes):
+        words = main.words(example[role], len(axis))
+        if isinstance(axis, TextAxis) and words and axis.names == main.position_names(example[role], len(axis)):
+            gold = sorted(place for word in marked for place in words[word])
+            axes[id(axis)] = replace(axis, gold=gold)
     return [
         replace(each, keys=axes.get(id(each.keys), each.keys), queries=axes.get(id(each.queries), each.queries))
         for each in maps
@@ -132,7 +142,7 @@ def with_evidence(task: Task, maps: list[Map], example: Example) -> list[Map]:
 
 def describe_rationale(task: Task, answer: Answer, example: Example) -> list[Measure]:
     """How many words were picked and, where people marked some, how far both agree."""
-    words = words_of(task, example)
+    words = words_of(task, example, answer.attention)
     if answer.attention is None or answer.attention.picked is None or not words:
         return []
     picked = words_picked(answer.attention, words)

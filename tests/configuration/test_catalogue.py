@@ -1,5 +1,6 @@
 """The catalogue is read from the source; the registries say the same."""
 
+import ast
 import importlib
 import inspect
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from saccade.configuration import ConfigError
-from saccade.configuration.catalogue import catalogue, described
+from saccade.configuration.catalogue import _module, catalogue, described
 from saccade.configuration.sections import SECTIONS
 from saccade.configuration.spelling import check_spelling
 from saccade.registry import constructor_parameters, describe, registries
@@ -107,3 +108,15 @@ def test_it_answers_without_torch() -> None:
     assert run.stdout.splitlines()[-1] == "[]"
     assert "AdditiveScore(query_dim, key_dim, hidden_dim" in run.stdout
     assert "Also called general." in run.stdout
+
+
+def test_bodies_of_functions_are_not_parsed(tmp_path) -> None:
+    source = tmp_path / "source.py"
+    source.write_text(
+        "class One:\n    def read(\n        self, a: int = 3\n    ) -> int:\n        (] nonsense\n\n    size = 5\n"
+    )
+    (found,) = _module(source).body
+    assert [ast.unparse(each) for each in found.body] == ["def read(self, a: int=3) -> int:\n    ...", "size = 5"]
+    margin = tmp_path / "margin.py"
+    margin.write_text('class Two:\n    def read(self):\n        return """\n(a\n"""\n')
+    assert "return" in ast.unparse(_module(margin).body[0])

@@ -260,7 +260,7 @@ def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:
         train(run.folder)
     with pytest.raises(ValueError, match="patience needs validation data"):
         train(tmp_path / "a", data={"train": PAIRS, "held_out": 0.0}, trainer={"patience": 3})
-    with pytest.raises(FileNotFoundError, match="not a run"):
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
         saccade.load(tmp_path / "nowhere")
     with pytest.raises(TypeError, match=r"write \['abc'\]"):
         run.predict("abc")

@@ -11,7 +11,7 @@ import saccade
 from saccade.fields import Label, Labels, Number, Text
 from saccade.models import AttentionPooling
 from saccade.tasks import Classification, tasks
-from saccade.tasks.classification import above
+from saccade.tasks.forms import above, probabilities_of
 from saccade.training import seed_everything
 
 EXAMPLES = [
@@ -103,9 +103,8 @@ def test_balanced_classes_count_the_same():
 
 
 def test_grades_are_differences_of_boundaries():
-    task = Classification(label=Label(names=["1", "2", "3", "4"], ordered=True))
     logits = torch.tensor([[2.0, 0.5, -1.0], [-1.0, 3.0, -2.0]])  # the second row crosses
-    first, second = task.probabilities(logits)
+    first, second = probabilities_of("ordered", logits)
     p = [1.0, *torch.sigmoid(logits[0]).tolist(), 0.0]
     assert first.tolist() == pytest.approx([p[k] - p[k + 1] for k in range(4)], abs=1e-6)
     assert (second >= 0).all()
@@ -152,7 +151,7 @@ def test_figures_of_an_evaluation():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"label": Number()}, "label must be the field label or labels"),
+        ({"label": Number()}, "label must be the field label, labels or tags, got Number"),
         ({"label": "lable"}, "Did you mean 'label'"),
         ({"inputs": {}}, "at least one input"),
         ({"inputs": {"label": Text()}}, "none may be called label"),

@@ -282,7 +282,7 @@ def test_from_a_text_file_to_continuations(causal, tmp_path, call, monkeypatch) 
     data = ("--data.train", "book.txt", "--data.valid", "test.txt", "--output", "run")
     code, _, err = call("train", "language/transformer", *data, *sizes, *trainer, *task)
     assert code == 0, err
-    assert "skipped 1 bad rows" in err
+    assert "skipped 1 bad row." in err
     assert "examples, cut into" in err
     code, out, err = call("evaluate", "run", "--data", "test.txt", "--json")
     assert code == 0, err

@@ -8,6 +8,8 @@ import torch
 
 import saccade
 from saccade.cli import main
+from saccade.data.corpus import Corpus
+from saccade.data.errors import BadRow
 from saccade.evaluation.rationales import auprc, iou_f1, token_f1
 from saccade.fields import Evidence, Label, Text
 from saccade.models import AttentionPooling, Costs, Rationale
@@ -209,6 +211,22 @@ def test_evidence_is_a_field_of_its_own():
         Classification(evidence="label")
     taken = Classification(inputs={"evidence": Text(tokeniser="word")})
     assert taken.extras == {}
+
+
+def test_marks_beyond_the_end_are_a_bad_row():
+    task = Classification(evidence=Evidence(unit="words"))
+    rows = [("a fine film", "good", "1-2"), ("dull", "bad", "0-2")]
+    columns = {"text": 0, "label": 1, "evidence": 2}
+    read = Corpus(columns=columns).read(rows, task.fields, extras=task.extras, check=task.check_example)
+    with pytest.raises(BadRow, match="evidence 0-2 is beyond the end of a text of 1 words"):
+        list(read)
+    kept = Corpus(columns=columns, bad_rows="skip").read(
+        rows, task.fields, extras=task.extras, check=task.check_example
+    )
+    assert list(kept) == [{"text": "a fine film", "label": "good", "evidence": [(1, 2)]}]
+    named = [dict(zip(columns, row, strict=True)) for row in rows]
+    unnamed = Corpus().read(named, task.fields, extras=task.extras, check=task.check_example)
+    assert [sorted(example) for example in unnamed] == [["label", "text"]] * 2  # it is read only where columns name it
 
 
 def marked_texts(count, seed):

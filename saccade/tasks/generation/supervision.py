@@ -17,18 +17,25 @@ def link_pieces(alignment: str, source_words: Words, target_words: Words, *, shi
     The list is flat because Arrow stores and reads that fastest. Possible links, `1p2`, count as well. With a shift of
     1, the links of a piece belong to the next step, which for the last piece is the end.
     """
+    problem = outside(alignment, len(source_words), len(target_words))
+    if problem is not None:
+        raise ValueError(f"{problem}.")
     pieces: list[int] = []
-    for source, target in sorted(read_pharaoh(alignment, f"The alignment {alignment!r}").possible):
-        for side, word, words in (("source", source, source_words), ("target", target, target_words)):
-            if word >= len(words):
-                raise ValueError(
-                    f"The alignment {alignment!r:.80} has {source}-{target}, but the {side} has {len(words)} words, "
-                    "counted from 0 and separated by spaces."
-                )
+    for source, target in sorted(read_pharaoh(alignment).possible):
         for source_piece in source_words[source]:
             for target_piece in target_words[target]:
                 pieces += (source_piece, target_piece + shift)
     return pieces
+
+
+def outside(alignment: str, source_words: int, target_words: int) -> str | None:
+    """Which link of an alignment is to a word that does not exist; None if all of them fit."""
+    for source, target in sorted(read_pharaoh(alignment).possible):
+        for side, word, words in (("source", source, source_words), ("target", target, target_words)):
+            if word >= words:
+                counted = f"{words} word{'s' * (words != 1)}"
+                return f"the alignment has the link {source}-{target}, but the {side} has {counted}"
+    return None
 
 
 def gold_matrix(links: Sequence[Sequence[int]], target: Tensor, source: Tensor) -> Tensor:

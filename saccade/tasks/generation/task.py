@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.artifacts import ArtifactError
+from saccade.data.cell import Cell
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
@@ -33,7 +34,7 @@ from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
-from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces
+from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
 
 LENGTHS = "lengths.json"
 AER = "aer"
@@ -91,13 +92,11 @@ class Generation(Task):
                 raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
         if target is None:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
-        if joint and isinstance(self.source, Text) and isinstance(target, Text):
-            target.tokeniser = self.source.tokeniser
         if not isinstance(target, Text):
             raise ValueError(f"target must be the field text, got {type(target).__name__}.")
         target.references = True
         self.target: Text = target
-        self.joint = joint
+        self.shared = {"target": "source"} if joint else {}
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
@@ -113,13 +112,12 @@ class Generation(Task):
         needed = {"alignment": Links()} if AER in self.metrics else {}
         return {"source": self.source, "target": self.target, **needed}
 
-    def fit(self, examples: Iterable[Example]) -> None:
-        if self.joint and isinstance(self.source, Text):
-            self.source.fit(text for e in examples for side in ("source", "target") for text in texts_of(e[side]))
-            self.target.fitted = True
-        else:
-            self.source.fit(example["source"] for example in examples)
-            self.target.fit(example["target"] for example in examples)
+    def check_example(self, example: Example, cell: Cell) -> None:
+        if "alignment" in example and isinstance(self.source, Text):
+            words = len(example["source"].split()), len(texts_of(example["target"])[0].split())
+            problem = outside(example["alignment"], *words)
+            if problem:
+                raise cell.bad(problem, "Count words from 0, separated by spaces.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         sources, targets = np.asarray(sizes, dtype=np.int64).T
@@ -127,7 +125,7 @@ class Generation(Task):
 
     def sizes(self) -> dict[str, int]:
         target = self.target.sizes()["vocab"]
-        if not self.target.fitted and not self.joint:
+        if not self.target.fitted and not self.shared:
             target += 2  # so that no two stand-ins are the same
         return {**{f"source_{name}": size for name, size in self.source.sizes().items()}, "target_vocab": target}
 
@@ -299,8 +297,6 @@ class Generation(Task):
 
     def load(self, folder: Path) -> None:
         super().load(folder)
-        if self.joint and isinstance(self.source, Text):
-            self.target.tokeniser = self.source.tokeniser
         found = _read_lengths(folder / LENGTHS)
         self.longest_target, self.target_ratio = found["longest_target"], float(found["target_ratio"])
 
