@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Distribution
-from saccade.layers.packing import pack
+from saccade.layers.gathering import pack
 from saccade.layers.recurrent import CellName, RecurrentLayer
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from saccade.checks import check_count
 from saccade.distributions import Bernoulli, BinarySequence, Distribution
-from saccade.layers.packing import pack, unpack
+from saccade.layers.gathering import pack, unpack
 from saccade.layers.recurrent import CellName, RecurrentLayer
 from saccade.selections import BinaryConcrete, Selection
 

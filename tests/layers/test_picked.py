@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from saccade.layers import ReadPicked
-from saccade.layers.packing import pack, unpack
+from saccade.layers.gathering import pack, unpack
 
 BATCH, QUERIES, KEYS, DIM, HIDDEN = 3, 2, 7, 5, 11
 Z = torch.tensor([[0, 1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1]], dtype=torch.float64)
