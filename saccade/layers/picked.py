@@ -10,6 +10,7 @@ from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.layers.gathering import pack
+from saccade.layers.rcnn import RCNNCell, rcnn_sequence
 from saccade.layers.recurrent import CellName, RecurrentLayer
 
 
@@ -88,15 +89,27 @@ class ReadPicked(Aggregation):
         for number, layer in enumerate(self._layers()):
             if number:
                 inputs = F.dropout(inputs, self.dropout, self.training)
-            state = layer.cell.zeros(len(values), like=values)
-            outputs = []
-            for row, gate in zip(layer.input_proj(inputs).unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
-                after = layer.cell.step(row, state)
-                state = tuple(torch.lerp(old, new, gate) for old, new in zip(state, after, strict=True))
-                outputs.append(state[0])
-            last.append(state[0])
-            inputs = torch.stack(outputs, dim=1) if outputs else inputs.new_zeros(len(values), 0, self.hidden_dim)
+            states = gated(layer, inputs, z)
+            inputs = states[0]
+            last.append(inputs[:, -1] if inputs.shape[1] else inputs.new_zeros(len(values), self.hidden_dim))
         return torch.cat(last, dim=-1)
+
+
+def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+    """The states (rows, length, hidden) of a layer that takes as much of each step as z (rows, length) says."""
+    cell, projected = layer.cell, layer.input_proj(inputs)
+    state = cell.zeros(len(inputs), like=projected)
+    if isinstance(cell, RCNNCell):
+        kept = z.unsqueeze(-1).transpose(0, 1)
+        states = rcnn_sequence(projected.transpose(0, 1), state, cell.weight, cell.bias, kept)
+        return tuple(each.transpose(0, 1) for each in states)
+    found = []
+    for row, gate in zip(projected.unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
+        state = tuple(torch.lerp(old, new, gate) for old, new in zip(state, cell.step(row, state), strict=True))
+        found.append(state)
+    if not found:
+        return tuple(each.new_empty(len(inputs), 0, cell.hidden_dim) for each in state)
+    return tuple(torch.stack(several, dim=1) for several in zip(*found, strict=True))
 
 
 def is_hard(z: Tensor) -> bool:

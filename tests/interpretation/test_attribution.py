@@ -47,5 +47,5 @@ def test_rows_do_not_depend_on_each_other():
 
 
 def test_a_model_without_embeddings():
-    with pytest.raises(TypeError, match="Linear has no nn.Embedding"):
+    with pytest.raises(TypeError, match=r"Linear has no nn\.Embedding"):
         label_gradient_times_input(nn.Linear(3, 2), torch.randn(2, 3))

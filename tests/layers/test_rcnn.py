@@ -14,8 +14,8 @@ def inputs(*lead):
     return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
-def run(sequence, projected, hidden, single, pair, weight, bias):
-    return torch.stack(sequence(projected, (hidden, single, pair), weight, bias))
+def run(sequence, projected, hidden, single, pair, weight, bias, kept=None):
+    return torch.stack(sequence(projected, (hidden, single, pair), weight, bias, kept))
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
@@ -44,8 +44,11 @@ def test_a_layer_is_the_equation_over_the_real_words(bidirectional):
 
 
 @pytest.mark.parametrize("lead", [(), (2,)])
-def test_sequence_has_the_gradients_of_its_reference(lead):
+@pytest.mark.parametrize("gated", [False, True])
+def test_sequence_has_the_gradients_of_its_reference(lead, gated):
     tensors = inputs(*lead)
+    if gated:
+        tensors.append(torch.rand(STEPS, *lead, BATCH, 1, dtype=torch.float64, requires_grad=True))
     fast, plain = run(rcnn_sequence, *tensors), run(rcnn_sequence_reference, *tensors)
     torch.testing.assert_close(fast, plain)
     grad = torch.randn_like(plain)
@@ -55,9 +58,10 @@ def test_sequence_has_the_gradients_of_its_reference(lead):
         torch.testing.assert_close(ours, theirs)
 
 
-def test_gradcheck():
+@pytest.mark.parametrize("more", [[], [(2, 3, 1)]])
+def test_gradcheck(more):
     torch.manual_seed(1)
-    shapes = [(2, 3, 6), (3, 2), (3, 2), (3, 2), (2, 2), (2,)]
+    shapes = [(2, 3, 6), (3, 2), (3, 2), (3, 2), (2, 2), (2,), *more]
     tensors = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
     assert torch.autograd.gradcheck(lambda *given: run(rcnn_sequence, *given), tensors)
 
