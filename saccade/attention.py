@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from saccade import masks
 from saccade.aggregations import Aggregation, Expectation, FeatureWise
-from saccade.distributions import Categorical, Distribution
+from saccade.distributions import Bernoulli, Categorical, Distribution
 from saccade.fast import check_blocks, read_fast
 from saccade.kernels.nested import tensors_in
 from saccade.masks import Mask
@@ -212,6 +212,8 @@ class Attention(nn.Module):
                 f"{type(self.selection).__name__} reads values through a basis, not by weights: there are no weights "
                 "to change."
             )
+        if isinstance(selection, Bernoulli):  # weights are probabilities, and a hard reading picks any number of keys
+            return Bernoulli(weights, training=selection.training)
         return Categorical(weights, defective=True, training=selection.training)
 
     def _read_step_by_step(self, query: Tensor, memory: Memory, state: State, change: Change | None = None) -> Reading:

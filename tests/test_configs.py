@@ -57,6 +57,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
         "classification/pairs",
         "classification/pairs-lstmn",
         "classification/pooling",
+        "classification/rationale",
         "classification/tags",
         "language/transformer",
         "rating/pairs",

@@ -39,6 +39,7 @@ ORDER = (
     "relu_normalized",
     "normalized_sigmoid",
     "sigmoid",
+    "binary_concrete",
     "linear_chain",
     "local_m",
     "local_p",

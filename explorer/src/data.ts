@@ -6,6 +6,8 @@ export interface TextAxis {
   readonly words: readonly (readonly number[])[] | null;
   readonly special: readonly number[];
   readonly sentences: readonly (readonly number[])[] | null;
+  /** The pieces that people marked as the reason, if they were asked. */
+  readonly gold: readonly number[] | null;
 }
 
 export interface ImageAxis {
@@ -44,6 +46,8 @@ export interface AttentionMap {
   readonly cols: number;
   /** What to call rows and columns, if not output and input. */
   readonly sides: readonly [string, string] | null;
+  /** Of one row: the columns that the model picked and read; null where it reads all of them by weight. */
+  readonly picked: readonly number[] | null;
 }
 
 export interface Measure {

@@ -84,10 +84,10 @@ def embed(
     corpus = Corpus(columns=parse_columns(columns), header=parse_yes_no(header, "--header"))
     with Spool(corpus.read(data, {"text": field}), Path(output).parent) as texts:
         field.fit(example["text"] for example in texts)
-        found = learned.find(field.words(), (field.encode(example["text"]) for example in texts), dim)
-    rows = {word: place for place, word in reversed(list(enumerate(field.words()))) if found.known[place]}
+        found = learned.find(field.vocabulary(), (field.encode(example["text"]) for example in texts), dim)
+    rows = {word: place for place, word in reversed(list(enumerate(field.vocabulary()))) if found.known[place]}
     places = sorted(rows.values())  # the most frequent first; of a sign, with or without spaces around it, the first
-    vectors = WordVectors([field.words()[place] for place in places], found.values[places])
+    vectors = WordVectors([field.vocabulary()[place] for place in places], found.values[places])
     write_vectors(output, vectors.words, vectors.values, binary=Path(output).suffix == ".bin")
     print(f"{output}: {len(vectors.words):,} words in {time.monotonic() - started:.1f} s")
     for word in (neighbours or "").split(",") if neighbours else []:

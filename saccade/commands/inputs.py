@@ -23,7 +23,11 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     from saccade.data.corpus import Corpus
 
     trained = run.plan.data
-    known = {role: column for role, column in (trained.columns or {}).items() if role in run.task.inputs}
+    known = {
+        role: column
+        for role, column in (trained.columns or {}).items()
+        if role in {**run.task.inputs, **run.task.extras}
+    }
     if bad_rows not in ("error", "skip"):
         raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
@@ -72,7 +76,7 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        examples = corpus.read(path, task.inputs)
+        examples = corpus.read(path, task.inputs, extras=task.extras, check=task.check_example)
         yield from examples
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)

@@ -164,7 +164,7 @@ def validate_config(config: str, *, trust_classes: bool = False, **overrides: st
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
     check_trackers(plan.trainer.trackers)
     for files in filter(None, (plan.data.train, plan.data.valid)):
-        plan.data.read(files, plan.task.fields)
+        plan.data.read(files, plan.task.fields, extras=plan.task.extras, check=plan.task.check_example)
     outline = plan.outline()
     count = sum(parameter.numel() for name, parameter in outline.named_parameters() if "embedding" not in name)
     print(f"{config} is valid: {type(outline).__name__}, {count:,} parameters without embeddings.")

@@ -83,6 +83,7 @@ class Corpus:
         fields: Mapping[str, FieldLike],
         *,
         optional: Collection[str] = (),
+        extras: Mapping[str, FieldLike] | None = None,
         check: Check | None = None,
     ) -> Examples:
         """The examples of a source, read as the training data are.
@@ -94,17 +95,19 @@ class Corpus:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
             optional: roles that the data may lack.
+            extras: further roles, which are read where `columns` names them, and which the data may lack.
             check: whether the values of an example belong together.
         """
-        named = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
-        columns = {**named, **(self.columns or {})}
+        extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
+        folded = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
+        columns = {**folded, **(self.columns or {})}
         return Examples(
             source,
-            fields,
+            {**fields, **extra},
             columns=columns or None,
             header=self.header,
             bad_rows=self.bad_rows,
-            optional=optional,
+            optional=[*optional, *extra],
             check=check,
         )
 

@@ -3,6 +3,7 @@
 from saccade.distributions.alignment import AlignmentPosterior
 from saccade.distributions.base import Distribution
 from saccade.distributions.bernoulli import Bernoulli
+from saccade.distributions.binary_sequence import BinarySequence
 from saccade.distributions.categorical import Categorical
 from saccade.distributions.chain import Chain, Segmentation
 from saccade.distributions.chunked import Chunked
@@ -17,6 +18,7 @@ from saccade.distributions.tree import Tree
 __all__ = [
     "AlignmentPosterior",
     "Bernoulli",
+    "BinarySequence",
     "Categorical",
     "Chain",
     "Chunked",

@@ -66,6 +66,11 @@ class Distribution:
         drawn: Tensor = kept["_draw"]
         return drawn
 
+    @property
+    def picked(self) -> Tensor | None:
+        """The draw if one has been made, as hard attention does; None where the expectation was read instead."""
+        return self.__dict__.get("_draw")
+
     @classmethod
     def cat(cls, parts: Sequence[Self]) -> Self:
         """Concatenates the distributions of consecutive queries."""

@@ -18,11 +18,13 @@ class Bernoulli(Distribution):
         logits: finite scores whose sigmoid is `probs` on keys that are not masked, if known; they give more exact
             log-probabilities.
         training: whether `draw` samples.
+        drawn: the value of `draw`, if the selection has made it: a relaxed sample, for example.
     """
 
     probs: Tensor
     logits: Tensor | None = None
     training: bool = False
+    drawn: Tensor | None = None
 
     @property
     def marginals(self) -> Tensor:
@@ -31,6 +33,14 @@ class Bernoulli(Distribution):
     @property
     def mode(self) -> Tensor:
         return (self.probs >= 0.5).to(self.probs.dtype)
+
+    @property
+    def draw(self) -> Tensor:
+        return super().draw if self.drawn is None else self.drawn
+
+    @property
+    def picked(self) -> Tensor | None:
+        return super().picked if self.drawn is None else self.drawn
 
     def sample(self, n: int | None = None) -> Tensor:
         with torch.no_grad():

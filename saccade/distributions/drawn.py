@@ -20,3 +20,7 @@ class Drawn(Categorical):
     @property
     def draw(self) -> Tensor:
         return self.drawn
+
+    @property
+    def picked(self) -> Tensor:
+        return self.drawn

@@ -22,7 +22,7 @@ class RecurrentEncoder(Encoder):
         input_dim: features of the embeddings.
         hidden_dim: features of one direction.
         num_layers: the number of layers, each reading the states of the one below.
-        cell: "gru", "paper_gru" (resets before the product) or "lstm".
+        cell: "gru", "paper_gru" (resets before the product), "lstm" or "rcnn" (see `RCNNCell`).
         bidirectional: reads forwards and backwards, which doubles the features.
         reversed: reads from the last token to the first.
         dropout: applied between layers.

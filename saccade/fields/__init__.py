@@ -3,6 +3,7 @@
 from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.document import Document
+from saccade.fields.evidence import Evidence
 from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
@@ -15,6 +16,7 @@ from saccade.fields.wordpieces import WordPieces
 __all__ = [
     "Audio",
     "Document",
+    "Evidence",
     "Field",
     "Label",
     "Labels",

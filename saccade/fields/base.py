@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,11 +14,24 @@ from torch.nn import functional as F
 from saccade.data.cell import Cell
 from saccade.data.vectors import Vectors
 from saccade.interpretation.explorer import Axis, Map, TextAxis
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.recording import Recorded, Trace
 from saccade.registry import Registry
 
 Padded = dict[str, Tensor]
 """The tensors of a batch, batch first: `values`, `mask` where lengths differ (bool, True = real), and others."""
+
+
+class Seen(NamedTuple):
+    """What a model looked at in one value."""
+
+    names: list[str]
+    """A name for each position."""
+
+    weights: Tensor
+    """The weight of each position."""
+
+    picked: list[int] | None = None
+    """The positions that were picked and read, where the model read no others."""
 
 
 class Field:
@@ -87,7 +100,7 @@ class Field:
     def load(self, folder: Path) -> None:
         """Reads what `save` wrote; everything is checked, since the folder may come from anyone."""
 
-    def words(self) -> list[str]:
+    def vocabulary(self) -> list[str]:
         """What each id of the vocabulary stands for, "" for special ids; needed for `vectors`."""
         raise NotImplementedError
 
@@ -127,6 +140,13 @@ class Field:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
 
+    def words(self, value: Any, length: int | None = None) -> list[list[int]]:
+        """The positions of each word of `show(value)`, where words are separated by spaces; none for other values.
+
+        A word beyond the end of a value that was cut to a length has no positions.
+        """
+        return []
+
     def maps(self, value: Any, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """What a model looked at in the value while it answered: each attention over its positions.
 
@@ -138,10 +158,8 @@ class Field:
         """
         return maps_over(self.axis(value, length), trace, answer)
 
-    def attended(
-        self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None
-    ) -> list[tuple[list[str], Tensor]]:
-        """What decided the answer to each value of a batch: the names of its positions, and their weights.
+    def attended(self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
+        """What decided the answer to each value of a batch.
 
         By default, the last pooling, averaged over heads and queries; nothing if the model has none. An attention with
         one query for each of many steps decides nothing on its own.
@@ -161,7 +179,10 @@ class Field:
         weights = pooled[-1].weights.float().mean((1, 2)).cpu()
         lengths = [None] * len(values) if mask is None else mask.sum(1).tolist()
         names = [self.position_names(value, length) for value, length in zip(values, lengths, strict=True)]
-        return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+        return [
+            Seen(own, row[: len(own)], picks)
+            for own, row, picks in zip(names, weights, picked_by(pooled[-1]), strict=True)
+        ]
 
     def show(self, value: Any) -> str:
         """The value in one line of text."""
@@ -178,6 +199,14 @@ class Field:
     def unknown(self, value: Any) -> list[str]:
         """The parts of a value that the training data did not have."""
         return []
+
+
+def picked_by(call: Recorded) -> list[list[int] | None]:
+    """The positions that the only query of each example picked; None for attention that reads all by their weights."""
+    picked = call.picked
+    if picked is None or picked.shape[1:3] != (1, 1):
+        return [None] * call.shape[0]
+    return [row.nonzero().flatten().tolist() for row in picked[:, 0, 0].cpu()]
 
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
@@ -213,7 +242,8 @@ def maps_between(
             real = weights[:, : len(queries), : len(keys)]
             rows, columns = ((names or {}).get(positions) for positions in weights.shape[1:])
             across = (rows, columns) if rows and columns and rows != columns else None
-            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, sides=across))
+            sides_and_picks: dict[str, Any] = {"sides": across, "picked": picked_by(trace[path])[0]}
+            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, **sides_and_picks))
     return maps
 
 

@@ -15,7 +15,7 @@ from saccade.checks import check_count
 from saccade.data.cell import SKIP, Cell, text_of
 from saccade.data.sentences import split_sentences
 from saccade.data.tokenisers import Tokeniser
-from saccade.fields.base import Field, Padded, fields
+from saccade.fields.base import Field, Padded, Seen, fields
 from saccade.fields.text import Text
 from saccade.interpretation.explorer import Map, TextAxis
 from saccade.interpretation.recording import Recorded, Trace
@@ -153,9 +153,7 @@ class Document(Field):
             shown.append((WHOLE, _product(axis, words[-1].weights[0], sentences[-1].weights[0]), axis))
         return [Map(name=name, weights=found.unsqueeze(1), queries=answers, keys=keys) for name, found, keys in shown]
 
-    def attended(
-        self, values: Sequence[Sequence[str]], trace: Trace, mask: Tensor | None = None
-    ) -> list[tuple[list[str], Tensor]]:
+    def attended(self, values: Sequence[Sequence[str]], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """The weights of words in their document; those of sentences if the model looks at sentences alone."""
         words, sentences = self._levels(values, trace)
         found = []
@@ -163,9 +161,9 @@ class Document(Field):
             if words:
                 axis, weights = self.axis(value), words[-1].weights[number]
                 whole = _product(axis, weights, sentences[-1].weights[number]) if sentences else weights
-                found.append((axis.names, whole.mean(0)))
+                found.append(Seen(axis.names, whole.mean(0)))
             elif sentences:
-                found.append((self._spoken(value), sentences[-1].weights[number].mean(0)))
+                found.append(Seen(self._spoken(value), sentences[-1].weights[number].mean(0)))
         return found
 
     def _levels(self, values: Sequence[Sequence[str]], trace: Trace) -> tuple[list[Level], list[Level]]:

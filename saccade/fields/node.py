@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
-from saccade.fields.base import Field, Padded, fields
+from saccade.fields.base import Field, Padded, Seen, fields
 from saccade.fields.graph_files import Graph, load_graph, read_graph, save_graph
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
@@ -217,21 +217,19 @@ class Node(Field):
             maps.append(Map(name=path, weights=drawn, queries=rows, keys=columns, layer=number))
         return maps
 
-    def attended(
-        self, values: Sequence[str], trace: Trace, mask: Tensor | None = None
-    ) -> list[tuple[list[str], Tensor]]:
+    def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """The last layer's weights of the neighbours of each node."""
         places = np.array([self.encode(value) for value in values])
         around = self._around(places)
         layers = _layers(trace, around)
         if not layers:
             return []
-        found: dict[int, tuple[list[str], Tensor]] = {}
+        found: dict[int, Seen] = {}
         for block, weights in layers[-1][1]:
             for row, node in enumerate(around.nodes[block.rows.numpy()].tolist()):
                 near = self._read_by(np.array([node]))[0].tolist()
-                found[node] = [self._name(each) for each in near], weights[row].mean(0)[: len(near)]
-        return [found.get(place, ([self._name(place)], torch.zeros(1))) for place in places.tolist()]
+                found[node] = Seen([self._name(each) for each in near], weights[row].mean(0)[: len(near)])
+        return [found.get(place, Seen([self._name(place)], torch.zeros(1))) for place in places.tolist()]
 
     def _name(self, node: int) -> str:
         return str(node) if self.graph.names is None else self.graph.names[node]

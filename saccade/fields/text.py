@@ -93,7 +93,7 @@ class Text(Field):
         self.tokeniser = Tokeniser.load(folder / FILE)
         self.fitted = True
 
-    def words(self) -> list[str]:
+    def vocabulary(self) -> list[str]:
         pieces = self.tokeniser.pieces(range(self.tokeniser.size))
         return ["" if place < len(NAMES) else self.tokeniser.shown(piece) for place, piece in enumerate(pieces)]
 
@@ -114,15 +114,18 @@ class Text(Field):
         """The pieces of the text and its end; of a text that was cut to a length, the first pieces."""
         text = texts_of(value)[0]
         pieces = [*map(self.tokeniser.shown, self.tokeniser.parts(text)), NAMES[EOS]]
-        words = self.tokeniser.words(text)
+        words = [word for word in self.words(value, length) if word]
         if length is not None and length < len(pieces):
             pieces = [*pieces[: length - 1], NAMES[EOS]]
-            words = [word for word in words if word[-1] < length - 1]
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 
     def word_starts(self, value: str | list[str]) -> list[int]:
         """The position of the first piece of each word, of which there are as many as in `text.split()`."""
-        return [word[0] for word in self.tokeniser.words(texts_of(value)[0])]
+        return [word[0] for word in self.words(value)]
+
+    def words(self, value: str | list[str], length: int | None = None) -> list[list[int]]:
+        words = self.tokeniser.words(texts_of(value)[0])
+        return words if length is None else [word if word[-1] < length - 1 else [] for word in words]  # then the end
 
     def show(self, value: str | list[str]) -> str:
         return texts_of(value)[0]

@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from saccade.data.cell import Cell, text_of
 from saccade.data.tokenisers.bert_folder import read_wordpiece
 from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece
-from saccade.fields.base import Field, Padded, fields
+from saccade.fields.base import Field, Padded, Seen, fields
 from saccade.fields.text import texts_of
 from saccade.interpretation.explorer import TextAxis
 from saccade.interpretation.recording import Trace
@@ -181,9 +181,7 @@ class WordPieces(Field):
             pieces.append(SEP)
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=special)
 
-    def attended(
-        self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None
-    ) -> list[tuple[list[str], Tensor]]:
+    def attended(self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """As for other fields; for a model without pooling by attention, what `[CLS]` looked at in the last layer."""
         found = super().attended(values, trace, mask)
         looks = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] > 1]
@@ -191,7 +189,7 @@ class WordPieces(Field):
             return found
         weights = looks[-1].weights.float().mean(1)[:, 0].cpu()
         names = [self.position_names(value) for value in values]
-        return [(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+        return [Seen(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
 
     def show(self, value: str | list[str]) -> str:
         return " | ".join(texts_of(value))

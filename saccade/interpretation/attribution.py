@@ -1,7 +1,9 @@
-"""Attribution: how strongly a prediction depends on each source token."""
+"""Attribution: how strongly a prediction depends on each token of the input."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,24 +26,50 @@ def gradient_times_input(
     Reference:
         Denil et al. (2014), arXiv:1412.6815; as a test of attention: Jain & Wallace (2019), arXiv:1902.10186.
     """
-    table = next((part for part in model.encoder.modules() if isinstance(part, nn.Embedding)), None)
-    if table is None:
-        raise TypeError(f"{type(model.encoder).__name__} has no nn.Embedding, so there is no gradient by source token.")
     steps = len(target)
-    embedded: list[Tensor] = []
-
-    def separate(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
-        embedded.append(output.detach().requires_grad_())
-        return embedded[-1]
-
     with torch.enable_grad():
-        handle = table.register_forward_hook(separate)  # not while decoding: the decoder may share the table
-        try:  # each step has its own copy of the source, so one backward pass separates their gradients
+        with _embedded(model.encoder) as embedded:  # not while decoding: the decoder may share the table
+            # Each step has its own copy of the source, so one backward pass separates their gradients.
             encoded = model.encode(source.expand(steps, -1), source_mask.expand(steps, -1))
-        finally:
-            handle.remove()
         decoded = model.decoder(encoded, target_in.expand(steps, -1))
         each = torch.arange(steps, device=target.device)
         log_probs = model.head.logits(decoded.features[each, each]).float().log_softmax(dim=-1)
         (gradient,) = torch.autograd.grad(log_probs[each, target].sum(), embedded[0])
     return (gradient * embedded[0].detach()).sum(dim=-1).abs()
+
+
+def label_gradient_times_input(model: nn.Module, *inputs: Tensor) -> Tensor:
+    r"""How strongly the log-probability of the label that a model gives depends on each token's embedding.
+
+    .. math:: g_j = \left| e_j^\top \frac{\partial \log p(\hat y \mid x)}{\partial e_j} \right|
+
+    Shapes:
+        the inputs of a classifier, tokens (batch, length) among them, which gives logits (batch, classes)
+        -> (batch, length).
+
+    Reference:
+        As `gradient_times_input`.
+    """
+    with torch.enable_grad(), _embedded(model) as embedded:
+        log_probs = model(*inputs).float().log_softmax(dim=-1)
+        (gradient,) = torch.autograd.grad(log_probs.max(dim=-1).values.sum(), embedded[0])
+    return (gradient * embedded[0].detach()).sum(dim=-1).abs()
+
+
+@contextmanager
+def _embedded(model: nn.Module) -> Iterator[list[Tensor]]:
+    """Within it, what the first table of embeddings gives is noted, and gradients end there."""
+    table = next((part for part in model.modules() if isinstance(part, nn.Embedding)), None)
+    if table is None:
+        raise TypeError(f"{type(model).__name__} has no nn.Embedding, so there is no gradient by token.")
+    found: list[Tensor] = []
+
+    def separate(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        found.append(output.detach().requires_grad_())
+        return found[-1]
+
+    handle = table.register_forward_hook(separate)
+    try:
+        yield found
+    finally:
+        handle.remove()

@@ -7,8 +7,11 @@ from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.lstmn import LSTMNLayer, LSTMNState, Tapes
 from saccade.layers.maxout import Maxout
+from saccade.layers.picked import ReadPicked
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
+from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
+from saccade.layers.sequential import SequentialSelection
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
@@ -23,9 +26,12 @@ __all__ = [
     "LearnedPositions",
     "MaskedEmbedding",
     "Maxout",
+    "RCNNCell",
+    "ReadPicked",
     "RecurrentLayer",
     "RecurrentStack",
     "Residual",
+    "SequentialSelection",
     "SinusoidalPositions",
     "Tapes",
     "TokenEmbedding",

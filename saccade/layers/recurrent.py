@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +13,10 @@ from saccade.checks import check_count
 from saccade.layers.cell import Cell, CellState, glorot_by_gate
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
+from saccade.layers.rcnn import RCNNCell
 from saccade.registry import nearest
 
-CellName = Literal["gru", "paper_gru", "lstm"]
+CellName = Literal["gru", "paper_gru", "lstm", "rcnn"]
 
 
 def make_cell(cell: CellName, hidden_dim: int) -> Cell:
@@ -26,7 +27,9 @@ def make_cell(cell: CellName, hidden_dim: int) -> Cell:
         return GRUCell(hidden_dim=hidden_dim, reset="before")
     if cell == "lstm":
         return LSTMCell(hidden_dim=hidden_dim)
-    raise ValueError(f"Unknown cell {cell!r}.{nearest(cell, ('gru', 'paper_gru', 'lstm'))}")
+    if cell == "rcnn":
+        return RCNNCell(hidden_dim=hidden_dim)
+    raise ValueError(f"Unknown cell {cell!r}.{nearest(cell, get_args(CellName))}")
 
 
 class RecurrentLayer(nn.Module):

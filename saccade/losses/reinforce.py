@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from saccade.distributions import Distribution
-from saccade.losses.base import full
+from saccade.losses.base import Reduction, full, reduce
 from saccade.masks import Mask
 
 
@@ -17,6 +17,7 @@ def reinforce_loss(
     entropy_weight: float = 0.0,
     decay: float = 0.9,
     step_mask: Tensor | Mask | None = None,
+    reduction: Reduction = "mean",
 ) -> tuple[Tensor, Tensor]:
     r"""A loss whose gradient is the score-function estimate for hard attention, and the next baseline.
 
@@ -33,7 +34,8 @@ def reinforce_loss(
     Shapes:
         a selection over (*batch, steps, keys), or one structure for all steps; log_likelihood (*batch,) of each
         sentence given its samples, baseline a number, step_mask (*batch, steps), True = valid -> the loss, the mean
-        over the batch of the sums over valid steps, and the next baseline, a number without gradient.
+        over the batch of the sums over valid steps (or their sum, or each of them), and the next baseline, a number
+        without gradient.
 
     Reference:
         Xu et al. (2015), arXiv:1502.03044, section 4.1.
@@ -45,6 +47,7 @@ def reinforce_loss(
         reward_weight: lambda_r.
         entropy_weight: lambda_e.
         decay: how much of the old baseline to keep.
+        reduction: "mean", "sum" or "none", over the batch.
     """
     draw = selection.draw
     if log_likelihood.shape != draw.shape[:-2]:
@@ -68,4 +71,4 @@ def reinforce_loss(
     gain = log_likelihood + reward_weight * (reward - old) * log_prob
     if entropy_weight:
         gain = gain + entropy_weight * torch.where(steps, of_each(selection.entropy()), 0.0).sum(-1)
-    return -gain.mean(), decay * old + (1.0 - decay) * mean_reward
+    return reduce(-gain, reduction), decay * old + (1.0 - decay) * mean_reward

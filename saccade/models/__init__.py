@@ -1,6 +1,6 @@
 """Models: one file per paper."""
 
-from saccade.models.base import EncoderDecoder, LanguageModel, models
+from saccade.models.base import Costs, EncoderDecoder, LanguageModel, Losses, costs_of, models
 from saccade.models.bert import Bert
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
@@ -11,6 +11,7 @@ from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
+from saccade.models.rationale import Rationale
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
@@ -27,19 +28,23 @@ __all__ = [
     "AttentionPooling",
     "Bert",
     "Cho",
+    "Costs",
     "EncoderDecoder",
     "HardMonotonic",
     "Kim",
     "LSTMNPair",
     "LanguageModel",
+    "Losses",
     "Luong",
     "RNNSearch",
+    "Rationale",
     "SegmentToSegment",
     "Sutskever",
     "Tagger",
     "Transformer",
     "TransformerLanguageModel",
     "WordByWord",
+    "costs_of",
     "create",
     "models",
     "names",

@@ -1,8 +1,9 @@
-"""The base classes of encoder-decoders and of language models."""
+"""The base classes of encoder-decoders and language models, and objectives of a model's own."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -100,6 +101,41 @@ class LanguageModel(nn.Module):
     def reorder(self, state: Any, rows: Tensor) -> Any:
         """Selects rows of the state that stay within their text."""
         raise NotImplementedError
+
+
+Losses = Callable[[Tensor], Tensor]
+"""The task's loss of each example (batch,), given the logits (batch, classes)."""
+
+
+class Costs(NamedTuple):
+    """What a model minimises for each example of a batch.
+
+    Args:
+        logits: (batch, classes), what it answers.
+        total: (batch,), whose mean is minimised. In training its value may mean nothing: only its gradient counts. In
+            evaluation it is the loss of the logits and the penalty.
+        penalty: (batch,), what the model adds to the task's loss.
+        figures: more numbers (batch,) for the log.
+    """
+
+    logits: Tensor
+    total: Tensor
+    penalty: Tensor | float = 0.0
+    figures: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
+
+
+def costs_of(model: nn.Module, inputs: Sequence[Tensor], losses: Losses) -> Costs:
+    """The costs of a model that answers with logits.
+
+    A model with an objective of its own, such as samples to be rewarded or a penalty, has a method
+    `costs(*inputs, losses=losses) -> Costs`. Others minimise the task's loss.
+    """
+    own = getattr(model, "costs", None)
+    if own is not None:
+        found: Costs = own(*inputs, losses=losses)
+        return found
+    logits = model(*inputs)
+    return Costs(logits, losses(logits))
 
 
 models: Registry[nn.Module] = Registry("model", base=nn.Module, home="saccade.models")

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 import saccade
 from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verify
+from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
+from saccade.data.examples import Examples
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
 from saccade.runs.folder import save_config, save_task, verify_task
@@ -59,9 +61,9 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         verify_task(folder / "task")
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {"train": plan.data.read(sources["train"], fields_of(task, plan.data), check=task.check_example)}
+    read = {"train": _read(plan, sources["train"], fields_of(task, plan.data))}
     if sources["valid"] is not None:
-        read["valid"] = plan.data.read(sources["valid"], task.fields, check=task.check_example)
+        read["valid"] = _read(plan, sources["valid"], task.fields)
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     in_memory = "train" in held
     split_by = [str(share), repr((plan.data.folds, plan.data.fold))]
@@ -113,6 +115,11 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         for line in _summary(plan, provenance, len(split), len(rows)):
             say(line)
     return Prepared(rows, sizes, valid, provenance)
+
+
+def _read(plan: Plan, source: Any, fields: Mapping[str, FieldLike]) -> Examples:
+    """The examples of a source, with what people marked in them if a column says so."""
+    return plan.data.read(source, fields, extras=plan.task.extras, check=plan.task.check_example)
 
 
 def _is_stored(folder: Path, mark_of_data: str) -> bool:

@@ -188,7 +188,7 @@ class Run:
         for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
             task.options.of({**shared, **changes})
-        read = (corpus or self.plan.data).read(data, task.scored, check=task.check_example)
+        read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras, check=task.check_example)
         examples = list(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r:.80}.")

@@ -11,7 +11,7 @@ from saccade.scores.base import Prepared, Score, check_features, scores
 class QueryFreeScore(Score):
     r"""Scores each key on its own, without a query: attention as pooling.
 
-    .. math:: s_j = v^\top \tanh(W k_j + b)
+    .. math:: s_j = v^\top \tanh(W k_j + b) \;\text{ or, without a hidden layer, }\; s_j = w^\top k_j + b
 
     Shapes:
         query ignored, keys (*batch, keys, key_dim) -> scores (*batch, queries, keys), the same for every query;
@@ -19,19 +19,25 @@ class QueryFreeScore(Score):
 
     Reference:
         Yang et al. (2016), hierarchical attention networks, equations 5 and 6: v is the word context vector u_w.
+        Without a hidden layer: Lei et al. (2016), arXiv:1606.04155, section 3.
+
+    Args:
+        key_dim: features of a key.
+        hidden_dim: features of the hidden layer; None for none.
     """
 
     query_free: bool = True
 
-    def __init__(self, *, key_dim: int, hidden_dim: int) -> None:
+    def __init__(self, *, key_dim: int, hidden_dim: int | None = None) -> None:
         super().__init__()
         self.key_dim = key_dim
-        self.key_proj = nn.Linear(key_dim, hidden_dim)
-        self.hidden_proj = nn.Linear(hidden_dim, 1, bias=False)
+        self.key_proj = nn.Linear(key_dim, 1 if hidden_dim is None else hidden_dim)
+        self.hidden_proj = None if hidden_dim is None else nn.Linear(hidden_dim, 1, bias=False)
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         check_features(keys, self.key_dim, "keys", self, "key_dim")
-        return self.hidden_proj(self.key_proj(keys).tanh())
+        projected: Tensor = self.key_proj(keys)
+        return projected if self.hidden_proj is None else self.hidden_proj(projected.tanh())
 
     def compare(self, query: Tensor, prepared: Prepared, state: Any = None) -> Tensor:
         scores: Tensor = prepared.transpose(-1, -2)

@@ -1,6 +1,7 @@
 """Selections: what distribution over positions follows from the scores?"""
 
 from saccade.selections.base import Selection, selections
+from saccade.selections.binary_concrete import BinaryConcrete
 from saccade.selections.continuous_softmax import ContinuousSoftmax
 from saccade.selections.continuous_sparsemax import ContinuousSparsemax
 from saccade.selections.entmax import Entmax, entmax
@@ -31,6 +32,7 @@ create = selections.create
 names = selections.names
 
 __all__ = [
+    "BinaryConcrete",
     "ContinuousSoftmax",
     "ContinuousSparsemax",
     "Entmax",

@@ -28,6 +28,9 @@ class Attended:
     key_words: list[list[int]] = field(default_factory=list)
     """The places in `keys` of the pieces of each word, where the input is a text."""
 
+    picked: list[int] | None = None
+    """The keys that were picked and read, where one query read no others."""
+
 
 @dataclass(frozen=True)
 class Answer:

@@ -57,6 +57,10 @@ class Task:
     targets: Mapping[str, Field] = {}
     """The fields that it learns to predict."""
 
+    extras: Mapping[str, Field] = {}
+    """What an example may hold besides, for figures and explanations, never for the loss. It is read where the columns
+    of the data name it."""
+
     options: ClassVar[type[Options]] = Options
     """What may be asked of a prediction."""
 

@@ -19,12 +19,14 @@ from saccade.fields import Field, Label, Labels, Tags, Text, fields
 from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.interpretation.plots import plot_reliability
 from saccade.interpretation.recording import record
+from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
 from saccade.tasks.forms import Form, losses_of, probabilities_of, right_share
 from saccade.tasks.options import Options
+from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
 from saccade.tasks.several import shared_vocabularies
 from saccade.tasks.tagging import at_words, describe_tags, pad_places, tag_answers, text_to_tag, word_places
 
@@ -77,6 +79,8 @@ class Classification(Task):
             that all count the same; `{spam: 3, ham: 0.5}` names weights, and classes that it does not name have 1. Of
             several labels at once, "balanced" lets the examples with and without each label count the same, and
             weights are those of the examples that have it.
+        evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
+            it with what the model picked or attended to.
         metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece; of ordered labels also
             mean_absolute_error and quadratic_weighted_kappa; of tags, accuracy, macro_f1, and entity_f1 for tags such
             as B-place, I-place and O.
@@ -96,6 +100,7 @@ class Classification(Task):
         joint: bool = True,
         label_smoothing: float = 0.0,
         class_weights: Literal["none", "balanced"] | dict[str, float] = "none",
+        evidence: Field | str = "evidence",
         metrics: Sequence[str] = ("accuracy", "macro_f1"),
     ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
@@ -123,6 +128,7 @@ class Classification(Task):
             self.picture = "the reliability of the probabilities"
         self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"label": self.label}
+        self.extras = extras(self.inputs, evidence)
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
         self.metrics = {name: known[name] for name in metrics}
@@ -142,6 +148,7 @@ class Classification(Task):
         self.weights()  # which may name a label that there is not
 
     def check_example(self, example: Example, cell: Cell) -> None:
+        check_evidence(self, example, cell)
         if self.form == "tags" and "label" in example:
             role, text = next(iter(self.inputs.items()))
             words, given = len(text.show(example[role]).split()), len(example["label"])
@@ -172,27 +179,35 @@ class Classification(Task):
         return batch | pad_places([row["places"] for row in rows]) if self.form == "tags" else batch
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        logits = self.logits(model, batch).float()
         wanted = batch["label"][batch["label_mask"]] if self.form == "tags" else batch["label"]
-        plain = losses_of(self.form, logits, wanted)
-        losses = self._losses(logits, wanted) if model.training else plain
-        count = torch.tensor(len(logits), device=logits.device)
-        right = right_share(self.form, logits, wanted).sum()
-        return Loss(losses.sum(), count, {"accuracy": right, "loss": plain.detach().sum()})
 
-    def _losses(self, logits: Tensor, wanted: Tensor) -> Tensor:
-        """The loss of each example or word in training, with smoothing and weights."""
+        def losses(given: Tensor) -> Tensor:
+            return self._losses(self._shaped(given, batch), wanted, model.training)
+
+        found = costs_of(model, self.given(batch), losses)
+        logits = self._shaped(found.logits, batch)
+        plain = losses_of(self.form, logits, wanted) + found.penalty
+        parts = {"accuracy": right_share(self.form, logits, wanted).sum(), "loss": plain.detach().sum()}
+        parts |= {name: figure.sum() for name, figure in found.figures.items()}
+        return Loss(found.total.sum(), torch.tensor(len(logits), device=logits.device), parts)
+
+    def _losses(self, logits: Tensor, wanted: Tensor, training: bool) -> Tensor:
+        """The loss of each example or word; smoothing and weights are for training alone."""
+        if not training:
+            return losses_of(self.form, logits, wanted)
         weights = None if self.class_weights == "none" else self.weights().to(logits)
         return losses_of(self.form, logits, wanted, smoothing=self.label_smoothing, weights=weights)
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         """What the model makes of a batch: (batch, classes), or (words, classes) of all words one after another."""
-        found: Tensor = model(*self.given(batch))
+        return self._shaped(model(*self.given(batch)), batch)
+
+    def _shaped(self, found: Tensor, batch: dict[str, Tensor]) -> Tensor:
         if self.form == "tags":
-            return at_words(found, batch)
+            return at_words(found, batch).float()
         if found.dim() != 2:
             raise ValueError(f"a label needs a model that gives (batch, classes), and not {tuple(found.shape)}.")
-        return found
+        return found.float()
 
     def weights(self) -> Tensor:
         r"""(2, classes): how much training examples count that have each label, and examples that do not.
@@ -223,7 +238,7 @@ class Classification(Task):
         answers = []
         for row, several in enumerate(probabilities.tolist()):
             ranked = sorted(range(len(several)), key=lambda n: -several[n])
-            details = {"probabilities": dict(zip(self.label.names, several, strict=True))}
+            details: dict[str, Any] = {"probabilities": dict(zip(self.label.names, several, strict=True))}
             if self.form == "several":
                 chosen = [self.label.names[n] for n in range(len(several)) if several[n] >= options.threshold]
                 value: Any = chosen
@@ -232,6 +247,7 @@ class Classification(Task):
                 value, score = self.label.names[ranked[0]], several[ranked[0]]
             others = [Answer(self.label.names[n], several[n]) for n in ranked[: options.top]] if options.top > 1 else []
             attention = looked.of(row, self.label.show(value) or "(none)")
+            details |= rationale_of(self, attention, examples[row])
             answers.append(Answer(value, score, attention, others, details))
         return answers
 
@@ -253,7 +269,7 @@ class Classification(Task):
         if self.form == "tags":
             wanted = [example["label"] for example in examples]
             return tags.score_tags([answer.value for answer in answers], wanted, list(self.metrics))
-        return self._labelled(answers, examples).figures(list(self.metrics))
+        return self._labelled(answers, examples).figures(list(self.metrics)) | score_rationales(self, answers, examples)
 
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
         if self.form == "tags":

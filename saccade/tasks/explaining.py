@@ -19,6 +19,7 @@ from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Task
 from saccade.tasks.options import Options
+from saccade.tasks.rationales import describe_rationale, with_evidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ def attended(
         values = [example[role] for example in examples]
         found = main.attended(values, trace, batch.get(f"{role}_mask"))
         if found:
-            looked.found = [Attended(weights.unsqueeze(0), [], names) for names, weights in found]
+            looked.found = [Attended(each.weights.unsqueeze(0), [], each.names, picked=each.picked) for each in found]
             return
     looked.found = _across(task, trace, batch, examples)
 
@@ -133,7 +134,7 @@ def _item(
     outcomes: list[Outcome],
 ) -> Item:
     shown = look(model, example, answer)
-    maps = [each for each in shown if matches(each.name, asked.keep)]
+    maps = with_evidence(task, [each for each in shown if matches(each.name, asked.keep)], example)
     if not maps:
         listed = ", ".join(each.name for each in shown)
         fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
@@ -143,6 +144,7 @@ def _item(
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
+    measures = [*measures, *describe_rationale(task, answer, example)]
     given = " | ".join(each.show(example[role])[:60] for role, each in task.inputs.items())
     title = f"{given} → {answer.text or '(none)'}"
     return Item(

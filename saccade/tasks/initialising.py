@@ -54,14 +54,14 @@ def start_embeddings(
         note = notes / f"vectors-{role}.safetensors"
         if fresh:
             texts = (text for n in range(len(rows)) for user in users for text in field.texts(rows[n][user]))
-            found = vectors.find(field.words(), texts, tables[0].shape[1])
+            found = vectors.find(field.vocabulary(), texts, tables[0].shape[1])
             known = torch.from_numpy(found.known)
             for table in tables:
                 _set(table, found, rescale=vectors.rescale)
             if main and vectors.tune == "new":
                 make_folder(notes)
                 write_file(note, pack_tensors({"known": known}))
-            said += _described(role, found, sum(map(bool, field.words())), vectors.tune)
+            said += _described(role, found, sum(map(bool, field.vocabulary())), vectors.tune)
         elif vectors.tune == "new":
             known = read_tensors(note, {"known": ((field.sizes()["vocab"],), torch.bool)})["known"]
         for table in tables:

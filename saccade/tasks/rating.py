@@ -9,14 +9,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.numbers import HIGHER_IS_BETTER, score_numbers
 from saccade.fields import Field, Number, Text, fields
 from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
+from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
 from saccade.tasks.several import shared_vocabularies
 
 LOSSES = ("squared", "absolute", "huber", "pairwise")
@@ -42,6 +45,8 @@ class Rating(Task):
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
             beyond), or "pairwise", after which only the order of the predictions means anything.
+        evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
+            it with what the model picked or attended to.
         metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.
 
     Reference:
@@ -57,6 +62,7 @@ class Rating(Task):
         number: Field | str = "number",
         joint: bool = True,
         loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
+        evidence: Field | str = "evidence",
         metrics: Sequence[str] = ("rmse", "mae", "r2", "spearman"),
     ) -> None:
         if loss not in LOSSES:
@@ -73,28 +79,40 @@ class Rating(Task):
             raise ValueError("inputs must name at least one input, and none may be called number.")
         self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"number": self.number}
+        self.extras = extras(self.inputs, evidence)
         self.kind = loss
         self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
 
     def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": 1}
 
+    def check_example(self, example: Example, cell: Cell) -> None:
+        check_evidence(self, example, cell)
+
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        found, wanted = self.ratings(model, batch), batch["number"]
+        wanted = batch["number"]
+        found = costs_of(model, self.given(batch), lambda ratings: self._losses(ratings.squeeze(1).float(), wanted))
+        ratings = found.logits.squeeze(1).float()
+        parts = {name: figure.sum() for name, figure in found.figures.items()}
+        count = len(ratings)
         if self.kind == "pairwise":
-            margins = (found.unsqueeze(1) - found)[wanted.unsqueeze(1) > wanted]
-            return Loss(
-                F.softplus(-margins).sum(),
-                torch.tensor(len(margins), device=found.device),
-                {"accuracy": (margins > 0).sum()},
-            )
+            margins = (ratings.unsqueeze(1) - ratings)[wanted.unsqueeze(1) > wanted]
+            parts["accuracy"] = (margins > 0).sum()
+            count = len(margins)
+        parts["loss"] = (self._losses(ratings, wanted) + found.penalty).detach().sum()
+        return Loss(found.total.sum(), torch.tensor(count, device=ratings.device), parts)
+
+    def _losses(self, ratings: Tensor, wanted: Tensor) -> Tensor:
+        """The loss of each example; that of a pair is shared by its two examples."""
+        if self.kind == "pairwise":
+            pairs = F.softplus(ratings - ratings.unsqueeze(1)) * (wanted.unsqueeze(1) > wanted)
+            return (pairs.sum(0) + pairs.sum(1)) / 2
         losses: dict[str, Callable[..., Tensor]] = {
             "squared": F.mse_loss,
             "absolute": F.l1_loss,
             "huber": F.huber_loss,
         }
-        total = losses[self.kind](found, wanted, reduction="sum")
-        return Loss(total, torch.tensor(len(found), device=found.device))
+        return losses[self.kind](ratings, wanted, reduction="none")
 
     def ratings(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
         """(batch,): the predictions, in deviations from the mean."""
@@ -109,12 +127,14 @@ class Rating(Task):
         answers = []
         for row, score in enumerate(scores):
             value = self.number.decode(score)
-            answers.append(Answer(value, score, looked.of(row, self.number.show(value))))
+            attention = looked.of(row, self.number.show(value))
+            answers.append(Answer(value, score, attention, details=rationale_of(self, attention, examples[row])))
         return answers
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["number"] for example in examples]
-        return score_numbers([answer.value for answer in answers], wanted, list(self.metrics))
+        figures = score_numbers([answer.value for answer in answers], wanted, list(self.metrics))
+        return figures | score_rationales(self, answers, examples)
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any

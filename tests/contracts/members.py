@@ -196,6 +196,7 @@ SCORES: dict[str, ScoreMember] = {
     "neural_coverage": ScoreMember(hidden("neural_coverage", feature_dim=3)),
     "neural_tensor": ScoreMember(sized("neural_tensor", num_slices=3)),
     "ntm_content": ScoreMember(sized("ntm_content"), same_dim=True),
+    "query_free(linear)": ScoreMember(lambda sizes: scores.create("query_free", key_dim=sizes.key_dim), any_query=True),
     "query_free": ScoreMember(
         lambda sizes: scores.create("query_free", key_dim=sizes.key_dim, hidden_dim=sizes.hidden_dim), any_query=True
     ),
@@ -226,6 +227,10 @@ def mocha(sizes: Sizes) -> Selection:
 
 
 SELECTIONS: dict[str, SelectionMember] = {
+    "binary_concrete": SelectionMember(plain("binary_concrete", temperature=0.7), mass="any", draws=True),
+    "binary_concrete(straight through)": SelectionMember(
+        plain("binary_concrete", straight_through=True), mass="any", draws=True
+    ),
     "continuous_softmax": SelectionMember(plain("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_softmax(query)": SelectionMember(from_query("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_sparsemax": SelectionMember(plain("continuous_sparsemax", num_basis=16), mass="at most one"),

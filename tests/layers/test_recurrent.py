@@ -48,7 +48,7 @@ def test_both_directions_are_loops_over_real_steps(cell):
                 torch.testing.assert_close(tensor[row, part], last)
 
 
-@pytest.mark.parametrize("cell", ["gru", "paper_gru", "lstm"])
+@pytest.mark.parametrize("cell", ["gru", "paper_gru", "lstm", "rcnn"])
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_padding_is_never_read(cell, bidirectional):
     torch.manual_seed(0)

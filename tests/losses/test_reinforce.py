@@ -161,3 +161,15 @@ def test_refuses_likelihoods_that_are_not_one_per_sentence():
     selection = Categorical(torch.full((3, STEPS, KEYS), 1 / KEYS))
     with pytest.raises(ValueError, match=r"batch shape \(3,\) of the selection, got \(3, 2\)"):
         reinforce_loss(selection, torch.zeros(3, 2))
+
+
+def test_each_row_has_its_own_loss():
+    selection = Categorical(torch.full((3, 2, 5), 0.2)).sample()
+    selection = Drawn(torch.full((3, 2, 5), 0.2), drawn=selection)
+    likelihoods = torch.tensor([-1.0, -2.0, -4.0])
+    each, baseline = reinforce_loss(selection, likelihoods, -1.5, reduction="none")
+    log_prob = 2 * math.log(0.2)
+    assert each.tolist() == pytest.approx([-(value + (value + 1.5) * log_prob) for value in likelihoods.tolist()])
+    total, again = reinforce_loss(selection, likelihoods, -1.5, reduction="sum")
+    assert total.item() == pytest.approx(each.sum().item())
+    assert float(baseline) == float(again) == pytest.approx(0.9 * -1.5 + 0.1 * -7 / 3)

@@ -74,3 +74,15 @@ def run_lstmn(inputs, W, b, U, score, source=None):
         hidden.append(sigmoid(x_o + U_o @ read) * torch.tanh(c))
         cells.append(c)
     return torch.stack(hidden), torch.stack(cells), intra, inter
+
+
+def run_rcnn(inputs, W, b, W_1, b_1, W_2, b_2, U, bias, state=None):
+    """Lei et al. 2016, section 4.2, order 2: h, c_1 and c_2 after each word of one row."""
+    h, c_1, c_2 = state if state is not None else (torch.zeros(len(U), dtype=U.dtype),) * 3
+    states = []
+    for x in inputs:
+        gate = sigmoid(W @ x + b + U @ h)
+        c_1, c_2 = gate * c_1 + (1 - gate) * (W_1 @ x + b_1), gate * c_2 + (1 - gate) * (c_1 + W_2 @ x + b_2)
+        h = torch.tanh(c_2 + bias)
+        states.append((h, c_1, c_2))
+    return states

@@ -151,6 +151,13 @@ def test_query_free():
     assert_near(score(query, keys), pair_by_pair(lambda q, k: v @ torch.tanh(w @ k + b), query, keys))
 
 
+def test_query_free_without_a_hidden_layer():
+    score = randomised(QueryFreeScore(key_dim=KEY_DIM))
+    query, keys = random_inputs()
+    w, b = score.key_proj.weight[0], score.key_proj.bias[0]
+    assert_near(score(query, keys), pair_by_pair(lambda q, k: w @ k + b, query, keys))
+
+
 def test_query_free_pools_without_a_query():
     score = randomised(QueryFreeScore(key_dim=KEY_DIM, hidden_dim=HIDDEN))
     query, keys = random_inputs()

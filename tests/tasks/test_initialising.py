@@ -45,7 +45,7 @@ def test_known_words_start_with_their_vectors_and_others_as_they_were(path, tmp_
     said = start_embeddings(task, model, rows, tmp_path, fresh=True)
     assert said[0] == "  text: 4 of 9 words start with vectors, and all are trained."
     assert "WARNING: text: 5 words have no vector" in said[1]
-    after, words = table_of(model).detach(), task.inputs["text"].words()
+    after, words = table_of(model).detach(), task.inputs["text"].vocabulary()
     known = [word in WORDS for word in words]
     assert torch.equal(after[~torch.tensor(known)], before[~torch.tensor(known)])
     wanted = torch.tensor(np.stack([VALUES[WORDS.index(word)] for word in words if word in WORDS]))
@@ -59,7 +59,7 @@ def test_punctuation_is_looked_up_without_its_joiner():
     field = Text(tokeniser="word")
     field.fit(["a, b"])
     assert field.tokeniser.parts("a, b")[1] == "￭,"
-    assert set(field.words()[4:]) == {"a", "b", ","}
+    assert set(field.vocabulary()[4:]) == {"a", "b", ","}
 
 
 def train(folder, vectors, **trainer):
@@ -88,13 +88,13 @@ def train(folder, vectors, **trainer):
 def test_training_changes_what_it_may(path, tmp_path, tune):
     run = train(tmp_path / "run", {"class": "file", "path": path, "tune": tune, "rescale": False})
     field, table = run.task.inputs["text"], table_of(run.model).detach()
-    for place, word in enumerate(field.words()):
+    for place, word in enumerate(field.vocabulary()):
         if word in WORDS:
             same = np.array_equal(table[place].numpy(), VALUES[WORDS.index(word)])
             assert same == (tune != "all"), word
     seed_everything(run.plan.trainer.seed)
     start = table_of(run.plan.build()).detach()
-    new = [place for place, word in enumerate(field.words()) if word and word not in WORDS]
+    new = [place for place, word in enumerate(field.vocabulary()) if word and word not in WORDS]
     assert bool((table[new] == start[new]).all()) == (tune == "none")
 
 
@@ -113,7 +113,7 @@ def test_word2vec_of_the_training_texts(tmp_path):
     before = table_of(model).detach().clone()
     start_embeddings(task, model, rows, tmp_path, fresh=True)
     known = (table_of(model) != before).any(1)
-    words = task.inputs["text"].words()
+    words = task.inputs["text"].vocabulary()
     counts = np.bincount(np.concatenate([row["text"] for row in rows]), minlength=len(words))
     assert known.tolist() == [bool(word) and count >= 3 for word, count in zip(words, counts, strict=True)]
 

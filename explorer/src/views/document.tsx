@@ -8,6 +8,7 @@ import { loadMatrix, type Matrix } from "../matrix";
 import { aligned, unitAt, written } from "../reading";
 import { visible, type Unit } from "../units";
 import { Outcomes } from "./outcomes";
+import { Agreement, reasonsOf } from "./reasons";
 import type { Scene } from "./view";
 
 const TOP = 25;
@@ -59,6 +60,7 @@ export function Document(scene: Scene) {
   const weights = profile(matrix, { side: "query", unit: 0 });
   const steps = useMemo(() => shades(matrix, weights, state), [matrix, state.scale, state.threshold]);
   const sentences = useSentences(scene);
+  const reasons = useMemo(() => reasonsOf(units, map, cols), [units, map, cols]);
   const order = useMemo(
     () => Array.from(units, (_, place) => place).sort((a, b) => weights[b]! - weights[a]!),
     [matrix],
@@ -91,6 +93,8 @@ export function Document(scene: Scene) {
         data-focus={here === place}
         data-pinned={pinned === place}
         data-special={unit.special}
+        data-picked={reasons.picked?.[place]}
+        data-gold={reasons.gold?.[place]}
         title={written(weights[place]!)}
         style={steps[place]! > 4 ? { background: colours.css[steps[place]!], color: colours.ink[steps[place]!] } : {}}
       >
@@ -110,12 +114,13 @@ export function Document(scene: Scene) {
     >
       <Outcomes outcomes={scene.item.outcomes} otherwise={visible(matrix.rows.list[0]?.label ?? "")} />
       <p class="faint share">
-        {units.length > 0 && (
+        {units.length > 0 && !reasons.picked && (
           <>
             Largest weight {written(largest)}, on <bdi>{visible(units[order[0]!]!.label)}</bdi>:{" "}
             <b>{(largest * units.length).toFixed(1)} ×</b> an even share among {units.length.toLocaleString("en")}.
           </>
         )}
+        <Agreement reasons={reasons} weights={weights} units={units} />
       </p>
       <div class="reader" ref={box} onMouseOver={point} onClick={press}>
         {sentences && cols.kind === "text" ? (

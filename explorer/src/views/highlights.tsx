@@ -10,6 +10,7 @@ import { inked, loadSpectrogram, paintStrip, paintTimes, Player, spotlight, TIME
 import type { Side } from "../state";
 import { visible, type Unit, type Units } from "../units";
 import { Document, verdictOf } from "./document";
+import { PEOPLE, reasonsOf } from "./reasons";
 import { registerView, type Scene } from "./view";
 
 /** The input above the output, as people read. */
@@ -207,6 +208,7 @@ function Still({ scene, pictures }: StillProps) {
   const focus = alone ? ({ side: "query", unit: 0 } as const) : found;
   const marks = useMarks(scene, focus);
   const names = sideNames(scene.map);
+  const reasons = alone ? reasonsOf(matrix.cols.list, scene.map, scene.cols) : { picked: null, gold: null };
   let top = 20;
   const parts = (alone ? (["key"] as const) : SIDES).map((side) => {
     const units = unitsOn(matrix, side);
@@ -236,9 +238,10 @@ function Still({ scene, pictures }: StillProps) {
             height={26}
             rx={5}
             fill={step > 4 ? colours.css[step] : "none"}
-            stroke={isFocus ? ink.accent : "none"}
+            stroke={isFocus ? ink.accent : reasons.picked?.[place] ? ink.text : "none"}
             stroke-width={2}
           />
+          {reasons.gold?.[place] && <rect x={at} y={y + 14} width={wide} height={3} fill={PEOPLE} />}
           <text
             x={at + wide / 2}
             y={y}

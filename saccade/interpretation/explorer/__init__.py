@@ -3,7 +3,7 @@
 from saccade.interpretation.explorer.axes import Axis, ImageAxis, NodeAxis, TextAxis
 from saccade.interpretation.explorer.items import Item, Map, Measure, Outcome
 from saccade.interpretation.explorer.page import write_page
-from saccade.interpretation.explorer.rendering import FORMATS, render
+from saccade.interpretation.explorer.rendering import FORMATS, passages, render
 from saccade.interpretation.explorer.sound import SoundAxis
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Outcome",
     "SoundAxis",
     "TextAxis",
+    "passages",
     "render",
     "write_page",
 ]

@@ -18,17 +18,20 @@ class TextAxis:
             counts with the word after it; any other piece outside every word stands alone.
         special: the indices of tokens that are not part of the text, such as `[CLS]` and `</s>`.
         sentences: the indices of each sentence's pieces.
+        gold: the indices of the pieces that people marked as the reason for an answer, if they were asked.
     """
 
     pieces: Sequence[str]
     words: Sequence[Sequence[int]] | None = None
     special: Sequence[int] = ()
     sentences: Sequence[Sequence[int]] | None = None
+    gold: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.pieces, str) or not all(isinstance(piece, str) for piece in self.pieces):
             raise TypeError(f"pieces must be a list of strings, got {self.pieces!r:.80}.")
         _check_places([self.special], len(self.pieces), "special", empty=True)
+        _check_places([self.gold or ()], len(self.pieces), "gold", empty=True)
         for name in ("words", "sentences"):
             groups = getattr(self, name)
             if groups is not None:

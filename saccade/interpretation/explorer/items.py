@@ -21,6 +21,8 @@ class Map:
         keys: the columns, which are attended to: the input.
         layer: its number, if it has one.
         sides: what to call queries and keys: output and input, unless a sequence attends to itself.
+        picked: of a map with one row, the columns that the model picked and read, where it reads no others; None where
+            it reads all of them by their weights.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Map:
     keys: Axis
     layer: int | None = None
     sides: tuple[str, str] | None = None
+    picked: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 3 or tuple(self.weights.shape[1:]) != (len(self.queries), len(self.keys)):
@@ -36,6 +39,13 @@ class Map:
                 f"weights of {self.name!r} must be (heads, queries, keys) = (heads, {len(self.queries)}, "
                 f"{len(self.keys)}), got {tuple(self.weights.shape)}."
             )
+        if self.picked is not None:
+            wrong = [place for place in self.picked if not 0 <= place < len(self.keys)]
+            if len(self.queries) != 1 or wrong:
+                raise ValueError(
+                    f"picked of {self.name!r} names columns of a map with one row, from 0 to {len(self.keys) - 1}, got "
+                    f"{wrong or self.picked!r:.60} of {len(self.queries)} rows."
+                )
         if self.weights.shape[0] == 0:
             raise ValueError(f"weights of {self.name!r} have no heads.")
         for number, head in enumerate(self.weights):  # head by head: a whole layer may be large

@@ -116,7 +116,8 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
             heads = each.weights.shape[0]
             queries, keys = number(each.queries), number(each.keys)
             sides = None if each.sides is None else list(each.sides)
-            place = {"block": block, "rows": queries, "cols": keys, "sides": sides}
+            picked = None if each.picked is None else list(each.picked)
+            place = {"block": block, "rows": queries, "cols": keys, "sides": sides, "picked": picked}
             maps.append({"name": each.name, "layer": each.layer, "heads": heads, **place})
             block += heads
         described.append(
@@ -143,6 +144,7 @@ def describe_axis(axis: Axis) -> dict[str, Any]:
             "words": _groups(axis.words),
             "special": list(axis.special),
             "sentences": _groups(axis.sentences),
+            "gold": None if axis.gold is None else list(axis.gold),
         }
     if isinstance(axis, ImageAxis):
         return {"kind": "image", "png": _base64(axis.png), "grid": list(axis.grid), "leading": list(axis.leading)}

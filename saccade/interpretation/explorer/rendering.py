@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -103,7 +103,8 @@ def _text(items: Sequence[Item], width: int | None) -> str:
             drawn = drawing(each)
             name = each.name if heads == 1 else f"{each.name}, mean of {heads} heads"
             if isinstance(drawn, Bars):
-                lines += [printable(f"{name}: {drawn.title}"), draw_bars(drawn.values, drawn.names, width=width), ""]
+                lines += [printable(f"{name}: {drawn.title}"), draw_bars(drawn.values, drawn.names, width=width)]
+                lines += [*_reasons(each), ""]
             elif isinstance(drawn, OverTime):
                 lines += [printable(name), draw_over_time(drawn.weights, drawn.seconds, drawn.target, width=width), ""]
             else:
@@ -113,6 +114,35 @@ def _text(items: Sequence[Item], width: int | None) -> str:
             lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
         lines += [""] if item.measures else []
     return "\n".join(lines)
+
+
+def _reasons(each: Map) -> list[str]:
+    """What the model picked, and what people marked."""
+    if not isinstance(each.keys, TextAxis):
+        return []
+    found = {"picked by the model": each.picked, "marked by people": each.keys.gold}
+    return [
+        printable(f"{name}: {' … '.join(passages(each.keys, places)) or '(nothing)'}")
+        for name, places in found.items()
+        if places is not None
+    ]
+
+
+def passages(axis: TextAxis, places: Iterable[int]) -> list[str]:
+    """The words that have some of these pieces, without special ones; neighbouring words in one text."""
+    wanted = set(places) - set(axis.special)
+    groups = axis.groups
+    names = _names(axis, groups)
+    found: list[list[str]] = []
+    before = -2
+    for number, pieces in enumerate(groups):
+        if wanted.intersection(pieces):
+            if number == before + 1:
+                found[-1].append(names[number])
+            else:
+                found.append([names[number]])
+            before = number
+    return [" ".join(words) for words in found]
 
 
 def _outcome(outcome: Outcome) -> str:
@@ -136,6 +166,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
             "queries": describe_axis(each.queries),
             "keys": describe_axis(each.keys),
             "weights": each.weights.detach().float().cpu().tolist(),
+            "picked": None if each.picked is None else list(each.picked),
         }
 
     return {

@@ -35,7 +35,9 @@ class Lazy(Recipe):
 
 def attended_by(reading: Reading) -> Attended:
     """A reading without its context and, where possible, without its autograd graph."""
+    drawn = None if reading._selection is None else reading._selection.picked
+    picked = {} if drawn is None else {"picked": drawn}
     if isinstance(reading._selection, Categorical):
-        return Attended(Given(), {"weights": reading._selection.probs})
+        return Attended(Given(), {"weights": reading._selection.probs, **picked})
     deferred = map_tensors(Tensor.detach, reading._deferred)
-    return Attended(Lazy(Reading(reading.context.new_empty(0), reading._selection, deferred=deferred)), {})
+    return Attended(Lazy(Reading(reading.context.new_empty(0), reading._selection, deferred=deferred)), picked)

@@ -13,7 +13,7 @@ from torch import Tensor
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.joining import Rows, join
 from saccade.interpretation.recording.naming import Place, kind_of, path_of
-from saccade.interpretation.recording.recipes import Recipe, Shape
+from saccade.interpretation.recording.recipes import Given, Recipe, Shape
 from saccade.interpretation.recording.retention import Kept, weights_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,15 @@ class Recorded:
     def weights(self) -> Tensor:
         """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
         return weights_of(self._recipe, self.kept.load(self.name))
+
+    @property
+    def picked(self) -> Tensor | None:
+        """(batch, heads, queries, keys): what hard attention drew from its weights and read.
+
+        None for attention that reads an expectation, for other libraries', and where heads were chosen or reduced.
+        """
+        drawn = self.kept.load(self.name).get("picked")
+        return None if drawn is None else Given().compute({"weights": drawn}, slice(None))
 
     @property
     def shape(self) -> Shape:

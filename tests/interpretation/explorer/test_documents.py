@@ -1,5 +1,7 @@
 """A label over a text: the words that decided, highlighted in a real browser and listed in the terminal."""
 
+import json
+
 import pytest
 import torch
 
@@ -122,6 +124,78 @@ def test_terminal_lists_the_words_largest_first() -> None:
     assert [line.split()[1] for line in lines[start : start + 20]] == [f"{float(weights[n]):.3f}" for n in order[:20]]
     assert lines[start + 20] == f"… and 20 more, {float(weights[order[20:]].sum()):.3f} together"
     assert lines[:3] == ["a review", "positive  0.875", "negative  0.125  (true label)"]
+
+
+def rationale(*, picked=(3, 4, 5, 9), gold=(4, 5, 6)) -> Item:
+    """A text in subwords, of which the model read some words and people marked some."""
+    pieces = ["the", "story", "is", "un", "##convinc", "##ing", "and", "far", "too", "long", "."]
+    words = [[0], [1], [2], [3, 4, 5], [6], [7], [8], [9], [10]]
+    axis = TextAxis(pieces=[*pieces, "</s>"], words=words, special=[11], gold=gold)
+    weights = torch.full((1, 1, 12), 0.1)
+    weights[..., list(picked or ())] = 0.3
+    label = TextAxis(pieces=["negative"])
+    return Item(title="r", maps=[Map(name="rationale", weights=weights, queries=label, keys=axis, picked=picked)])
+
+
+def marked(page, which):
+    return page.locator(f'.reader .mark[data-{which}="true"]').all_inner_texts()
+
+
+def test_what_the_model_picked_beside_what_people_marked(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [rationale()], title="Rationale")
+    page = visit(tmp_path / "page.html")
+    assert marked(page, "picked") == ["unconvincing", "long"]
+    assert marked(page, "gold") == ["unconvincing", "and"]
+    style = "mark => [getComputedStyle(mark).outlineStyle, getComputedStyle(mark).textDecorationLine]"
+    styles = page.locator(".reader .mark").evaluate_all(f"marks => marks.map({style})")
+    assert [each[0] for each in styles] == ["none"] * 3 + ["solid"] + ["none"] * 3 + ["solid", "none", "none"]
+    assert [each[1] for each in styles] == ["none"] * 3 + ["underline"] * 2 + ["none"] * 5
+    said = page.inner_text(".share")
+    assert "by the model: 2 of 9" in said
+    assert "by people: 2" in said
+    assert "both: 1 (50 % of the picked, 50 % of the marked)" in said
+    assert "even share" not in said  # probabilities of picks are no shares
+    page = visit(tmp_path / "page.html", "units=pieces")
+    assert marked(page, "picked") == ["un", "##convinc", "##ing", "long"]
+    assert marked(page, "gold") == ["##convinc", "##ing", "and"]
+
+
+def test_soft_weights_beside_what_people_marked(visit, tmp_path) -> None:
+    item = rationale(picked=None)
+    write_page(tmp_path / "page.html", [item], title="Weights")
+    page = visit(tmp_path / "page.html")
+    assert marked(page, "picked") == []
+    assert marked(page, "gold") == ["unconvincing", "and"]
+    said = page.inner_text(".share")
+    assert "weight on these: 0.3333" in said  # four of the twelve pieces, the end included
+    assert "even share" in said
+
+
+def test_a_text_without_either_has_no_marks(visit, place) -> None:
+    page = visit(place)
+    assert marked(page, "picked") == marked(page, "gold") == []
+    assert page.locator(".agreement").count() == 0
+
+
+def test_picks_and_marks_in_the_terminal_and_in_data() -> None:
+    text = render([rationale(), rationale(picked=(), gold=None)], "text", width=70).decode()
+    assert "picked by the model: unconvincing … long\nmarked by people: unconvincing and\n" in text
+    assert "picked by the model: (nothing)\n" in text
+    (shown,) = json.loads(render([rationale()], "json"))["items"][0]["maps"]
+    assert shown["picked"] == [3, 4, 5, 9]
+    assert shown["keys"]["gold"] == [4, 5, 6]
+
+
+def test_picks_and_marks_are_drawn(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [rationale()], title="Rationale")
+    page = visit(tmp_path / "page.html")
+    page.get_by_label("Download").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="SVG drawing").click()
+    waiting.value.save_as(tmp_path / "view.svg")
+    drawing = (tmp_path / "view.svg").read_text()
+    assert drawing.count('fill="#2b8a3e"') == 2
+    assert drawing.count('stroke="#1a2130"') == 2
 
 
 def test_download(visit, place, tmp_path) -> None:

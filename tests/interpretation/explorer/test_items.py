@@ -16,6 +16,7 @@ THREE = TextAxis(pieces=["a", "b", "c"])
         ({"words": [[0], [0, 1]]}, "words refers to piece 0 twice"),
         ({"sentences": [[0], []]}, "sentences contains an empty group"),
         ({"special": [-1]}, "special refers to piece -1"),
+        ({"gold": [3]}, "gold refers to piece 3, but there are 3 pieces"),
     ],
 )
 def test_wrong_places(arguments, message) -> None:
@@ -53,6 +54,13 @@ def test_image_axis() -> None:
 def test_wrong_weights(weights, message) -> None:
     with pytest.raises(ValueError, match=message):
         Map(name="layer", weights=weights, queries=THREE, keys=THREE)
+
+
+@pytest.mark.parametrize(("rows", "picked"), [(1, [0, 3]), (1, [-1]), (3, [0])])
+def test_wrong_picks(rows, picked) -> None:
+    queries = TextAxis(pieces=["x"] * rows)
+    with pytest.raises(ValueError, match="picked of 'm' names columns of a map with one row, from 0 to 2"):
+        Map(name="m", weights=torch.ones(1, rows, 3), queries=queries, keys=THREE, picked=picked)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -9,7 +9,7 @@ from saccade import Attention, MultiHead, masks
 from saccade.models import RNNSearch, Transformer
 from saccade.scores import AdditiveScore, CoverageScore, ScaledDotScore
 from saccade.search import beam, greedy
-from saccade.selections import LinearChain, LocalP, Softmax, Sparsemax
+from saccade.selections import BinaryConcrete, Hard, LinearChain, LocalP, Sigmoid, Softmax, Sparsemax
 
 BATCH, QUERIES, KEYS, DIM = 2, 5, 23, 12
 
@@ -56,6 +56,36 @@ def test_heads_are_named_by_their_layer():
         reading = model(x, mask=masks.causal())
     assert list(trace) == ["attention"]
     torch.testing.assert_close(trace["attention"].weights, reading.weights.detach(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("selection", [Hard(), BinaryConcrete(straight_through=True)])
+@pytest.mark.parametrize("training", [False, True])
+def test_what_hard_attention_picked(selection, training):
+    model = Holder(Attention(score=ScaledDotScore(), selection=selection)).train(training)
+    query, keys = torch.randn(BATCH, QUERIES, DIM, requires_grad=True), torch.randn(BATCH, KEYS, DIM)
+    with saccade.record(model) as trace:
+        reading = model(query, keys)
+    seen = trace["attention"]
+    assert torch.equal(seen.picked[:, 0], reading.selection.draw)
+    assert not seen.picked.requires_grad
+    torch.testing.assert_close(seen.picked[:, 0] @ keys, reading.context.detach())
+    torch.testing.assert_close(seen.weights[:, 0], reading.weights.detach())
+
+
+def test_soft_attention_picks_nothing():
+    model = Holder(Attention(score=ScaledDotScore(), selection=Sigmoid()))
+    with saccade.record(model) as trace:
+        model(torch.randn(BATCH, QUERIES, DIM), torch.randn(BATCH, KEYS, DIM))
+    assert trace["attention"].picked is None
+
+
+def test_changed_probabilities_change_what_is_picked():
+    model = Holder(Attention(score=ScaledDotScore(), selection=BinaryConcrete())).eval()
+    query, keys = torch.randn(BATCH, QUERIES, DIM), torch.randn(BATCH, KEYS, DIM)
+    chosen = torch.arange(KEYS) % 3 == 1
+    with saccade.record(model, change={"attention": lambda weights, mask, steps: chosen.expand_as(weights) * 0.7}):
+        reading = model(query, keys)
+    torch.testing.assert_close(reading.context, keys[:, chosen].sum(1, keepdim=True).expand(-1, QUERIES, -1))
 
 
 def test_a_query_that_may_attend_nothing():

@@ -1,0 +1,25 @@
+"""Some positions of each row, moved to its front, so that a recurrent layer steps over nothing else."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def pack(values: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The kept positions of each row in their order, the mask of these, and where each came from.
+
+    Shapes:
+        values (rows, length, dim), kept bool (rows, length) -> (rows, most, dim), bool (rows, most), (rows, most),
+        where most is the largest number of positions that a row keeps.
+    """
+    counts = kept.sum(1)
+    most = int(counts.max()) if kept.numel() else 0
+    places = (~kept).to(torch.int8).argsort(dim=1, stable=True)[:, :most]
+    packed = values.gather(1, places.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
+    return packed, torch.arange(most, device=kept.device) < counts.unsqueeze(1), places
+
+
+def unpack(packed: Tensor, mask: Tensor, places: Tensor, length: int) -> Tensor:
+    """Packed numbers (rows, most) at the places they came from, zero elsewhere: (rows, length)."""
+    return packed.new_zeros(len(packed), length).scatter(1, places, packed.masked_fill(~mask, 0.0))

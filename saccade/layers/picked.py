@@ -1,0 +1,117 @@
+"""Recurrent layers that read nothing but what was picked."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.aggregations import Aggregation
+from saccade.checks import check_count
+from saccade.distributions import Distribution
+from saccade.layers.gathering import pack
+from saccade.layers.rcnn import RCNNCell, rcnn_sequence
+from saccade.layers.recurrent import CellName, RecurrentLayer
+
+
+class ReadPicked(Aggregation):
+    r"""The last states of recurrent layers that read the picked values in order, and pass over the others.
+
+    .. math:: s_j = z_j \, f(v_j, s_{j-1}) + (1 - z_j) \, s_{j-1}, \qquad c = [h^{(1)}_n; ...; h^{(L)}_n]
+
+    h is the output in the state s, and a layer above reads the h_j of the one below. A row that picks nothing keeps the
+    initial state, which is zero. Where no gradient passes through z, the layers step over the picked values alone.
+
+    Shapes:
+        weights (*batch, queries, keys), values (*batch, keys, value_dim)
+        -> context (*batch, queries, num_layers * hidden_dim).
+
+    Reference:
+        Lei et al. (2016), arXiv:1606.04155, section 4.1, the encoder.
+
+    Args:
+        value_dim: features of a value.
+        hidden_dim: features of a state.
+        num_layers: L.
+        cell: of the layers.
+        dropout: applied between layers.
+    """
+
+    def __init__(
+        self, *, value_dim: int, hidden_dim: int, num_layers: int = 2, cell: CellName = "rcnn", dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        check_count("num_layers", num_layers)
+        self.layers = nn.ModuleList(
+            RecurrentLayer(input_dim=hidden_dim if i else value_dim, hidden_dim=hidden_dim, cell=cell)
+            for i in range(num_layers)
+        )
+        self.hidden_dim = hidden_dim
+        self.dropout = dropout
+
+    def weights(self, selection: Distribution) -> Tensor:
+        return selection.draw
+
+    def output_dim(self, value_dim: int) -> int:
+        return len(self.layers) * self.hidden_dim
+
+    def forward(
+        self,
+        weights: Tensor,
+        values: Tensor,
+        *,
+        query: Tensor | None = None,
+        scores: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        rows = weights.shape[:-1].numel()
+        flat = values.unsqueeze(-3).expand(*weights.shape, values.shape[-1]).reshape(rows, *values.shape[-2:])
+        z = weights.reshape(rows, weights.shape[-1])
+        read = self._read_gated if weights.requires_grad or not is_hard(z) else self._read_packed
+        return read(flat, z).reshape(*weights.shape[:-1], self.output_dim(values.shape[-1]))
+
+    def _layers(self) -> list[RecurrentLayer]:
+        return [layer for layer in self.layers if isinstance(layer, RecurrentLayer)]
+
+    def _read_packed(self, values: Tensor, z: Tensor) -> Tensor:
+        inputs, mask, _ = pack(values, z > 0)
+        last = []
+        for number, layer in enumerate(self._layers()):
+            if number:
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            inputs, final = layer(inputs, mask)
+            last.append(final[0])
+        return torch.cat(last, dim=-1)
+
+    def _read_gated(self, values: Tensor, z: Tensor) -> Tensor:
+        """All values, with gradients for what was not picked, too."""
+        inputs, last = values, []
+        for number, layer in enumerate(self._layers()):
+            if number:
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            states = gated(layer, inputs, z)
+            inputs = states[0]
+            last.append(inputs[:, -1] if inputs.shape[1] else inputs.new_zeros(len(values), self.hidden_dim))
+        return torch.cat(last, dim=-1)
+
+
+def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...]:
+    """The states (rows, length, hidden) of a layer that takes as much of each step as z (rows, length) says."""
+    cell, projected = layer.cell, layer.input_proj(inputs)
+    state = cell.zeros(len(inputs), like=projected)
+    if isinstance(cell, RCNNCell):
+        kept = z.unsqueeze(-1).transpose(0, 1)
+        states = rcnn_sequence(projected.transpose(0, 1), state, cell.weight, cell.bias, kept)
+        return tuple(each.transpose(0, 1) for each in states)
+    found = []
+    for row, gate in zip(projected.unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
+        state = tuple(torch.lerp(old, new, gate) for old, new in zip(state, cell.step(row, state), strict=True))
+        found.append(state)
+    if not found:
+        return tuple(each.new_empty(len(inputs), 0, cell.hidden_dim) for each in state)
+    return tuple(torch.stack(several, dim=1) for several in zip(*found, strict=True))
+
+
+def is_hard(z: Tensor) -> bool:
+    """Whether each position was picked or not, without fractions."""
+    return bool(((z == 0) | (z == 1)).all())

@@ -1,0 +1,172 @@
+"""Rationales: the model answers from the few words that it picks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.attention import Attention
+from saccade.checks import check_count
+from saccade.layers import ReadPicked, RecurrentLayer, SequentialSelection, TokenEmbedding
+from saccade.layers.recurrent import CellName
+from saccade.losses import reinforce_loss
+from saccade.models.base import Costs, Losses, models
+from saccade.reading import Reading
+from saccade.scores import QueryFreeScore
+from saccade.selections import BinaryConcrete, Selection, Sigmoid
+
+DECAY = 0.9
+"""How much of the moving baseline is kept at each step."""
+
+
+@models.register("rationale")
+class Rationale(nn.Module):
+    r"""A generator picks words, and an encoder answers from these words alone.
+
+    .. math:: z \sim p(z \mid x), \qquad \text{cost} = \ell(\mathrm{enc}(x, z), y) + \lambda_1 \sum_t z_t
+        + \lambda_2 \sum_t |z_t - z_{t-1}|
+
+    The generator reads the whole text in both directions, the encoder only the words with z_t = 1. The first penalty
+    keeps rationales short, the second keeps their words together. The expected cost is minimised: the score function
+    (REINFORCE) gives the generator's gradient as the cost, less a baseline, times that of log p(z | x); with
+    straight-through samples it comes through z itself. Evaluation picks the words with p of at least a half, the
+    recurrent generator word by word.
+
+    Padding is never picked and costs nothing. If nothing is picked, the answer is that of an empty text.
+
+    Shapes:
+        tokens (batch, length), mask bool (batch, length), padding last -> logits (batch, classes).
+
+    Reference:
+        Lei et al. (2016), arXiv:1606.04155. There the embeddings are fixed, and the authors' code has one sample and no
+        baseline. Straight-through samples: Jang et al. (2017), arXiv:1611.01144.
+
+    Args:
+        hidden_dim: features of one direction of the generator, and of each layer of the encoder.
+        encoder_layers: the answer is read from the last states of all of them.
+        cell: "rcnn", as in the paper, "gru" or "lstm".
+        generator: "independent" picks each word given the text alone, "recurrent" also given what it picked before.
+        sampler_dim: features of the recurrent generator's memory of what it picked.
+        estimator: how gradients reach the generator, "reinforce" or "straight_through".
+        baseline: what is subtracted from the cost in REINFORCE, a "moving" average or "none".
+        temperature: of straight-through samples: low ones have less biased gradients, of higher variance.
+        sparsity: lambda_1, the cost of each word picked. 0.0003 suits texts of hundreds of words.
+        coherence: lambda_2, the cost of each place where a run of picked words begins or ends.
+        warmup: over how many training steps both costs grow from 0. Costs that are high from the start teach a model to
+            pick nothing before it can read.
+        dropout: applied to embeddings, between layers and to the states that the answer is read from.
+    """
+
+    baseline_value: Tensor
+    baseline_set: Tensor
+    steps: Tensor
+
+    def __init__(
+        self,
+        *,
+        vocab: int,
+        classes: int,
+        embedding_dim: int = 128,
+        hidden_dim: int = 128,
+        encoder_layers: int = 2,
+        cell: CellName = "rcnn",
+        generator: Literal["independent", "recurrent"] = "independent",
+        sampler_dim: int = 30,
+        estimator: Literal["reinforce", "straight_through"] = "reinforce",
+        baseline: Literal["moving", "none"] = "moving",
+        temperature: float = 1.0,
+        sparsity: float = 3e-4,
+        coherence: float = 6e-4,
+        warmup: int = 0,
+        dropout: float = 0.1,
+    ) -> None:
+        super().__init__()
+        for name, value, choices in (
+            ("generator", generator, ("independent", "recurrent")),
+            ("estimator", estimator, ("reinforce", "straight_through")),
+            ("baseline", baseline, ("moving", "none")),
+        ):
+            if value not in choices:
+                raise ValueError(f"{name} must be {choices[0]!r} or {choices[1]!r}, got {value!r}.")
+        for name, weight in (("sparsity", sparsity), ("coherence", coherence)):
+            if not weight >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {weight}.")
+        self.embedding = TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout)
+        self.generator = RecurrentLayer(input_dim=embedding_dim, hidden_dim=hidden_dim, cell=cell, bidirectional=True)
+        keys = self.generator.output_dim
+        relaxed = BinaryConcrete(temperature=temperature, straight_through=True)
+        relaxation = relaxed if estimator == "straight_through" else None
+        selection: Selection = relaxation or Sigmoid()
+        if generator == "recurrent":
+            selection = SequentialSelection(key_dim=keys, hidden_dim=sampler_dim, cell=cell, relaxation=relaxation)
+        encoder = ReadPicked(
+            value_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=encoder_layers, cell=cell, dropout=dropout
+        )
+        self.rationale = Attention(score=QueryFreeScore(key_dim=keys), selection=selection, aggregation=encoder)
+        self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
+        self.estimator = estimator
+        self.moving = baseline == "moving"
+        check_count("warmup", warmup, least=0)
+        self.sparsity = sparsity
+        self.coherence = coherence
+        self.warmup = warmup
+        self.dropout = dropout
+        self.register_buffer("baseline_value", torch.zeros(()))
+        self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        return self._answer(self._read(tokens, mask))
+
+    def costs(self, tokens: Tensor, mask: Tensor, *, losses: Losses) -> Costs:
+        """The costs of one sample for each example; in evaluation, of the words that it answers from.
+
+        Training counts its steps and updates the moving baseline.
+        """
+        growth = self._growth()
+        reading = self._read(tokens, mask)
+        logits = self._answer(reading)
+        z = reading.selection.draw.squeeze(1)
+        short = growth * self.sparsity * z.sum(1)
+        changes = torch.where(mask[:, 1:] & mask[:, :-1], (z[:, 1:] - z[:, :-1]).abs(), 0.0)
+        apart = growth * self.coherence * changes.sum(1)
+        penalty = short + apart
+        total = losses(logits) + penalty
+        if self.training and self.estimator == "reinforce":
+            total = self._reinforced(reading, total)
+        kept = z.detach().sum(1) / mask.sum(1).clamp(min=1)
+        figures = {"kept": kept, "sparsity": short.detach(), "coherence": apart.detach()}
+        return Costs(logits, total, penalty, figures)
+
+    def _growth(self) -> Tensor | float:
+        """How much of the penalties counts at this step."""
+        if not self.training or not self.warmup:
+            return 1.0
+        self.steps += 1
+        return (self.steps / self.warmup).clamp(max=1.0)
+
+    def _read(self, tokens: Tensor, mask: Tensor) -> Reading:
+        """The keys are what the generator knows of each word, the values the words themselves."""
+        words = self.embedding(tokens)
+        states, _ = self.generator(words, mask)
+        reading: Reading = self.rationale(None, states, words, mask=mask.unsqueeze(1))
+        return reading
+
+    def _answer(self, reading: Reading) -> Tensor:
+        logits: Tensor = self.output_proj(F.dropout(reading.context.squeeze(1), self.dropout, self.training))
+        return logits
+
+    def _reinforced(self, reading: Reading, cost: Tensor) -> Tensor:
+        """The cost with the score-function term, whose gradient is the generator's."""
+        gain = -cost.float()
+        before = torch.zeros_like(self.baseline_value)
+        if self.moving:
+            before = torch.where(self.baseline_set, self.baseline_value, gain.detach().mean())
+        total, after = reinforce_loss(reading.selection, gain, before, decay=DECAY, reduction="none")
+        if self.moving:
+            self.baseline_value.copy_(after)
+            self.baseline_set.fill_(True)
+        return total
