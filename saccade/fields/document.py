@@ -137,6 +137,16 @@ class Document(Field):
                 groups.append(range(start, len(pieces)))
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, sentences=groups)
 
+    def words(self, value: Sequence[str], length: int | None = None) -> list[list[int]]:
+        found: list[list[int]] = []
+        start = 0
+        for number, sentence in enumerate(value):
+            read = self.max_words if number < self.max_sentences else 0
+            own = self.text.tokeniser.words(sentence)
+            found += [[start + place for place in word if place < read] for word in own]
+            start += min(read, len(self.text.tokeniser.encode(sentence)))
+        return found
+
     def maps(self, value: Sequence[str], trace: Trace, answer: str, length: int | None = None) -> list[Map]:
         """The attention to sentences, to words within each sentence, and to words in the document.
 

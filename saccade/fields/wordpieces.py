@@ -167,6 +167,16 @@ class WordPieces(Field):
         starts = [1, *(1 + len(part) + 1 for part in parts[:-1])]
         return list(zip(starts, parts, strict=True))
 
+    def words(self, value: str | list[str], length: int | None = None) -> list[list[int]]:
+        texts = texts_of(value)
+        found: list[list[int]] = [[] for text in texts for _ in text.split()]
+        before = 0
+        for text, (first, part) in zip(texts, self._read(value), strict=True):
+            for place, (_, (start, _)) in enumerate(part, start=first):
+                found[before + len(text[: start + 1].split()) - 1].append(place)
+            before += len(text.split())
+        return found if len(texts) == 1 else []  # of a pair, `show` holds a sign of its own
+
     def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
         pieces, words, special = [CLS], list[list[int]](), [0]
         for text, (_, part) in zip(texts_of(value), self._read(value), strict=True):

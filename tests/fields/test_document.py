@@ -170,7 +170,7 @@ class TestAttention:
         many = [[f"{'well ' * (3 * n % 41 + 1)}." for n in range(9)], *TEXTS]
         field, han, trace = self.looked(many)
         batch = field.attended(many, trace)
-        for value, (names, weights) in zip(many, batch, strict=True):
+        for value, (names, weights, _) in zip(many, batch, strict=True):
             words, sentences = self.alone(field, han, value)
             expected = torch.cat([weight * own for weight, own in zip(sentences, words, strict=True)])
             torch.testing.assert_close(weights, expected)
@@ -191,7 +191,7 @@ class TestAttention:
         (only,) = field.maps(value, trace, "good")
         assert only.name == "words.pooling"
         assert float(only.weights.sum()) == pytest.approx(2.0)  # 1 for each sentence
-        ((names, weights),) = field.attended([value], trace)
+        ((names, weights, _),) = field.attended([value], trace)
         assert len(names) == len(weights) == 7
         field, _, trace = self.looked([value], word_pooling="average")
         (only,) = field.maps(value, trace, "good")
@@ -200,8 +200,16 @@ class TestAttention:
         field, _, trace = self.looked([value], word_pooling="average", sentence_pooling="average")
         assert field.maps(value, trace, "good") == field.attended([value], trace) == []
 
+    def test_positions_of_words(self):
+        field = fitted(max_sentences=2, max_words=3)
+        value = ["a good film .", "", "it ends well", "bad"]
+        read = [field.axis(value).pieces[place] for word in field.words(value) for place in word]
+        assert len(field.words(value)) == len(field.show(value).split()) == 8
+        assert read == ["a", "good", "film"]
+        assert field.words(value)[3:] == [[]] * 5
+
     def test_of_nothing(self):
         field, _, trace = self.looked([[]])
         assert field.maps([], trace, "good") == []
         field, _, trace = self.looked([[], TEXTS[1]])
-        assert [names for names, _ in field.attended([[], TEXTS[1]], trace)] == [[], ["bad"]]
+        assert [seen.names for seen in field.attended([[], TEXTS[1]], trace)] == [[], ["bad"]]

@@ -82,6 +82,15 @@ def test_the_longer_text_is_cut_first(most):
     assert lengths_kept([1], most) == [1]
 
 
+def test_positions_of_words():
+    field = fitted(max_length=12)
+    text = "Lowest,  tower low"
+    pieces = field.axis(text).pieces
+    spelled = ["".join(pieces[place].removeprefix("##") for place in word) for word in field.words(text)]
+    assert spelled == ["lowest,", "tower", "low"]
+    assert field.words(["low", "tower"]) == []
+
+
 @pytest.mark.parametrize(
     ("cut", "kept"), [("end", range(8)), ("middle", [0, 1, *range(7, 13)]), ("start", range(5, 13))]
 )
