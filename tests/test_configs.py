@@ -53,12 +53,16 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
     expected = {
         "classification/han",
+        "classification/bert",
+        "classification/bert-spans",
+        "classification/bert-tags",
         "classification/lstmn",
         "classification/pairs",
         "classification/pairs-lstmn",
         "classification/pooling",
         "classification/rationale",
         "classification/tags",
+        "language/bert",
         "language/transformer",
         "rating/pairs",
         "rating/pooling",

@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/alignments.md",
     "docs/explorer.md",
     "docs/pairs.md",
+    "docs/bert.md",
 )
 
 

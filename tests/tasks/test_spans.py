@@ -110,7 +110,7 @@ def questions(count, seed=1):
 
 def trained(output, steps):
     return saccade.train(
-        "spans/bert",
+        "classification/bert-spans",
         data={"train": questions(400), "valid": questions(50, seed=2)},
         output=output,
         model={"dim": 32, "num_layers": 2, "max_length": 24, "dropout": 0.0},

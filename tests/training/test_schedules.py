@@ -94,3 +94,14 @@ def test_an_ending_schedule_without_a_known_end_only_warms_up():
     schedule = Cosine(warmup=10)
     assert [schedule.factor(step) for step in (5, 10, 15)] == [0.5, 1.0, 1.0]
     assert schedule.factor(90, 100) < 0.1
+
+
+def test_a_warmup_below_one_is_a_share_of_the_training():
+    schedule = Linear(warmup=0.1)
+    assert schedule.factor(10, 200) == pytest.approx(0.5)
+    assert schedule.factor(20, 200) == pytest.approx(1.0)
+    assert schedule.factor(110, 200) == pytest.approx(0.5)
+    assert schedule.factor(50) == pytest.approx(0.5)  # of a thousand steps, as long as the end is unknown
+    assert Linear(warmup=0.1, steps=40).factor(2, 200) == pytest.approx(0.5)
+    with pytest.raises(ValueError, match=r"share below 1, got 1\.5"):
+        Linear(warmup=1.5)
