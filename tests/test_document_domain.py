@@ -82,7 +82,7 @@ def test_predictions_have_the_weights_of_words(work, run, call):
 
 
 def test_predictions_are_drawn_as_bars(run, call):
-    code, out, _ = call("predict", run, "--draw", given="The film was long. One scene was superb.\n\n")
+    code, out, _ = call("predict", run, "--draw", given=f"{'The film was long. ' * 9}One scene was superb.\n\n")
     assert code == 0
     assert out.splitlines()[0] == "good"
     assert "superb  0." in out

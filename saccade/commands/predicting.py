@@ -20,6 +20,7 @@ from saccade.registry import nearest
 if TYPE_CHECKING:
     from saccade.runs import Run
     from saccade.tasks import Answer, Example
+    from saccade.tasks.answers import Attended
 
 PICTURES = 6
 """How many answers --plot draws."""
@@ -28,6 +29,9 @@ CHUNK = 1024
 """How many inputs are read before the first answer: inputs of similar size are answered together."""
 
 FORMATS = ("text", "jsonl", "csv")
+
+WIDE = 40
+"""One row over more keys than this is drawn as bars, the largest first."""
 
 NAMED = 5
 """How many truncated inputs are named; the others are counted."""
@@ -124,9 +128,7 @@ def predict(
 
         shown = [answer.attention for answer in answers[:PICTURES] if answer.attention is not None]
         drawings = [
-            Bars(a.weights[0].tolist(), a.keys, a.queries[0])
-            if len(a.queries) == 1
-            else Heat(a.weights, a.keys, a.queries)
+            Bars(a.weights[0].tolist(), a.keys, a.queries[0]) if _is_wide(a) else Heat(a.weights, a.keys, a.queries)
             for a in shown
             if a.queries
         ]
@@ -223,6 +225,10 @@ def _bare(answer: Answer) -> Answer:
     return replace(answer, value=None, attention=None, alternatives=[], details={})
 
 
+def _is_wide(attention: Attended) -> bool:
+    return len(attention.queries) == 1 and len(attention.keys) > WIDE
+
+
 def _draw(answer: Answer, file: TextIO) -> None:
     from saccade.interpretation.text import draw_attention, draw_bars
 
@@ -230,6 +236,6 @@ def _draw(answer: Answer, file: TextIO) -> None:
     for each in several or [answer]:
         if each.attention is not None:
             weights, keys, queries = each.attention.weights, each.attention.keys, each.attention.queries
-            one = len(queries) == 1
-            drawn = draw_bars(weights[0].tolist(), keys) if one else draw_attention(weights, keys, queries)
+            wide = _is_wide(each.attention)
+            drawn = draw_bars(weights[0].tolist(), keys) if wide else draw_attention(weights, keys, queries)
             print(f"\n{drawn}\n", file=file)
