@@ -15,6 +15,7 @@ from saccade.checks import check_count
 from saccade.data.cell import SKIP, Cell, text_of
 from saccade.data.sentences import split_sentences
 from saccade.data.tokenisers import Tokeniser
+from saccade.data.vectors import Vectors
 from saccade.fields.base import Field, Padded, Seen, fields
 from saccade.fields.text import Text
 from saccade.interpretation.explorer import Map, TextAxis
@@ -39,6 +40,7 @@ class Document(Field):
         language: of the texts to split, as an ISO 639 code: en, de, ja, ...
         max_sentences: models read so many sentences of a document, the first ones.
         max_words: models read so many pieces of a sentence, the first ones.
+        vectors: where the model's embeddings start, as for a text: "word2vec", or `{class: file, path: glove.txt}`.
     """
 
     blank: Any = ()
@@ -52,6 +54,7 @@ class Document(Field):
         language: str = "en",
         max_sentences: int = 200,
         max_words: int = 100,
+        vectors: Vectors | str | None = None,
     ) -> None:
         check_count("max_sentences", max_sentences)
         check_count("max_words", max_words)
@@ -59,7 +62,8 @@ class Document(Field):
             raise ValueError(f"Unknown sentences {sentences!r}.{nearest(sentences, WAYS)}")
         if not re.fullmatch(r"[a-z]{2,3}([-_]\w+)*", language):
             raise ValueError(f"language must be an ISO 639 code such as en, got {language!r}.")
-        self.text = Text(tokeniser=tokeniser)
+        self.text = Text(tokeniser=tokeniser, vectors=vectors)
+        self.vectors = self.text.vectors
         self.sentences = sentences
         self.language = language
         self.max_sentences = max_sentences
@@ -92,6 +96,12 @@ class Document(Field):
 
     def load(self, folder: Path) -> None:
         self.text.load(folder)
+
+    def vocabulary(self) -> list[str]:
+        return self.text.vocabulary()
+
+    def texts(self, encoded: Sequence[Sequence[int]]) -> Iterable[Sequence[int]]:
+        return encoded
 
     def encode(self, value: Sequence[str]) -> list[list[int]]:
         return [self.text.tokeniser.encode(sentence) for sentence in value]

@@ -8,8 +8,8 @@ from torch.nn import functional as F
 
 import saccade
 from saccade.data.vectors import VectorFile, Word2Vec, read_vectors, write_vectors
-from saccade.fields import Text
-from saccade.models import AttentionPooling, RNNSearch, Transformer
+from saccade.fields import Document, Text
+from saccade.models import HAN, AttentionPooling, RNNSearch, Transformer
 from saccade.tasks import Classification, Generation
 from saccade.tasks.initialising import start_embeddings, tables_of
 from saccade.training import seed_everything
@@ -164,6 +164,18 @@ def test_texts_that_share_a_vocabulary_share_its_vectors(path, tmp_path):
     model = OneTable()
     said = start_embeddings(task, model, [task.encode(e) for e in examples], tmp_path, fresh=True)
     assert [line.split(" words")[0] for line in said if "start with" in line] == ["  premise: 3 of 16"]
+
+
+def test_documents_start_with_vectors(path, tmp_path):
+    task = Classification(inputs={"text": Document(vectors=VectorFile(path=path, rescale=False))})
+    examples = [{"text": ["the film was superb .", f"number {n} ."], "label": str(n % 2)} for n in range(13)]
+    task.fit(examples)
+    model = task.build(HAN, embedding_dim=DIM, hidden_dim=3)
+    rows = [task.encode(example) for example in examples]
+    (said, _) = start_embeddings(task, model, rows, tmp_path, fresh=True)
+    assert said.startswith("  text: 3 of ")
+    (table,) = tables_of(task, model, rows, "text")
+    assert np.array_equal(table[task.inputs["text"].vocabulary().index("superb")].detach().numpy(), VALUES[2])
 
 
 @pytest.mark.parametrize("model", [RNNSearch, Transformer])
