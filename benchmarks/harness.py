@@ -23,6 +23,9 @@ Build = Callable[[], tuple[Callable[[], object], Callable[[], object]]]
 MIN_SECONDS = 0.02
 """Calls are timed in groups that take at least this long."""
 
+LONG, LONG_REPEATS = 2.0, 3
+"""If a call takes so many seconds, one warms up and so many are timed."""
+
 
 @dataclass(frozen=True)
 class Measurement:
@@ -52,9 +55,11 @@ class Timing:
 
     def measure(self, repeats: int) -> Measurement:
         sides = self.build()
-        groups = [_group_size(side) for side in sides]
+        first = [_seconds(side, 1) for side in sides]
+        long = max(first) > LONG
+        groups = [1 if long else _group_size(side) for side in sides]
         seconds: tuple[list[float], list[float]] = ([], [])
-        for _ in range(repeats):
+        for _ in range(min(repeats, LONG_REPEATS) if long else repeats):
             for side, group, taken in zip(sides, groups, seconds, strict=True):
                 taken.append(_seconds(side, group))
         ours, peer = (statistics.median(taken) for taken in seconds)
@@ -103,8 +108,7 @@ def _seconds(function: Callable[[], object], calls: int) -> float:
 
 
 def _group_size(function: Callable[[], object]) -> int:
-    """Warms up, and returns how many calls take MIN_SECONDS."""
-    function()
+    """How many calls take MIN_SECONDS, once it has been called before."""
     return max(1, round(MIN_SECONDS / min(_seconds(function, 1) for _ in range(3))))
 
 

@@ -49,7 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
     if "trec" in given.parts:
         results["trec"] = kept(given, "trec", lambda: fine_tuned(given, "trec", trec(given.data), epochs=4))
     if "sst2" in given.parts:
-        results["sst2"] = kept(given, "sst2", lambda: fine_tuned(given, "sst2", sst2(given.data), epochs=3))
+        results["sst2"] = kept(
+            given, "sst2", lambda: fine_tuned(given, "sst2", sst2(given.data), epochs=3, pooling="mean")
+        )
     if "reviews" in given.parts:
         folds = {
             fold: kept(given, f"reviews-{fold}", lambda fold=fold: review_fold(given, fold)) for fold in given.folds
@@ -85,13 +87,15 @@ def fine_tuned(
     folder = given.runs / name
     shutil.rmtree(folder, ignore_errors=True)  # from an interrupted run
     trainer = {"max_epochs": changes.pop("epochs"), "seed": changes.pop("seed", 1)}
-    trainer |= {key: changes.pop(key) for key in ("learning_rate", "batch_tokens", "validate_every") if key in changes}
+    trainer |= {key: changes.pop(key) for key in ("learning_rate", "batch_tokens") if key in changes}
+    pooling = changes.pop("pooling", "cls")
     if given.steps is not None:
         trainer |= {"max_steps": given.steps}
     started = time.process_time()
     run = saccade.train(
         "classification/bert",
         data={"train": data["train"], "valid": data["dev"]},
+        model={"pooling": pooling},
         trainer=trainer,
         overrides={f"task.inputs.text.{key}": value for key, value in changes.items()},
         init_from=given.model if start is None else start,
@@ -111,7 +115,8 @@ def review_fold(given: argparse.Namespace, fold: int) -> dict[str, Any]:
     dev = (fold + 1) % 10
     train = [review for number, several in enumerate(folds) if number not in (fold, dev) for review in several]
     data = {"train": train, "dev": folds[dev], "test": folds[fold]}
-    return fine_tuned(given, f"reviews-{fold}", data, epochs=2, batch_tokens=4096, max_length=256, cut="middle")
+    settings = {"epochs": 2, "pooling": "mean", "batch_tokens": 4096, "max_length": 256, "cut": "middle"}
+    return fine_tuned(given, f"reviews-{fold}", data, **settings)
 
 
 def pretraining(given: argparse.Namespace) -> dict[str, Any]:
