@@ -202,4 +202,5 @@ class _Weights(NamedTuple):
 def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Read:
     query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
     reading = attention.read(query, tapes, state=before.state)
-    return Read(*reading.context.squeeze(1).chunk(2, -1), reading.state)
+    hidden, cell = reading.context.squeeze(1).chunk(2, -1)
+    return Read(hidden, cell, reading.state)
