@@ -1,8 +1,7 @@
 """LSTMN against LSTM, with as many parameters: the five grades of the Stanford Sentiment Treebank.
 
-Both are the configuration `classification/lstmn` but for the encoder: two layers whose states are averaged. Settings
-were chosen on the development sentences, which also decide when training stops; the test sentences are read once per
-model.
+Both are the configuration `classification/lstmn` but for the encoder: two layers whose states are averaged. The
+development sentences decide when training stops; the test sentences are read once per model.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Pairs of texts: entailment in SICK, with word-by-word attention and with LSTMNs of shallow and deep fusion.
 
-Settings were chosen on the trial pairs, which also decide when training stops; the test pairs are read once per model.
+The trial pairs decide when training stops; the test pairs are read once per model.
 """
 
 import argparse
