@@ -85,7 +85,7 @@ def test_select_prints_weights(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["lst"], ["'lst'", "Did you mean 'list'", "select, show"]),
+        (["lst"], ["'lst'", "Did you mean 'list'", "select, serve, show"]),
         (
             ["list", "score"],
             [

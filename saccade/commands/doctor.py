@@ -31,7 +31,7 @@ def findings() -> Iterator[str]:
     yield f"Saccade {saccade.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     gpus += ["Apple MPS"] if torch.backends.mps.is_available() else []
-    yield f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads, GPU: {', '.join(gpus) or 'none'}"
+    yield f"PyTorch {metadata.version('torch')}, {torch.get_num_threads()} threads, GPU: {', '.join(gpus) or 'none'}"
     yield f"Cores: {os.cpu_count()}, memory: {_memory()}"
     yield f"Kernels: {native.status()}"
     yield f"Kernel cache: {cache.private_cache() or 'none: kernels are compiled for each process'}"

@@ -31,7 +31,8 @@ class Strata:
         It does not depend on the order of the examples.
         """
         counts: Counter[str] = Counter()
-        for names, examples in zip(self._combinations, np.bincount(self._examples), strict=True):
+        sizes = np.bincount(np.array(self._examples, dtype=np.int64))
+        for names, examples in zip(self._combinations, sizes, strict=True):
             counts.update(dict.fromkeys(names, int(examples)))
         ranks = {name: rank for rank, name in enumerate(sorted(counts, key=lambda name: (counts[name], name)))}
         lowest = [min(map(ranks.__getitem__, names), default=len(ranks)) for names in self._combinations]

@@ -86,7 +86,7 @@ def test_shipped_configurations_by_name_or_path() -> None:
             read_config(name)
     with pytest.raises(ConfigError, match=r"Did you mean '\w+/rnnsearch'"):
         read_config("rnnsearch.yaml")
-    for name in ("translation/gardens", "configs/pairs.yaml", "my.yaml", "transition/x.yaml"):
+    for name in ("translation/gardens", "configs/gardens.yaml", "my.yaml", "transition/x.yaml"):
         with pytest.raises(ConfigError, match="saccade list configs") as raised:
             read_config(name)
         assert "Did you mean" not in str(raised.value)
