@@ -188,7 +188,10 @@ ALIGN = [
     (["--gold", "gold.talp", "--gold-format", "x"], "--gold-format: unknown 'x'"),
     (["--gold", DIGITS], "There is no file 999"),
     (["--gold", "digits.talp"], "digits.talp, line 1: '99999"),
-    (["--score", "far.naacl", "--gold", "far.naacl"], "far.naacl, line 1: sentence 999999999 must be from 1 to 1000000"),
+    (
+        ["--score", "far.naacl", "--gold", "far.naacl"],
+        "far.naacl, line 1: sentence 999999999 must be from 1 to 1000000",
+    ),
     (["--gold", "deep.json"], "deep.json, line 1 is not an alignment"),
     (["--gold", "gold.talp"], None),
     (["--score", "gold.talp"], "--score needs gold links to evaluate by"),
@@ -322,7 +325,11 @@ VALUES += ["gold.talp", "pairs.tsv", "source.txt", "folder", "pipe", "missing", 
 SENSIBLE = {"N": ["1", "2", "3"], "X": ["0.2", "0.5", "1"]}
 """What options that take whole and other numbers say they take."""
 GOOD = {
-    "--format": {"predict": ["csv", "jsonl", "text"], "align": ["pharaoh", "talp", "naacl", "json"], "explain": ["html"]},
+    "--format": {
+        "predict": ["csv", "jsonl", "text"],
+        "align": ["pharaoh", "talp", "naacl", "json"],
+        "explain": ["html"],
+    },
     "--header": ["no"],
     "--bad-rows": ["error", "skip"],
     "--columns": ["source=0,target=1"],

@@ -5,6 +5,7 @@ import json
 import pytest
 
 import saccade
+from saccade.artifacts import CHECKSUMS
 from saccade.data.errors import BadRow
 from saccade.data.storage import fingerprint_of
 from saccade.runs.plan import Plan

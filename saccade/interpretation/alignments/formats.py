@@ -137,7 +137,7 @@ def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = Fals
 
 def _read_json(line: str, place: str, one_based: bool) -> Alignment:
     try:
-        found = json.loads(line) if depth(line) <= DEEPEST else None
+        found: Any = json.loads(line) if depth(line) <= DEEPEST else None
         return Alignment.of(_pairs(found["sure"]), _pairs(found.get("possible", [])))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
@@ -163,8 +163,8 @@ def _read_naacl(path: str | os.PathLike[str], sentences: int | None) -> list[Ali
         whole = all(number.isdecimal() and len(number) < 10 for number in numbers)
         if len(numbers) < 3 or not whole or mark not in ("S", "P") or len(fields) > 5:
             raise ValueError(
-                f"{place}: {line!r:.60} is not a link in NAACL format, which is: sentence source target, counted from 1, "
-                "then S for sure or P for possible; for other files, specify the format."
+                f"{place}: {line!r:.60} is not a link in NAACL format, which is: sentence source target, counted from "
+                "1, then S for sure or P for possible; for other files, specify the format."
             )
         sentence, source, target = map(int, numbers)
         most = MOST_SENTENCES if sentences is None else sentences
