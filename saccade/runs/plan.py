@@ -138,7 +138,7 @@ class Plan:
 
 def _not_a_role(role: str) -> str:
     return (
-        f"task: {shown(role)} cannot be the name of an input, since a folder of the run is called like it: leave out "
+        f"task: {shown(role)} cannot be the name of an input, since a folder of the run gets that name, too: leave out "
         "/, \\, : and a dot in front. data.columns may say which column it is."
     )
 

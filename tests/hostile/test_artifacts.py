@@ -138,19 +138,19 @@ def damage(made, target, file, change, fitting, chance):
 
 def refused_or_used(work, what):
     """Runs `work`, which may only succeed or give a clear error."""
+    outcome = None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             work()
     except (ValueError, OSError) as error:
-        refusal = error
+        outcome = error
     except Exception as error:
         raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-    else:
-        return None
-    assert str(refusal).strip(), f"{what}: an error without a message"
-    assert len(str(refusal)) < 2000, f"{what}: {refusal}"
-    return refusal
+    if outcome is not None:
+        assert str(outcome).strip(), f"{what}: an error without a message"
+        assert len(str(outcome)) < 2000, f"{what}: {outcome}"
+    return outcome
 
 
 def test_a_damaged_run_is_refused_or_works(request, made, tmp_path, cases):
@@ -165,7 +165,7 @@ def test_a_damaged_run_is_refused_or_works(request, made, tmp_path, cases):
     shutil.copytree(made, folder)
     reseal(folder)
     refused_or_used(work, "undamaged")
-    tried = cases(f"damaged runs ({kind})", seconds=2.0, most=25, wanted=700)
+    tried = cases(f"damaged runs ({kind})", seconds=2.0, most=20, wanted=700)
     found = damages(made, read, KINDS.index(kind))
     while tried.more():
         what = damage(made, folder, *next(found))
@@ -179,7 +179,7 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, cases):
     """A training always goes on: from the other checkpoint, if need be, and with the rest of its log."""
     made, target = tmp_path / "made", tmp_path / "run"
     train(made, **{**TOY, "max_steps": 2})
-    tried, found = cases("resumes of damaged trainings", most=15, wanted=300), damages(made, _not_the_model, 2)
+    tried, found = cases("resumes of damaged trainings", most=10, wanted=300), damages(made, _not_the_model, 2)
     while tried.more():
         what = damage(made, target, *next(found))
         with tried.case(what):
@@ -203,7 +203,7 @@ def test_damaged_examples_are_read_again(finished, tmp_path, cases):
     shutil.copytree(finished, target)
     work()
     wanted = (target / "model.safetensors").read_bytes()
-    tried = cases("resumes with damaged examples", most=4, least=4, wanted=100)
+    tried = cases("resumes with damaged examples", most=2, least=2, wanted=100)
     for file, change, _, chance in damages(finished, lambda name: name.startswith("data/"), 7):
         if not tried.more():
             break
@@ -219,8 +219,11 @@ FILES = ["model.safetensors", "task/source/tokeniser.json", "task/lengths.json",
 FILES += ["config.yaml", CHECKSUMS, f"task/{CHECKSUMS}"]
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("kind", ["missing", "folder", "pipe", "device", "broken link"])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(name, kind) for name in FILES for kind in ("pipe", "device")]
+    + [(name, kind) for name in FILES[:2] for kind in ("missing", "folder", "broken link")],
+)
 def test_what_is_not_an_ordinary_file_is_refused(finished, labeller, tmp_path, name, kind):
     run = tmp_path / "run"
     shutil.copytree(labeller if "label" in name else finished, run)
@@ -244,12 +247,11 @@ def test_what_is_not_an_ordinary_file_is_refused(finished, labeller, tmp_path, n
     assert str(run) in str(outcome)
 
 
-SUMS = ["{}", "[]", '{"../../x": "0"}', '{"config.yaml": 7}', "null", "[" * 100_000]
+SUMS = ["{}", "[]", '{"../../x": "0"}', '{"config.yaml": 7}', "null", "[" * 1000]
 
 
-@pytest.mark.parametrize("content", SUMS, ids=range(len(SUMS)))
-@pytest.mark.parametrize("folder", [".", "task"])
-def test_hostile_checksums_verify_nothing(finished, tmp_path, content, folder):
+@pytest.mark.parametrize(("folder", "content"), [*((".", each) for each in SUMS), ("task", "{}")])
+def test_hostile_checksums_verify_nothing(finished, tmp_path, folder, content):
     shutil.copytree(finished, tmp_path / "run")
     (tmp_path / "run" / CHECKSUMS).unlink()
     (tmp_path / "run" / folder / CHECKSUMS).write_text(content)
@@ -258,8 +260,7 @@ def test_hostile_checksums_verify_nothing(finished, tmp_path, content, folder):
     assert "checksums.json is damaged" in str(outcome)
 
 
-STATES = ["[]", "null", "3", "{}", '{"position": []}', '{"position": {"best_step": 1e5}}']
-STATES += ['{"position": {"best_step": true}}', '{"position": {"best_step": -1}}']
+STATES = ["[]", "null", "{}", '{"position": []}', '{"position": {"best_step": 1e5}}', '{"position": {"best_step": -1}}']
 
 
 @pytest.mark.parametrize("state", STATES)

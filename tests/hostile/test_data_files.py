@@ -191,6 +191,17 @@ def test_hostile_alignments(tmp_path, name, content, message):
     assert len(str(caught.value)) < 500
 
 
+def test_a_dataset_with_code_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    folder = tmp_path / "evil"
+    folder.mkdir()
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'PWNED')!r}, 'w').close()\n")
+    (folder / "train.jsonl").write_text(OBJECT)
+    with pytest.raises(DataError, match=r"Cannot read the dataset .* scripts are no longer supported"):
+        list(read(f"hf:{folder}:train"))
+    assert not (tmp_path / "PWNED").exists()
+
+
 def test_odd_sample_rates_take_little_memory(tmp_path):
     path, field = tmp_path / "a.wav", Audio()
     path.write_bytes(as_wav(np.sin(np.arange(800)), 383_987))
@@ -332,7 +343,7 @@ def outcome(work, *arguments):
         return work(*arguments)
     except (DataError, OSError, ValueError) as error:
         refusal = error
-    assert type(refusal) is not UnicodeDecodeError
+    assert not isinstance(refusal, UnicodeError)
     assert len(str(refusal).splitlines()) == 1
     assert len(str(refusal)) < 2000
     return "refused"

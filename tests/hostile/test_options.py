@@ -188,7 +188,10 @@ ALIGN = [
     (["--gold", "gold.talp", "--gold-format", "x"], "--gold-format: unknown 'x'"),
     (["--gold", DIGITS], "There is no file 999"),
     (["--gold", "digits.talp"], "digits.talp, line 1: '99999"),
-    (["--score", "far.naacl", "--gold", "far.naacl"], "line 1: sentence 999999999 must be from 1 to 1000000"),
+    (
+        ["--score", "far.naacl", "--gold", "far.naacl"],
+        "far.naacl, line 1: sentence 999999999 must be from 1 to 1000000",
+    ),
     (["--gold", "deep.json"], "deep.json, line 1 is not an alignment"),
     (["--gold", "gold.talp"], None),
     (["--score", "gold.talp"], "--score needs gold links to evaluate by"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError, one_line
@@ -88,9 +89,9 @@ def _undecoded(dataset: Any) -> Any:
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """The errors of datasets that cannot be found or read."""
+    """The errors of datasets that cannot be found or read, or that the library refuses since they hold code."""
     found = required("datasets").exceptions.DatasetsError, required("pyarrow").ArrowException
-    return (OSError, ValueError, *found)
+    return (OSError, ValueError, RuntimeError, UnpicklingError, *found)
 
 
 def is_saved(place: str | Path) -> bool:

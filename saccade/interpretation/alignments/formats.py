@@ -137,7 +137,7 @@ def read_pharaoh(line: str, place: str = "The alignment", one_based: bool = Fals
 
 def _read_json(line: str, place: str, one_based: bool) -> Alignment:
     try:
-        found = json.loads(line) if depth(line) <= DEEPEST else {}
+        found: Any = json.loads(line) if depth(line) <= DEEPEST else None
         return Alignment.of(_pairs(found["sure"]), _pairs(found.get("possible", [])))
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ValueError(
