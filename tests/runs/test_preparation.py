@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 import saccade
-from saccade.artifacts import CHECKSUMS
 from saccade.data.errors import BadRow
 from saccade.data.storage import Stored, fingerprint_of
 from saccade.runs.plan import Plan
