@@ -134,7 +134,7 @@ def test_frames_after_the_last_one_read_change_no_letter_written_so_far(name, fo
     (test,) = speech.make_sets(7, 12)
     predictions = speech.heard(run, [each.sound for each in test])
     read = [positions_read(speech.looked(each)).tolist() for each in predictions]
-    assert len({tuple(each) for each in read}) > 5  # it stops here and there
+    assert len({tuple(each) for each in read}) >= 5  # it stops here and there
     found = speech.changed(run, test, predictions, random.Random(3))
     assert found["tried"] > 25
     assert found["letters"] == 0

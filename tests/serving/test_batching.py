@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -21,7 +22,9 @@ def names(batch: list[Job]) -> str:
 
 
 def run(coroutine) -> None:
-    asyncio.run(asyncio.wait_for(coroutine, 10))
+    """In a thread of its own: a browser of other tests may leave a loop running in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, asyncio.wait_for(coroutine, 10)).result()
 
 
 def test_what_waits_shares_a_batch_in_order() -> None:
