@@ -130,6 +130,11 @@ def test_a_batch_gets_the_same_logits_as_the_whole_graph(tmp_path, hops, options
     assert len(field._search(np.array([5])).nodes) < 40, "a batch must not need the whole graph"
 
 
+def test_more_hops_than_the_graph_has_take_no_time(npz):
+    near, far = Node(graph=npz, hops=len(X)), Node(graph=npz, hops=2**31 - 2)
+    assert np.array_equal(near._around(np.array([0])).nodes, far._around(np.array([0])).nodes)
+
+
 def test_the_same_batch_in_another_order_is_not_searched_again(tmp_path, monkeypatch):
     field = random_field(tmp_path, hops=2)
     searched = []
