@@ -66,7 +66,7 @@ def test_ctrl_c(when, work) -> None:
         said.append(line)
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=120)[1]
-    if when == "at once" and process.returncode == -signal.SIGINT:
+    if when == "at once" and (process.returncode == -signal.SIGINT or "Failed to import the site module" in rest):
         return  # before Python itself had started
     assert process.returncode == 130, rest
     assert "Traceback" not in rest
