@@ -1,6 +1,7 @@
 """Multi30k, English to German: BLEU of RNNsearch and a tiny Transformer, and how it grows during training."""
 
 import argparse
+import json
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,12 @@ from saccade.training import read_metrics
 FOLDER = Path(__file__).resolve().parent
 WANTED = 33.0
 LIMIT = 90.0  # minutes of training
-MODELS = {"rnnsearch": "RNNsearch", "transformer": "Transformer, d=128, 4+4 layers"}
+MODELS = {
+    "rnnsearch": "RNNsearch",
+    "transformer": "Transformer, d=128, 4+4 layers",
+    "rnnsearch-small": "`translation/rnnsearch-small` as shipped",
+    "transformer-small": "`translation/transformer-small` as shipped",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,8 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
-    for name in MODELS:
-        parser.add_argument(f"--{name}", type=Path, default=Path("runs/multi30k") / name, help=f"run folder of {name}")
+    parser.add_argument("--runs", type=Path, default=Path("runs/multi30k"), help="folder for the trained models")
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the Multi30k texts. Set --data or MULTI30K to their folder.", file=sys.stderr)
@@ -35,10 +40,14 @@ def main(arguments: list[str] | None = None) -> int:
     except FileNotFoundError as error:
         parser.error(str(error))
 
-    results = {}
+    kept = given.output / "results.json"
+    results = json.loads(kept.read_text()) if kept.is_file() else {}
     for name in given.models:
-        run = trained(getattr(given, name), FOLDER / f"{name}.yaml", files, steps=given.steps)
+        own = FOLDER / f"{name}.yaml"
+        config = own if own.is_file() else f"translation/{name}"
+        run = trained(given.runs / name, config, files, steps=given.steps)
         results[name] = measured(run, files["test_2016_flickr"])
+    results = {name: results[name] for name in MODELS if name in results}
     given.output.mkdir(parents=True, exist_ok=True)
     curves = {MODELS[name]: tuple(zip(*result["curve"], strict=True)) for name, result in results.items()}
     plot_lines(curves, given.output / "bleu.png", x="minutes of training", y="BLEU, validation, greedy")
@@ -65,14 +74,16 @@ def pair(folder: Path, split: str) -> str:
     return ",".join(found)
 
 
-def trained(folder: Path, config: Path, files: dict[str, str], *, steps: int | None) -> saccade.Run:
+def trained(folder: Path, config: Path | str, files: dict[str, str], *, steps: int | None) -> saccade.Run:
     """The run in this folder: loaded, resumed or trained from scratch."""
     if (folder / "model.safetensors").is_file():
         return saccade.load(folder)
     if (folder / "config.yaml").is_file():
         return saccade.train(resume=folder)
     data = {"train": files["train"], "valid": files["val"]}
-    return saccade.train(config, data=data, trainer={} if steps is None else {"max_steps": steps}, output=folder)
+    task = {"metrics": ["bleu"], "bleu_tokenize": "none"}  # the text is already tokenised
+    trainer = {} if steps is None else {"max_steps": steps, "max_minutes": None}
+    return saccade.train(config, task=task, data=data, trainer=trainer, output=folder)
 
 
 def measured(run: saccade.Run, test: str) -> dict[str, Any]:
