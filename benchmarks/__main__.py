@@ -32,7 +32,8 @@ def main() -> int:
     for name in arguments.names or names:
         for case in importlib.import_module(f"benchmarks.{name}").cases():
             print(f"{name}: {case.what} ...", file=sys.stderr)
-            rows.append(measured(name, case, arguments.repeats))
+            rows.append(row := measured(name, case, arguments.repeats))
+            print(f"  {times(row.get('ratio'))} {case.against}: {row['verdict']}", file=sys.stderr, flush=True)
     print(table(rows))
     environment = {
         "torch": torch.__version__,

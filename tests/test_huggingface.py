@@ -69,11 +69,14 @@ def test_heads_start_anew_where_the_folder_has_none(saved):
     assert model.pooler is None
 
 
-def test_a_classifier_of_means_is_saved_without_its_head(saved, tmp_path):
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+def test_a_classifier_of_means_is_saved_without_its_head(saved, tmp_path, pooling):
     folder, _, tokeniser = saved
-    model = huggingface.load(folder, head="label", classes=3, pooling="mean").model
-    content = json.loads((huggingface.save(tmp_path / "mean", model, tokeniser) / "config.json").read_text())
-    assert content["architectures"] == ["BertModel"]
+    model = huggingface.load(folder, head="label", classes=3, pooling=pooling).model
+    written = huggingface.save(tmp_path / pooling, model, tokeniser)
+    assert json.loads((written / "config.json").read_text())["architectures"] == ["BertModel"]
+    again = huggingface.load(written).model
+    torch.testing.assert_close(again.layers[0].state_dict(), model.layers[0].state_dict())
 
 
 def test_only_what_that_library_has_can_be_saved(saved, tmp_path):

@@ -1,9 +1,8 @@
-"""The texts of this reproduction: questions, sentences and reviews with labels, and raw text."""
+"""The texts of this reproduction: questions and sentences with labels, and raw text."""
 
 import gzip
 import io
 import random
-import tarfile
 from pathlib import Path
 
 Labelled = list[dict[str, str]]
@@ -24,20 +23,6 @@ def trec(data: Path, seed: int = 1) -> dict[str, Labelled]:
 def sst2(data: Path) -> dict[str, Labelled]:
     """Sentences of film reviews, good or bad, in the published split; whole sentences only, no phrases."""
     return {part: _lines(data / "sentclf" / f"stsa.binary.{part}.gz", "utf-8") for part in ("train", "dev", "test")}
-
-
-def reviews(data: Path) -> list[Labelled]:
-    """Long film reviews in the ten standard folds: the hundreds digit of a review's number is its fold."""
-    folds: list[Labelled] = [[] for _ in range(10)]
-    with tarfile.open(data / "review_polarity" / "review_polarity.tar.gz") as archive:
-        for member in sorted(archive.getnames()):
-            path = Path(member)
-            if path.suffix == ".txt":
-                file = archive.extractfile(member)
-                assert file is not None
-                text = " ".join(file.read().decode("latin-1").split())
-                folds[int(path.stem[2])].append({"text": text, "label": path.parent.name})
-    return folds
 
 
 def raw_text(data: Path) -> list[dict[str, str]]:

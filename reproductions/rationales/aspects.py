@@ -7,10 +7,13 @@ says which of them count.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from reproductions.report import markdown_table
+from saccade.interpretation.plots import plot_lines
 from saccade.tasks import Answer
 
 ASPECTS = ("appearance", "smell", "palate")
@@ -86,3 +89,53 @@ def measure(answers: Sequence[Answer], several: Sequence[dict[str, Any]], aspect
 def true_share(several: Sequence[dict[str, Any]]) -> float:
     """The share of words, in percent, that decide about one aspect."""
     return 100.0 * fmean(SPAN / len(review["text"].split()) for review in several)
+
+
+def mean_over_aspects(of_model: Mapping[str, Any], split: str = "test") -> dict[str, Any]:
+    """The means of the figures of a model over the three aspects."""
+    several = [of_aspect[split] for of_aspect in of_model.values()]
+    means: dict[str, Any] = {
+        key: fmean(each[key] for each in several) for key in several[0] if isinstance(several[0][key], float)
+    }
+    return means | {"curve": [fmean(column) for column in zip(*(each["curve"] for each in several), strict=True)]}
+
+
+def at_true_share(found: Mapping[str, Any]) -> str:
+    """The model of the sweep whose share of words kept on validation reviews is closest to the true one."""
+    swept = [name for name in found["models"] if name.startswith("picks, sparsity")]
+    return min(
+        swept, key=lambda name: abs(mean_over_aspects(found["models"][name], "valid")["kept"] - found["true_share"])
+    )
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """A row for each model."""
+    header = ["model", "words kept, %", "precision of what is kept, %", "its recall, %"]
+    header += [f"precision of the top {SPAN}, %", "accuracy, %", "processor seconds per model"]
+    chosen = at_true_share(found)
+    rows = []
+    for name, of_model in found["models"].items():
+        r = mean_over_aspects(of_model)
+        kept = [r.get(key, "all" if key == "kept" else "") for key in ("kept", "precision", "recall")]
+        seconds = round(60 * fmean(of_aspect["minutes"] for of_aspect in of_model.values()))
+        rows.append([f"**{name}**" if name == chosen else name, *kept, r["top"], r["accuracy"], seconds])
+    note = f"\nThe words that decide are {found['true_share']:.1f} % of a review.\n"
+    return markdown_table(header, rows) + note
+
+
+def plot(found: Mapping[str, Any], output: Path) -> None:
+    """Accuracy and precision against the share of words kept."""
+    swept = sorted(
+        (mean_over_aspects(of_model) for name, of_model in found["models"].items() if "sparsity" in name),
+        key=lambda r: r["kept"],
+    )
+    shares = [r["kept"] for r in swept]
+    share_of_one = found["true_share"] / SPAN
+    lines = {
+        "picks: precision": (shares, [r["precision"] for r in swept]),
+        "picks: accuracy": (shares, [r["accuracy"] for r in swept]),
+    }
+    for name in ("attention to states", "attention to words"):
+        curve = mean_over_aspects(found["models"][name])["curve"]
+        lines[f"{name}: precision"] = ([share_of_one * n for n in range(1, len(curve) + 1)], curve)
+    plot_lines(lines, output / "aspects.png", x="share of words kept, %", y="%")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,13 +13,53 @@ from typing import Any
 from torch import Tensor
 
 import saccade
+from reproductions.report import markdown_table
 from saccade.evaluation.rationales import auprc, highest, iou_f1, positions_of, token_f1
 from saccade.interpretation.attribution import label_gradient_times_input
+from saccade.interpretation.plots import plot_lines
 from saccade.tasks import Example
 
 SPLITS = {"train": "train", "valid": "val", "test": "test"}
 COLUMNS = {"text": "text", "label": "label", "evidence": "evidence"}
 EVIDENCE = {"class": "evidence", "unit": "words"}
+
+WORDS = {"class": "pretokenised", "vocab_size": 20000, "min_frequency": 2}
+TEXT = {"class": "text", "tokeniser": WORDS, "max_length": 1500}
+SMALL = {"embedding_dim": 64, "hidden_dim": 64}
+TRAINER = {"max_epochs": 8, "batch_tokens": 16384, "learning_rate": 2e-3, "schedule": "constant", "patience": None}
+COSTS = (0.0003, 0.001, 0.003, 0.01)
+"""The costs of a word; a beginning or an end costs twice as much."""
+
+ROWS: dict[str, dict[str, Any]] = {
+    "attention": {"config": "classification/pooling", "text": TEXT, "model": SMALL, "trainer": TRAINER},
+    **{
+        f"picks, sparsity {cost:g}": {
+            "config": "classification/rationale",
+            "text": TEXT,
+            "model": {**SMALL, "sparsity": cost, "coherence": 2 * cost},
+            "trainer": TRAINER,
+        }
+        for cost in COSTS
+    },
+    "HAN": {
+        "config": "classification/han",
+        "text": {"class": "document", "tokeniser": WORDS, "sentences": "lines"},
+        "model": {},
+        "trainer": TRAINER,
+    },
+    "MiniLM, attention": {
+        "config": "classification/bert",
+        "text": {"class": "wordpieces", "max_length": 256, "cut": "middle"},
+        "model": {"pooling": "attention"},
+        "trainer": {"max_epochs": 2, "batch_tokens": 2048},
+    },
+}
+"""Each model: its configuration, the field that reads reviews, and what differs from the configuration."""
+
+MINILM = "MiniLM, attention"
+"""The one that starts from pre-trained weights."""
+
+PUBLISHED = "DeYoung et al. (2020): Lei et al.'s model 0.285 token F1; attention of a BERT and LSTM 0.417 AUPRC."
 
 
 def write_splits(archive: Path, folder: Path, most: int | None = None) -> dict[str, str]:
@@ -80,3 +120,44 @@ def figures_of(run: saccade.Run, file: str) -> dict[str, Any]:
     found = run.evaluate(file, batch_size=16).figures
     names = ("accuracy", "macro_f1", "kept", "token_f1", "token_precision", "token_recall", "iou_f1", "auprc")
     return {name: found[name].value for name in names if name in found}
+
+
+def chosen_on_validation(found: Mapping[str, Any]) -> str:
+    """The model of the sweep that agrees best with people on the validation reviews."""
+    swept = [name for name in found if name.startswith("picks, sparsity")]
+    return max(swept, key=lambda name: found[name]["valid"]["token_f1"])
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """A row for each model, random scores and gradients; published figures below."""
+    header = ["model", "accuracy, %", "words kept, %", "token F1", "IOU F1", "AUPRC", "processor minutes"]
+
+    def row(name: str, r: Mapping[str, Any], minutes: float | str) -> list[object]:
+        kept = r.get("kept", "all")
+        scores = [f"{r[key]:.3f}" for key in ("token_f1", "iou_f1", "auprc")]
+        return [name, r.get("accuracy", ""), kept, *scores, minutes]
+
+    rows = []
+    if "attention" in found:
+        rows.append(row("random", found["attention"]["random"], ""))
+        rows.append(row("gradient of the model with attention", found["attention"]["gradient"], ""))
+    chosen = chosen_on_validation(found) if any("sparsity" in name for name in found) else ""
+    for name, results in found.items():
+        rows.append(row(f"**{name}**" if name == chosen else name, results["test"], results["minutes"]))
+    return markdown_table(header, rows) + f"\n{PUBLISHED}\n"
+
+
+def plot(found: Mapping[str, Any], output: Path) -> None:
+    """Accuracy and agreement with people against the share of words kept."""
+    swept = sorted(
+        (results["test"] for name, results in found.items() if "sparsity" in name), key=lambda r: float(r["kept"])
+    )
+    if not swept:
+        return
+    shares = [r["kept"] for r in swept]
+    lines = {
+        "accuracy": (shares, [r["accuracy"] for r in swept]),
+        "token F1, %": (shares, [100.0 * r["token_f1"] for r in swept]),
+        "AUPRC, %": (shares, [100.0 * r["auprc"] for r in swept]),
+    }
+    plot_lines(lines, output / "movies.png", x="share of words kept, %", y="%")

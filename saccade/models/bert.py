@@ -23,10 +23,11 @@ from saccade.models.transformer import check_shape, head_sizes
 from saccade.models.unpadded import Unpadded
 from saccade.multihead import MultiHead
 from saccade.registry import nearest
-from saccade.scores import Score
-from saccade.selections import Selection
+from saccade.scores import QueryFreeScore, Score
+from saccade.selections import Selection, Softmax
 
 Head = Literal["label", "tokens", "span", "pretraining", "none"]
+Pooling = Literal["cls", "mean", "attention"]
 
 
 class Encoded(NamedTuple):
@@ -60,7 +61,8 @@ class Bert(nn.Module):
     Args:
         head: "label" classifies the whole text, "tokens" each token, "span" finds a part of the text, "pretraining"
             guesses masked tokens and whether the second text follows the first, and "none" leaves it at the states.
-        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states.
+        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states, "attention" one
+            that weighs them by a learned query, as in `pooling` and `han`; its weights show what decided.
         feed_forward_dim: defaults to four times dim.
         num_segments: how many texts are told apart.
         max_length: the number of learned positions.
@@ -82,7 +84,7 @@ class Bert(nn.Module):
         vocab: int,
         classes: int | None = None,
         head: Head = "label",
-        pooling: Literal["cls", "mean"] = "cls",
+        pooling: Pooling = "cls",
         dim: int = 128,
         num_heads: int = 2,
         num_layers: int = 2,
@@ -102,8 +104,8 @@ class Bert(nn.Module):
             check_count(name, count)
         if head not in get_args(Head):
             raise ValueError(f"Unknown head {head!r}.{nearest(head, get_args(Head))}")
-        if pooling not in ("cls", "mean"):
-            raise ValueError(f"pooling must be 'cls' or 'mean', got {pooling!r}.")
+        if pooling not in get_args(Pooling):
+            raise ValueError(f"pooling must be 'cls', 'mean' or 'attention', got {pooling!r}.")
         if (classes is not None) != (head in ("label", "tokens")):
             raise ValueError(f"head={head!r} and classes={classes} do not go together.")
         sizes = head_sizes(dim, num_heads, max_length)
@@ -128,7 +130,11 @@ class Bert(nn.Module):
         self.segments = nn.Embedding(num_segments, dim)
         self.norm = nn.LayerNorm(dim, eps=epsilon)
         self.layers = nn.ModuleList(layer() for _ in range(num_layers))
-        self.pooler = nn.Linear(dim, dim) if pooling == "cls" and head not in ("tokens", "span") else None
+        pools = head not in ("tokens", "span")
+        self.pooler = nn.Linear(dim, dim) if pooling == "cls" and pools else None
+        self.reader: Attention | None = None
+        if pooling == "attention" and pools:
+            self.reader = Attention(score=QueryFreeScore(key_dim=dim, hidden_dim=dim), selection=Softmax())
         self.classifier = nn.Linear(dim, classes or 2) if head in ("label", "tokens", "span") else None
         self.masked = MaskedHead(self.embedding.weight, epsilon=epsilon) if head == "pretraining" else None
         self.next_sentence = nn.Linear(dim, 2) if head == "pretraining" else None
@@ -180,7 +186,12 @@ class Bert(nn.Module):
 
     def pool(self, states: Tensor, mask: Tensor) -> Tensor:
         """The vector (batch, dim) of each text."""
-        return mean_of_real(states, mask) if self.pooler is None else torch.tanh(self.pooler(states[:, 0]))
+        if self.pooler is not None:
+            return torch.tanh(self.pooler(states[:, 0]))
+        if self.reader is None:
+            return mean_of_real(states, mask)
+        context: Tensor = self.reader(None, states, mask=mask.unsqueeze(1)).context
+        return context.squeeze(1)
 
 
 class MaskedHead(OutputHead):

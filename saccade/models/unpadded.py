@@ -57,11 +57,9 @@ class Unpadded:
         model = self.model
         found = model.embedding.weight.new_empty(len(texts), model.embedding.weight.shape[1])
         for numbers, groups, states in self._batches(texts, first):
-            pooled = [
-                group.of(states)[:, 0] if model.pooling == "cls" else group.of(states).mean(1) for group in groups
-            ]
-            found[numbers] = torch.cat(pooled)
-        return found if model.pooler is None else torch.tanh(model.pooler(found))
+            parts = [group.of(states) for group in groups]
+            found[numbers] = torch.cat([model.pool(part, part.new_ones(part.shape[:2]).bool()) for part in parts])
+        return found
 
     @torch.no_grad()
     def states(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> list[Tensor]:

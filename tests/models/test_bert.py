@@ -42,7 +42,7 @@ def test_pretraining_has_two_heads():
     assert model.masked.weight is model.embedding.weight
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "attention"])
 @pytest.mark.parametrize("selection", ["softmax", "sparsemax"])
 def test_a_padded_batch_equals_one_by_one(pooling, selection):
     model = build(pooling=pooling, selection=selection, head="none")
@@ -64,6 +64,13 @@ def test_pooling_is_what_it_says():
     model = build(head="none")
     states, pooled = model(tokens, mask, segments)
     torch.testing.assert_close(pooled, torch.tanh(states[:, 0] @ model.pooler.weight.T + model.pooler.bias))
+    model = build(head="none", pooling="attention")
+    with saccade.record(model) as trace:
+        states, pooled = model(tokens, mask, segments)
+    weights = trace["reader"].weights[:, 0]
+    assert weights.shape == (3, 1, 13)
+    assert not weights[1, 0, 7:].any()
+    torch.testing.assert_close(pooled, (weights @ states).squeeze(1))
 
 
 def test_segments_are_told_apart_and_default_to_the_first():
@@ -78,8 +85,8 @@ def test_segments_are_told_apart_and_default_to_the_first():
 
 
 def test_gradients_reach_every_weight():
-    for head in ("label", "tokens", "span"):
-        model = build(head=head).train()
+    for head, pooling in (("label", "cls"), ("label", "attention"), ("tokens", "attention"), ("span", "cls")):
+        model = build(head=head, pooling=pooling).train()
         model(*batch()).square().sum().backward()
         assert all(parameter.grad is not None for parameter in model.parameters())
     model = build(head="pretraining").train()

@@ -37,6 +37,7 @@ def padded(ids, first):
     [
         {},
         {"pooling": "mean"},
+        {"pooling": "attention"},
         {"activation": "relu"},
         {"selection": "sparsemax", "pooling": "mean"},
         {"score": "additive"},

@@ -4,6 +4,12 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import torch
+
+from saccade import huggingface
+from saccade.data.tokenisers.wordpiece import WordPiece
+from saccade.models import Bert
+
 ROOT = Path(__file__).resolve().parent.parent.parent / "reproductions"
 
 
@@ -14,3 +20,11 @@ def script(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def tiny_bert(folder: Path) -> Path:
+    """A folder in place of MiniLM's."""
+    torch.manual_seed(1)
+    tokeniser = WordPiece(vocab_size=80).fit(["low new tower fox jump sleep a film pos neg cat dog hen good bad"])
+    sizes = {"dim": 14, "num_heads": 2, "num_layers": 1, "feed_forward_dim": 19, "max_length": 512}
+    return huggingface.save(folder / "bert", Bert(vocab=tokeniser.size, head="none", **sizes), tokeniser)

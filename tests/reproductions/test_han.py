@@ -4,10 +4,11 @@ import io
 import json
 import random
 import tarfile
+from argparse import Namespace
 
 import pytest
 
-from tests.reproductions.scripts import script
+from tests.reproductions.scripts import script, tiny_bert
 
 han = script("han")
 cues = han.cues
@@ -45,7 +46,7 @@ def test_folds_are_the_hundreds_and_nothing_of_the_test_fold_is_trained_on(data,
 
     monkeypatch.setattr(han.saccade, "train", train)
     with pytest.raises(KeyboardInterrupt):
-        han.tested("HAN, attention", 1, reviews, tmp_path, 1, tune=False)
+        han.tested("HAN, attention", 1, reviews, Namespace(runs=tmp_path, steps=1, tune=False))
     parts = {name: [tuple(row["text"]) for row in rows] for name, rows in given.items()}
     known = {tuple(review.sentences): review for review in reviews}
     assert {(known[text].fold, known[text].number) for text in parts["valid"]} == {(0, 0), (0, 10), (2, 10)}
@@ -56,6 +57,7 @@ def test_models_are_trained_tested_and_not_tested_again(data, tmp_path, capsys):
     output, runs = tmp_path / "results", tmp_path / "runs"
     arguments = ["--data", str(data), "--output", str(output), "--runs", str(runs), "--folds", "0", "2"]
     arguments += ["--steps", "2", "--documents", "60", "--models", "HAN, attention", "flat GRU, attention"]
+    arguments += ["MiniLM, fine-tuned", "--minilm", str(tiny_bert(tmp_path))]
     usual = cues.TRAINER, cues.TESTS
     cues.TRAINER, cues.TESTS = {**usual[0], "max_steps": 2}, 20
     try:
@@ -63,7 +65,7 @@ def test_models_are_trained_tested_and_not_tested_again(data, tmp_path, capsys):
     finally:
         cues.TRAINER, cues.TESTS = usual
     found = json.loads((output / "results.json").read_text())
-    for name in ("HAN, attention", "flat GRU, attention"):
+    for name in ("HAN, attention", "flat GRU, attention", "MiniLM, fine-tuned"):
         assert [each["fold"] for each in found["reviews"][name]] == [0, 2]
         assert all(each["steps"] == 2 and 0 <= each["accuracy"] <= 100 for each in found["reviews"][name])
     assert found["cues"]["HAN, max"]["word"] is None

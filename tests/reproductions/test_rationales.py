@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reproductions.scripts import ROOT, script
+from tests.reproductions.scripts import ROOT, script, tiny_bert
 
 sys.path.append(str(ROOT / "rationales"))
 rationales = script("rationales")
@@ -59,19 +59,10 @@ def test_splits_hold_texts_labels_and_spans_of_words(archive, tmp_path) -> None:
 
 def test_every_part_at_toy_scale(archive, tmp_path) -> None:
     output, runs = tmp_path / "results", tmp_path / "runs"
-    arguments = [
-        "--output",
-        str(output),
-        "--runs",
-        str(runs),
-        "--data",
-        str(archive),
-        "--steps",
-        "1",
-        "--reviews",
-        "40",
-    ]
-    assert rationales.main([*arguments, "--models", "attention", "picks, sparsity 0.001"]) == 0
+    arguments = ["--output", str(output), "--runs", str(runs), "--data", str(archive), "--steps", "1"]
+    arguments += ["--reviews", "40", "--minilm", str(tiny_bert(tmp_path))]
+    models = ["attention", "picks, sparsity 0.001", "HAN", "MiniLM, attention"]
+    assert rationales.main([*arguments, "--models", *models]) == 0
     found = json.loads((output / "results.json").read_text())
     assert set(found["aspects"]["models"]) == set(rationales.OF_ASPECTS)
     for name, of_model in found["aspects"]["models"].items():
@@ -80,7 +71,9 @@ def test_every_part_at_toy_scale(archive, tmp_path) -> None:
             assert len(of_aspect["test"]["curve"]) == aspects.SHORTEST // 2
     assert found["aspects"]["true_share"] == pytest.approx(10, abs=1.5)
     assert {"random", "gradient", "test", "valid"} <= set(found["movies"]["attention"])
-    assert {"token_f1", "iou_f1", "auprc", "accuracy", "kept"} <= set(found["movies"]["picks, sparsity 0.001"]["test"])
+    for name in models:
+        assert {"token_f1", "iou_f1", "auprc", "accuracy"} <= set(found["movies"][name]["test"])
+    assert "kept" in found["movies"]["picks, sparsity 0.001"]["test"]
     table = (output / "table.md").read_text()
     assert "| random |" in table
     assert "0.285 token F1" in table
