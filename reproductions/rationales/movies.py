@@ -63,7 +63,7 @@ PUBLISHED = "DeYoung et al. (2020): Lei et al.'s model 0.285 token F1; attention
 
 
 def write_splits(archive: Path, folder: Path, most: int | None = None) -> dict[str, str]:
-    """The reviews of each split, or the first of them, as JSON lines: text, label, and spans of words.
+    """The reviews of each split, or so many of them, as JSON lines: text, label, and spans of words.
 
     Words are separated by spaces, sentences by line ends.
     """
@@ -72,7 +72,8 @@ def write_splits(archive: Path, folder: Path, most: int | None = None) -> dict[s
     with zipfile.ZipFile(archive) as packed:
         names = {Path(name).name: name for name in packed.namelist()}
         for split, name in SPLITS.items():
-            rows = [json.loads(line) for line in packed.read(names[f"{name}.jsonl"]).decode().splitlines()][:most]
+            rows = [json.loads(line) for line in packed.read(names[f"{name}.jsonl"]).decode().splitlines()]
+            rows = rows[:: max(1, len(rows) // most)][:most] if most else rows  # they are sorted by label
             lines = []
             for row in rows:
                 text = packed.read(names[row["annotation_id"]]).decode()
