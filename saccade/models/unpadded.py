@@ -55,7 +55,7 @@ class Unpadded:
             first: how many tokens of each belong to the first of two texts; all by default.
         """
         model = self.model
-        found = model.embedding.weight.new_empty(len(texts), model.embedding.weight.shape[1])
+        found: Tensor = model.embedding.weight.new_empty(len(texts), model.embedding.weight.shape[1])
         for numbers, groups, states in self._batches(texts, first):
             parts = [group.of(states) for group in groups]
             found[numbers] = torch.cat([model.pool(part, part.new_ones(part.shape[:2]).bool()) for part in parts])
