@@ -67,6 +67,7 @@ def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:
 def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
     """A file that is a value itself, a folder of such files, or a table of values."""
     from saccade.data.cell import Cell
+    from saccade.data.errors import BadRow, Skipped
 
     role, field = next(iter(task.inputs.items()))
     place = Path(path)
@@ -81,8 +82,18 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)
         return
+    skipped = Skipped()
     for file in files:
-        yield {role: field.read(str(file), Cell(str(file), 1, role, Path()))}
+        try:
+            value = field.read(str(file), Cell(str(file), 1, role, Path()))
+        except BadRow as bad:
+            if corpus.bad_rows == "error":
+                raise
+            skipped.add(bad)
+        else:
+            yield {role: value}
+    if skipped.count:
+        print(skipped.report(), file=sys.stderr)
 
 
 def _standard_input() -> Iterator[bytes]:

@@ -6,14 +6,14 @@ import importlib
 from typing import Any
 
 
-def required(module: str) -> Any:
-    """Imports a module on first use; if it is missing, the error says what to install."""
+def required(module: str, extra: str = "train") -> Any:
+    """Imports a module on first use; if it is missing, the error says which of Saccade's extras to install."""
     library = module.partition(".")[0]
     try:
         importlib.import_module(library)
     except ModuleNotFoundError as error:
         if error.name != library:
             raise
-        message = f'This needs the library {library!r}: pip install "saccade[train]"'
+        message = f'This needs the library {library!r}: pip install "saccade[{extra}]"'
         raise ModuleNotFoundError(message, name=library) from None
     return importlib.import_module(module)

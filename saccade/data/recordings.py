@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import io
 import math
 import os
-import stat
 import struct
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from saccade.data.media import MediaError, Source, opened
 
 SLOWEST, FASTEST = 1_000, 384_000
 """Sample rates in use; others are damage."""
@@ -35,18 +35,11 @@ MAGIC = {b"fLaC": "FLAC", b"OggS": "Ogg", b"RF64": "RF64", b"FORM": "AIFF", b"ID
 CHECKED = 1 << 20  # bytes that are checked at a time
 CONVERT = "Convert it to WAV (ffmpeg -i in.flac out.wav), or install soundfile: pip install soundfile."
 
-Source = str | bytes
-"""The path of a file, or its contents."""
-
 Samples = NDArray[np.float32]
 
 
-class RecordingError(ValueError):
-    """A recording that cannot be used: what is wrong with it, and what to do."""
-
-    def __init__(self, problem: str, fix: str) -> None:
-        super().__init__(f"{problem}. {fix}")
-        self.problem, self.fix = problem, fix
+class RecordingError(MediaError):
+    """A recording that cannot be used."""
 
 
 class Header(NamedTuple):
@@ -68,7 +61,7 @@ def read_header(source: Source) -> Header:
 
     Floating-point samples are read, since they can be NaN; integers cannot.
     """
-    with _opened(source) as file:
+    with opened(source, RecordingError) as file:
         header = _header(file)
         if header.samples < 1:
             raise RecordingError("it holds no sound (0 samples)", "Record it again, or leave it out.")
@@ -89,7 +82,7 @@ def read_samples(source: Source, seconds: float | None = None) -> tuple[Samples,
         source: a path, or the contents of a file.
         seconds: how much to read from the start; all by default.
     """
-    with _opened(source) as file:
+    with opened(source, RecordingError) as file:
         header = _header(file)
         count = header.samples if seconds is None else min(math.ceil(seconds * header.rate), header.samples)
         sound = _from_library(file, count) if not header.kind else _from_wav(file, header, count)
@@ -121,24 +114,6 @@ def as_wav(samples: Any, rate: int) -> bytes:
     form = struct.pack("<4sIHHIIHH", b"fmt ", 16, FLOAT, 1, int(rate), 4 * int(rate), 4, 32)
     data = struct.pack("<4sI", b"data", len(body)) + body
     return struct.pack("<4sI4s", b"RIFF", 4 + len(form) + len(data), b"WAVE") + form + data
-
-
-def _opened(source: Source) -> BinaryIO:
-    if isinstance(source, bytes):
-        return io.BytesIO(source)
-    try:
-        descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise RecordingError(
-            "it does not exist", "Check the path; relative ones start from the table's folder."
-        ) from None
-    except (OSError, ValueError) as error:  # a NUL in the path is a ValueError
-        reason = getattr(error, "strerror", None) or error
-        raise RecordingError(f"it cannot be opened ({reason})", "Check the path and its permissions.") from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe could block for ever
-        os.close(descriptor)
-        raise RecordingError("it is not an ordinary file", "Give the path of a recording.")
-    return open(descriptor, "rb")
 
 
 def _header(file: BinaryIO) -> Header:

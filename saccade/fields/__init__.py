@@ -4,6 +4,7 @@ from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.document import Document
 from saccade.fields.evidence import Evidence
+from saccade.fields.image import Image
 from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
@@ -18,6 +19,7 @@ __all__ = [
     "Document",
     "Evidence",
     "Field",
+    "Image",
     "Label",
     "Labels",
     "Links",

@@ -51,6 +51,9 @@ class Field:
     unit: str = "positions"
     """What the size of a value counts: tokens, frames."""
 
+    repeats: bool = False
+    """Whether rows with equal values give several right answers to one input: a picture with a row for each caption."""
+
     paragraphs: bool = False
     """Whether a value takes all lines of a plain text file up to an empty one, and not only one line."""
 

@@ -73,7 +73,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         if noted is not None:
             known = Stored(folder / "data" / TRAIN)
             validating: Sequence[Example] = list(Stored(folder / "data" / VALID) if share else read.get("valid", ()))
-            return Prepared(known, known.sizes(), validating, noted)
+            return Prepared(known, known.sizes(), task.joined(validating), noted)
     make_folder(folder)
     with Stage(f"Reading {described(sources['train'])}", read["train"], main=main) as reading:
         spool = Spool(reading, folder)
@@ -96,6 +96,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
             store(valid if share else [], folder / "data" / VALID, fingerprint=mark_of_data, exact=True)
             seal(folder / "data", STORED)
+    valid = task.joined(valid)
     task.observe(sizes)
     if main and not fitted:
         if not resume:

@@ -189,7 +189,7 @@ class Run:
             shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
             task.options.of({**shared, **changes})
         read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras, check=task.check_example)
-        examples = list(read)
+        examples = task.joined(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r:.80}.")
         started = time.monotonic()

@@ -122,6 +122,10 @@ class Task:
         """What training makes of an example: one row, unless the task cuts it up."""
         return [self.encode(example)]
 
+    def joined(self, examples: Iterable[Example]) -> list[Example]:
+        """The examples as an evaluation sees them: all of them, unless several are right answers to one input."""
+        return list(examples)
+
     def size(self, row: Row) -> tuple[int, ...]:
         """What an example costs in the token budget of a batch: the sizes of parts that are padded separately."""
         return tuple(field.size(row[role]) for role, field in self.fields.items() if role in row)

@@ -80,11 +80,11 @@ def open_dataset(name: str) -> Any:
 
 
 def _undecoded(dataset: Any) -> Any:
-    """The dataset with recordings as bytes and paths: fields decode them, with fewer libraries and only when needed."""
-    audio = required("datasets").Audio
+    """The dataset with recordings and pictures as bytes and paths: fields decode them, and only when needed."""
+    library = required("datasets")
     for name, kind in (dataset.features or {}).items():
-        if isinstance(kind, audio) and kind.decode:
-            dataset = dataset.cast_column(name, audio(decode=False))
+        if isinstance(kind, library.Audio | library.Image) and kind.decode:
+            dataset = dataset.cast_column(name, type(kind)(decode=False))
     return dataset
 
 

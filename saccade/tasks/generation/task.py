@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from saccade.artifacts import Document, read_json
 from saccade.data.cell import Cell
+from saccade.data.marks import mark
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
@@ -162,6 +163,20 @@ class Generation(SourceToTarget):
                 words = self._words(self.source, example["source"]), self._words(self.target, example["target"])
                 row["alignment"] = link_pieces(example["alignment"], *words, shift=self.alignment_shift)
         return row
+
+    def rows(self, example: Example) -> list[Row]:
+        """A row for each of the right answers; links belong to the first."""
+        texts = texts_of(example["target"])[: 1 if self.alignment_weight else None]
+        return [self.encode({**example, "target": text}) for text in texts]
+
+    def joined(self, examples: Iterable[Example]) -> list[Example]:
+        if not self.source.repeats:
+            return list(examples)
+        found: dict[int, dict[str, Any]] = {}
+        for example in examples:
+            known = found.setdefault(mark(example, ["source"]), {**example, "target": []})
+            known["target"].extend(texts_of(example["target"]))
+        return list(found.values())
 
     def size(self, row: Row) -> tuple[int, ...]:
         sides = {"source": self.source, "target": self.target}
