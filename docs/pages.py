@@ -21,6 +21,7 @@ KINDS: dict[str, str] = {
     "fields": "What is one column of the data: a text, a label, a recording?",
     "readers": "Where do rows come from?",
     "tokenisers": "How is a text split into pieces?",
+    "encoders": "What does a picture become before attention reads it?",
     "vectors": "Where do the embeddings of words start?",
     "models": "What reads the inputs and makes the predictions?",
     "optimisers": "How are gradients turned into updates?",

@@ -27,7 +27,7 @@ def list_members(kind: str | None = None, *, json: bool = False) -> None:
     but the configs is listed.
 
     Args:
-        kind: scores, selections, aggregations, history, models, fields, readers, tasks, tokenisers, vectors,
+        kind: scores, selections, aggregations, history, encoders, models, fields, readers, tasks, tokenisers, vectors,
             optimisers, schedules or configs.
         json: print a JSON array of objects instead of a table.
     """

@@ -9,6 +9,7 @@ from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import RNNSearchDecoder
 from saccade.decoders.shift import shift_right
+from saccade.decoders.show_attend_tell import ShowAttendTellDecoder
 from saccade.decoders.transformer import TransformerDecoder
 from saccade.decoders.transitions import (
     FreeTransitions,
@@ -37,6 +38,7 @@ __all__ = [
     "RNNSearchDecoder",
     "RecurrentDecoder",
     "ShiftTransitions",
+    "ShowAttendTellDecoder",
     "Step",
     "TransformerDecoder",
     "Transitions",

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from saccade.decoders.heads import OutputHead
+from saccade.distributions import Distribution
 from saccade.encoders import EncoderOutput
 from saccade.layers.limits import most_keys, most_positions
 from saccade.memory import Memory
@@ -54,11 +55,22 @@ class Decoded(_Looked):
     Args:
         features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
         weights: (batch, steps, keys), or a function that computes them, or None without attention.
+        selection: computes the distribution over keys of all steps, for losses of what was drawn from it.
     """
 
-    def __init__(self, features: Tensor, weights: Weights = None) -> None:
+    def __init__(
+        self, features: Tensor, weights: Weights = None, selection: Callable[[], Distribution] | None = None
+    ) -> None:
         super().__init__(weights)
         self.features = features
+        self._selection = selection
+
+    @property
+    def selection(self) -> Distribution:
+        """The distribution over keys of all steps."""
+        if self._selection is None:
+            raise ValueError("This decoder does not give the distribution that its weights belong to.")
+        return self._selection()
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.features, self.weights))

@@ -30,24 +30,35 @@ class ProjectSummary(nn.Module):
     .. math:: s_0 = \tanh(W s)
 
     s is the last `summary_dim` features of the summary: for a bidirectional encoder, the last half belongs to the
-    backward direction, as in the paper. An LSTM's c starts at zero.
+    backward direction, as in the paper. An LSTM's c starts at zero, or with `all_states` from a projection as well.
 
     Reference:
         Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2.
     """
 
-    def __init__(self, *, summary_dim: int, hidden_dim: int, num_layers: int = 1, num_states: int = 1) -> None:
+    def __init__(
+        self,
+        *,
+        summary_dim: int,
+        hidden_dim: int,
+        num_layers: int = 1,
+        num_states: int = 1,
+        all_states: bool = False,
+    ) -> None:
         super().__init__()
         self.summary_dim = summary_dim
         self.num_layers = num_layers
         self.num_states = num_states
-        self.proj = nn.Linear(summary_dim, num_layers * hidden_dim)
+        self.projected = num_states if all_states else 1
+        self.proj = nn.Linear(summary_dim, self.projected * num_layers * hidden_dim)
         nn.init.xavier_uniform_(self.proj.weight)
         nn.init.zeros_(self.proj.bias)
 
     def forward(self, summary: Any) -> tuple[CellState, ...]:
-        hidden = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)
-        return tuple((h, *(torch.zeros_like(h) for _ in range(self.num_states - 1))) for h in hidden)
+        started = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)
+        layers = [layer.chunk(self.projected, -1) for layer in started]
+        rest = self.num_states - self.projected
+        return tuple((*states, *(torch.zeros_like(states[0]) for _ in range(rest))) for states in layers)
 
 
 class LearnedStart(nn.Module):

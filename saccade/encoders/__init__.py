@@ -1,12 +1,15 @@
 """Encoders: turn inputs into states to attend to."""
 
 from saccade.encoders.attended import AttendedEncoder
-from saccade.encoders.base import Encoder, EncoderOutput
+from saccade.encoders.base import Encoder, EncoderOutput, encoders
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
+from saccade.encoders.grid import GridEncoder
 from saccade.encoders.lstmn import LSTMNEncoder
+from saccade.encoders.patches import GivenEncoder, PatchEncoder
 from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
+from saccade.encoders.residual import ResidualEncoder
 from saccade.encoders.transformer import TransformerEncoder
 
 __all__ = [
@@ -15,8 +18,13 @@ __all__ = [
     "EmbeddingEncoder",
     "Encoder",
     "EncoderOutput",
+    "GivenEncoder",
+    "GridEncoder",
     "LSTMNEncoder",
+    "PatchEncoder",
     "PooledEncoder",
     "RecurrentEncoder",
+    "ResidualEncoder",
     "TransformerEncoder",
+    "encoders",
 ]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from saccade.layers import MaskedEmbedding
 from saccade.layers.limits import fewest, most_keys, most_positions
+from saccade.registry import Registry
 
 
 class EncoderOutput(NamedTuple):
@@ -75,3 +76,6 @@ def mean_of_real(states: Tensor, mask: Tensor) -> Tensor:
 def top_of(summary: Any) -> Tensor:
     """The summary as one tensor: the output of the last layer."""
     return summary if isinstance(summary, Tensor) else summary[-1][0]
+
+
+encoders: Registry[Encoder] = Registry("encoder", base=Encoder, home="saccade.encoders")

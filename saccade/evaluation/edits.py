@@ -31,3 +31,20 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
         rises = right_falls | ~(steady | right_rises) & everywhere
         falls = right_rises & steady
     return distance
+
+
+def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
+    """The length of the longest common subsequence of two sequences.
+
+    Reference:
+        Hyyrö (2004): each bit that is 0 after the last step stands for one item of the subsequence.
+    """
+    places: dict[Hashable, int] = {}
+    for place, item in enumerate(first):
+        places[item] = places.get(item, 0) | 1 << place
+    everywhere = (1 << len(first)) - 1
+    rest = everywhere
+    for item in second:
+        same = rest & places.get(item, 0)
+        rest = (rest + same | rest - same) & everywhere
+    return len(first) - rest.bit_count()

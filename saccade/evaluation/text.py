@@ -2,18 +2,16 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any, Literal, get_args
 
 from saccade.data.extra import required
+from saccade.evaluation.captions import caption_bleu, cider, distinct, rouge_l
 from saccade.evaluation.edits import edit_distance
 from saccade.evaluation.figures import Figure
+from saccade.evaluation.references import References, Texts, check_texts, several
 from saccade.registry import nearest
-
-Texts = Sequence[str]
-
-References = Sequence[str | Sequence[str]]
-"""References: one text for each prediction, or several correct ones."""
 
 Tokenisation = Literal["13a", "none", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
 """What a configuration may name: sacrebleu's tokenisations, but for those that it would download."""
@@ -35,7 +33,7 @@ def bleu(predicted: Texts, wanted: References, *, tokenize: str = "13a") -> Figu
         )
     options = {"tokenize": tokenize, "force": True}  # without sacrebleu's own warning about this
     found = _sacrebleu("BLEU", predicted, wanted, **options)
-    first = [_several(each)[0] for each in wanted]
+    first = [several(each)[0] for each in wanted]
     if found.value == 0.0 and _sacrebleu("BLEU", first, wanted, **options).value == 0.0:
         return _sacrebleu("BLEU", predicted, wanted, effective_order=True, **options)
     return found
@@ -53,8 +51,8 @@ def ter(predicted: Texts, wanted: References) -> Figure:
 
 def exact_match(predicted: Texts, wanted: References) -> Figure:
     """The percentage of texts that are exactly right."""
-    _check(predicted, wanted)
-    same = sum(p in _several(w) for p, w in zip(predicted, wanted, strict=True))
+    check_texts(predicted, wanted)
+    same = sum(p in several(w) for p, w in zip(predicted, wanted, strict=True))
     return Figure(_percent(same, len(wanted)), "% of texts that match exactly")
 
 
@@ -94,10 +92,10 @@ def word_error_rate(predicted: Texts, wanted: References) -> Figure:
 
 def _error_rate(predicted: Texts, wanted: References, split: Callable[[str], list[str]], unit: str) -> Figure:
     """Edits to the nearest reference, per hundred units of these references."""
-    _check(predicted, wanted)
+    check_texts(predicted, wanted)
     edits = total = 0
     for p, w in zip(predicted, wanted, strict=True):
-        distances = [(edit_distance(split(p), split(text)), len(split(text))) for text in _several(w)]
+        distances = [(edit_distance(split(p), split(text)), len(split(text))) for text in several(w)]
         nearest_one = min(distances)
         edits += nearest_one[0]
         total += nearest_one[1]
@@ -113,6 +111,10 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "length_to_failure": length_to_failure,
     "character_error_rate": character_error_rate,
     "word_error_rate": word_error_rate,
+    **{f"bleu_{order}": partial(caption_bleu, order=order) for order in range(1, 5)},
+    "rouge_l": rouge_l,
+    "cider": cider,
+    **{f"distinct_{order}": partial(distinct, order=order) for order in (1, 2)},
 }
 
 OF_TOKENS = ("token_accuracy", "length_to_failure")
@@ -139,7 +141,7 @@ def score_texts(
         if name not in METRICS:
             raise ValueError(f"Unknown metric {name!r}.{nearest(name, METRICS)}")
         if name in OF_TOKENS:  # words, unless the caller passes tokens
-            figures[name] = METRICS[name]([p.split() for p in predicted], [_several(w)[0].split() for w in wanted])
+            figures[name] = METRICS[name]([p.split() for p in predicted], [several(w)[0].split() for w in wanted])
         else:
             options = {"tokenize": tokenize} if name == "bleu" else {}
             figures[name] = METRICS[name](predicted, wanted, **options)
@@ -147,28 +149,15 @@ def score_texts(
 
 
 def _sacrebleu(kind: str, predicted: Texts, wanted: References, **options: Any) -> Figure:
-    _check(predicted, wanted)
+    check_texts(predicted, wanted)
     try:
         metric = getattr(required("sacrebleu.metrics"), kind)(**options)
     except RuntimeError as error:  # a tokenisation that needs another library
         raise ValueError(f"tokenize={options.get('tokenize')!r}: {' '.join(str(error).split())}") from None
-    most = max(len(_several(each)) for each in wanted)
-    references = [[(_several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
+    most = max(len(several(each)) for each in wanted)
+    references = [[(several(each) + [None] * most)[n] for each in wanted] for n in range(most)]
     score = metric.corpus_score(list(predicted), references).score
     return Figure(float(score), str(metric.get_signature()))
-
-
-def _several(wanted: str | Sequence[str]) -> list[str]:
-    return [wanted] if isinstance(wanted, str) else list(wanted)
-
-
-def _check(predicted: Texts, wanted: References) -> None:
-    if isinstance(predicted, str) or isinstance(wanted, str):
-        raise TypeError("Pass lists of texts, not a single text.")
-    if len(predicted) != len(wanted):
-        raise ValueError(f"{len(predicted)} predicted texts cannot be compared with {len(wanted)} references.")
-    if not wanted:
-        raise ValueError("There are no texts to compare.")
 
 
 def _percent(part: int, whole: int) -> float:

@@ -13,6 +13,7 @@ from saccade.models.luong import Luong
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.rnnsearch import RNNSearch
+from saccade.models.show_attend_tell import ShowAttendTell
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
 from saccade.models.tagging import Tagger
@@ -39,6 +40,7 @@ __all__ = [
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",
+    "ShowAttendTell",
     "Sutskever",
     "Tagger",
     "Transformer",

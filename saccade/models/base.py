@@ -41,6 +41,16 @@ class EncoderDecoder(nn.Module):
         """Turns features into logits and into a loss."""
         return self.decoder.head
 
+    def penalty(self, decoded: Decoded, real: Tensor, log_likelihood: Callable[[], Tensor]) -> Tensor | None:
+        """What training adds to the loss of the tokens, summed over the batch; None for nothing.
+
+        Args:
+            decoded: what `forward` returned.
+            real: bool (batch, steps), the steps that have a target.
+            log_likelihood: computes that of each target, (batch,), without a graph.
+        """
+        return None
+
     def positions(self, source_mask: Tensor) -> Tensor:
         """(batch,): the number of encoder positions for each source."""
         return self.encoder.positions(source_mask)

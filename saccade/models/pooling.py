@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from saccade.encoders import Encoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
 from saccade.models.base import models
+from saccade.models.picture_encoders import PictureEncoderName
 from saccade.models.text_encoders import EncoderName, make_encoder
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -25,14 +26,16 @@ class AttentionPooling(PooledEncoder):
     queries the self-attentive pooling of Lin et al. (2017).
 
     Shapes:
-        tokens (batch, length), mask bool (batch, length) -> logits (batch, classes).
+        tokens (batch, length), or feature vectors (batch, length, dim), mask bool (batch, length) -> logits (batch,
+        classes).
 
     Reference:
         Yang et al. (2016), "Hierarchical attention networks", section 2.2; Lin et al. (2017), arXiv:1703.03130.
 
     Args:
-        encoder: "birnn" or "rnn" (GRUs), "bilstm", "lstm", "lstmn", "convolutional", "embedding" (no context), or any
-            `Encoder`.
+        vocab, dim: give exactly one: the number of tokens, or the size of the feature vectors.
+        encoder: "birnn" or "rnn" (GRUs), "bilstm", "lstm", "lstmn", "convolutional", "embedding" (no context); for
+            pictures "residual" or "patches"; "given" pools feature vectors as they are; or any `Encoder`.
         pooling: "attention", or the "average" or "max" of the states, which look at nothing in particular.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things are looked for.
@@ -42,11 +45,12 @@ class AttentionPooling(PooledEncoder):
     def __init__(
         self,
         *,
-        vocab: int,
+        vocab: int | None = None,
+        dim: int | None = None,
         classes: int,
         embedding_dim: int = 128,
         hidden_dim: int = 128,
-        encoder: EncoderName | Encoder = "birnn",
+        encoder: EncoderName | PictureEncoderName | Encoder | partial[Encoder] = "birnn",
         encoder_layers: int = 1,
         pooling: PoolingName = "attention",
         score: str | Score | partial[Score] = "additive",
@@ -59,6 +63,7 @@ class AttentionPooling(PooledEncoder):
             encoder=make_encoder(
                 encoder,
                 vocab=vocab,
+                features=dim,
                 embedding_dim=embedding_dim,
                 hidden_dim=hidden_dim,
                 num_layers=encoder_layers,

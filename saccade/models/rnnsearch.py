@@ -14,6 +14,7 @@ from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, Re
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import EncoderDecoder, models
+from saccade.models.picture_encoders import PICTURE_ENCODERS, PictureEncoderName, make_picture_encoder
 from saccade.models.sources import embed_source
 from saccade.registry import nearest
 from saccade.scores import AdditiveScore, Score
@@ -39,7 +40,7 @@ class RNNSearch(EncoderDecoder):
             vectors.
         source_stride: how many feature vectors become one source position.
         encoder: "birnn" (the paper's), "rnn" (forwards only), "convolutional" (sees a window of neighbours),
-            "embedding" (with positions, no context), or any `Encoder`.
+            "embedding" (with positions, no context), for pictures "residual" or "patches", or any `Encoder`.
         score, selection: the score and selection of the attention, each a short name or an instance; additive and
             softmax in the paper.
         query: the query is the state before the step ("state", as in the paper), which has not seen the previous token,
@@ -63,7 +64,7 @@ class RNNSearch(EncoderDecoder):
         hidden_dim: int = 256,
         alignment_dim: int | None = None,
         maxout_dim: int | None = None,
-        encoder: EncoderName | Encoder = "birnn",
+        encoder: EncoderName | PictureEncoderName | Encoder | partial[Encoder] = "birnn",
         encoder_layers: int | None = None,
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
@@ -75,6 +76,8 @@ class RNNSearch(EncoderDecoder):
         max_length: int = 512,
         paper_start: bool = False,
     ) -> None:
+        if isinstance(encoder, partial) or encoder in PICTURE_ENCODERS:
+            encoder = make_picture_encoder(encoder, features=source_dim, dim=hidden_dim, dropout=dropout)  # type: ignore[arg-type]
         if isinstance(encoder, str):
             if online and encoder not in ("birnn", "rnn"):
                 raise ValueError(f"online=True uses its own encoder: omit encoder={encoder!r}.")

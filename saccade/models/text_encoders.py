@@ -1,32 +1,46 @@
-"""Encoders of texts, by name."""
+"""Encoders of texts and of feature vectors, by name."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, get_args
 
 from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, LSTMNEncoder, RecurrentEncoder
-from saccade.layers import TokenEmbedding
+from saccade.models.picture_encoders import PICTURE_ENCODERS, PictureEncoderName, make_picture_encoder
+from saccade.models.sources import embed_source
 from saccade.registry import nearest
 
 EncoderName = Literal["birnn", "rnn", "bilstm", "lstm", "lstmn", "convolutional", "embedding"]
 
 
 def make_encoder(
-    encoder: EncoderName | Encoder,
+    encoder: EncoderName | PictureEncoderName | Encoder | partial[Encoder],
     *,
-    vocab: int,
+    vocab: int | None,
+    features: int | None = None,
     embedding_dim: int,
     hidden_dim: int,
     num_layers: int,
     dropout: float,
     max_length: int,
 ) -> Encoder:
-    """The encoder of this name for the tokens of a vocabulary; another one is returned as it is."""
-    if isinstance(encoder, Encoder):
-        return encoder
+    """The encoder of this name for the tokens of a vocabulary, or for feature vectors; another is returned as it is."""
+    if isinstance(encoder, Encoder | partial) or encoder in PICTURE_ENCODERS:
+        return make_picture_encoder(encoder, features=features, dim=hidden_dim, dropout=dropout)  # type: ignore[arg-type]
+    in_order = encoder == "convolutional"
+    recurrent = encoder in ("birnn", "rnn", "bilstm", "lstm", "lstmn")
+    embedding = embed_source(
+        vocab=vocab,
+        features=features,
+        stride=1,
+        dim=embedding_dim if recurrent else hidden_dim,
+        positions="learned" if in_order else None,
+        max_length=max_length,
+        dropout=dropout,
+    )
     if encoder in ("birnn", "rnn", "bilstm", "lstm"):
         return RecurrentEncoder(
-            embedding=TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout),
+            embedding=embedding,
             input_dim=embedding_dim,
             hidden_dim=hidden_dim,
             num_layers=num_layers,
@@ -36,18 +50,16 @@ def make_encoder(
         )
     if encoder == "lstmn":
         return LSTMNEncoder(
-            embedding=TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout),
+            embedding=embedding,
             input_dim=embedding_dim,
             hidden_dim=hidden_dim,
             num_layers=num_layers,
             dropout=dropout,
         )
     if encoder == "convolutional":
-        embedding = TokenEmbedding(
-            vocab_size=vocab, dim=hidden_dim, positions="learned", max_length=max_length, dropout=dropout
-        )
         return ConvolutionalEncoder(embedding=embedding, dim=hidden_dim, num_layers=num_layers, dropout=dropout)
     if encoder == "embedding":
-        embedding = TokenEmbedding(vocab_size=vocab, dim=hidden_dim, dropout=dropout)
         return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
-    raise ValueError(f"Unknown encoder {encoder!r}.{nearest(encoder, get_args(EncoderName))}")
+    raise ValueError(
+        f"Unknown encoder {encoder!r}.{nearest(str(encoder), [*get_args(EncoderName), *PICTURE_ENCODERS])}"
+    )

@@ -9,11 +9,12 @@ from torch import nn
 
 from saccade.attention import Attention
 from saccade.decoders import TransformerDecoder
-from saccade.encoders import TransformerEncoder
+from saccade.encoders import Encoder, TransformerEncoder
 from saccade.layers import FeedForward, TokenEmbedding, TransformerDecoderLayer, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.transformer import NormPlace
 from saccade.models.base import EncoderDecoder, models
+from saccade.models.picture_encoders import PictureEncoderName, make_picture_encoder
 from saccade.models.sources import embed_source
 from saccade.multihead import MultiHead
 from saccade.registry import nearest
@@ -50,6 +51,8 @@ class Transformer(EncoderDecoder):
             copied for every layer.
         encoder_selection: the selection of the encoder's self-attention (default: `selection`); may be a tree.
         cross_score, cross_selection: used for the attention to the source (default: `score` and `selection`).
+        encoder: another encoder in place of Transformer layers, for pictures: "residual" or "patches", or any `Encoder`
+            with `dim` features; source_stride and encoder_layers then do not count, but for the decoder's default.
         tied: "target" also uses the target embeddings as output weights, "all" as source embeddings too, which needs a
             joint vocabulary; "none" keeps three separate matrices.
         dropout: applied to embeddings and to the output of every sublayer.
@@ -77,6 +80,7 @@ class Transformer(EncoderDecoder):
         encoder_selection: str | Selection | partial[Selection] | None = None,
         cross_score: str | Score | partial[Score] | None = None,
         cross_selection: str | Selection | partial[Selection] | None = None,
+        encoder: PictureEncoderName | Encoder | partial[Encoder] | None = None,
         tied: Literal["none", "target", "all"] = "target",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
@@ -120,11 +124,16 @@ class Transformer(EncoderDecoder):
         }
         target_embedding = TokenEmbedding(vocab_size=target_vocab, dim=dim, scale=True, **embedded)
         source_embedding: nn.Module = target_embedding
-        if tied != "all":
+        made = None
+        if encoder is not None:
+            made = make_picture_encoder(encoder, features=source_dim, dim=dim, dropout=dropout)
+            if made.output_dim != dim or tied == "all":
+                raise ValueError(f"encoder must have dim={dim} features and embeddings of its own, got {encoder!r}.")
+        elif tied != "all":
             source_embedding = embed_source(
                 vocab=source_vocab, features=source_dim, stride=source_stride, dim=dim, scale=True, **embedded
             )
-        encoder = TransformerEncoder(
+        made = made or TransformerEncoder(
             embedding=source_embedding,
             layers=[
                 TransformerEncoderLayer(
@@ -152,7 +161,7 @@ class Transformer(EncoderDecoder):
             final_norm=norm == "pre",
             tied=tied != "none",
         )
-        super().__init__(encoder=encoder, decoder=decoder)
+        super().__init__(encoder=made, decoder=decoder)
 
 
 def check_shape(positions: str, dim: int, num_heads: int) -> None:

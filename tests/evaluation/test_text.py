@@ -79,7 +79,9 @@ def test_length_to_failure_is_a_mean_over_texts() -> None:
 
 
 def test_perfect_predictions_have_perfect_figures() -> None:
-    for name, figure in score_texts(WANTED, WANTED, list(METRICS)).items():
+    without_top = ("cider", "distinct_1", "distinct_2")  # how high they can be depends on the texts
+    names = [name for name in METRICS if name not in without_top]
+    for name, figure in score_texts(WANTED, WANTED, names).items():
         assert figure.value == pytest.approx(100.0 if HIGHER_IS_BETTER[name] else 0.0)
         assert figure.signature
 

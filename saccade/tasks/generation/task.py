@@ -37,7 +37,7 @@ from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import most_read, search
-from saccade.tasks.generation.sides import SourceToTarget, writer
+from saccade.tasks.generation.sides import SourceToTarget, log_likelihoods, writer
 from saccade.tasks.generation.streaming import Watched
 from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
 
@@ -60,7 +60,9 @@ class Generation(SourceToTarget):
         alignment_shift: 0 teaches the links of a token to the attention that writes it; 1 to that of the next step,
             which has read it: better alignments, but not where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
-            character_error_rate, word_error_rate; and aer, for examples with an `alignment` column.
+            character_error_rate, word_error_rate; of captions with several references each, as the COCO evaluation
+            computes them, bleu_1 to bleu_4, rouge_l and cider, and distinct_1 and distinct_2; and aer, for examples
+            with an `alignment` column.
         bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
             tokenised already.
     """
@@ -214,7 +216,11 @@ class Generation(SourceToTarget):
             parts["alignment"] = missed.detach()
             if model.training:
                 total = total + self.alignment_weight * missed
-        if model.training and (smoothing or "alignment" in batch):
+        own = getattr(model, "penalty", None) if model.training else None
+        added = own and own(decoded, real, lambda: log_likelihoods(model, decoded, target, real))
+        if added is not None:
+            total, parts["penalty"] = total + added, added.detach()
+        if model.training and (smoothing or "alignment" in batch or added is not None):
             parts["loss"] = found.plain
         return Loss(total, real.sum(), parts)
 

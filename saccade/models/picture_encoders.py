@@ -1,0 +1,46 @@
+"""Encoders of pictures, by name."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Literal, get_args
+
+from saccade.encoders import Encoder, GivenEncoder, encoders
+from saccade.registry import constructor_parameters, nearest
+
+PictureEncoderName = Literal["residual", "patches", "given"]
+PICTURE_ENCODERS: tuple[str, ...] = get_args(PictureEncoderName)
+
+
+def make_picture_encoder(
+    encoder: PictureEncoderName | Encoder | partial[Any], *, features: int | None, dim: int, dropout: float = 0.0
+) -> Encoder:
+    """The encoder of this name for pictures; a `partial` gets the sizes it lacks, another one is returned as it is.
+
+    Args:
+        encoder: "residual" or "patches", for the patches of pictures; "given", for vectors that are read as they are.
+        features: of a vector of the source.
+        dim: features of the annotations, unless they are given.
+        dropout: of "patches".
+    """
+    if isinstance(encoder, Encoder):
+        return encoder
+    if features is None:
+        raise ValueError(f"encoder={encoder!r} reads pictures: the source must be the field image.")
+    if isinstance(encoder, str):
+        if encoder not in PICTURE_ENCODERS:
+            raise ValueError(f"Unknown encoder {encoder!r}.{nearest(encoder, PICTURE_ENCODERS)}")
+        kind = encoders.get(encoder)
+        encoder = partial(kind, dropout=dropout) if "dropout" in constructor_parameters(kind) else partial(kind)
+    given = encoder.func is GivenEncoder
+    side = math.isqrt(features // 3)
+    if not given and features != 3 * side**2:
+        name = getattr(encoder.func, "__name__", encoder.func)
+        raise ValueError(f"{name} reads patches of 3 colours, got vectors of {features} numbers.")
+    sizes = {"patch": side, "dim": features if given else dim}
+    known = constructor_parameters(encoder.func)  # type: ignore[arg-type]
+    made = encoder.func(**{name: size for name, size in sizes.items() if name in known} | encoder.keywords)
+    if not isinstance(made, Encoder):
+        raise TypeError(f"encoder must be an Encoder, got {type(made).__name__}.")
+    return made
