@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,9 @@ from saccade.configuration.errors import refuse
 from saccade.configuration.sections import SECTIONS, sizes_of_data
 from saccade.configuration.yaml_files import MOST_DEPTH
 from saccade.registry import nearest
+
+PLAIN_WORDS = {"Any", "Literal", "Mapping", "None", "Sequence"}
+"""What an annotation may name beside classes and aliases."""
 
 
 def check_spelling(config: Mapping[str, Any]) -> None:
@@ -91,5 +95,11 @@ def _values(kind: Kind, annotation: str, value: Any, where: str, usual: str | No
     elif isinstance(value, Mapping) and "dict[" in annotation.lower().replace("mapping[", "dict["):
         for name, inner in value.items():
             yield from _class(kind, inner, f"{where}.{name}", None, depth=depth)
-    elif not (isinstance(value, str) and (value == "null" or f"'{value}'" in annotation)):
+    elif not (isinstance(value, str) and (value == "null" or f"'{value}'" in annotation or _has_alias(annotation))):
         yield from _class(kind, value, where, usual, depth=depth)
+
+
+def _has_alias(annotation: str) -> bool:
+    """Whether an annotation names something that may stand for further choices, such as `EncoderName`."""
+    words = set(re.findall(r"\b[A-Z]\w*", annotation))
+    return bool(words - PLAIN_WORDS - {kind.base for kind in catalogue().values()})

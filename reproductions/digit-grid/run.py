@@ -1,0 +1,153 @@
+"""A grid of digits whose true places are known: does attention look at what it names?
+
+A picture is a grid of 4 x 4 cells, each with a digit, in any place of its cell and with noise. One digit of each column
+is red, the others are blue. The caption names the red digits from left to right.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.evaluation.pointing import Box, pointing_accuracy
+from saccade.runs import Run
+
+FOLDER = Path(__file__).resolve().parent
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+GLYPHS = {  # 5 x 7 pixels, a number of five bits for each line
+    0: "14 17 19 21 25 17 14",
+    1: "4 12 4 4 4 4 14",
+    2: "14 17 1 2 4 8 31",
+    3: "31 2 4 2 1 17 14",
+    4: "2 6 10 18 31 2 2",
+    5: "31 16 30 1 1 17 14",
+    6: "6 8 16 30 17 17 14",
+    7: "31 1 2 4 8 8 8",
+    8: "14 17 17 14 17 17 14",
+    9: "14 17 17 15 1 2 12",
+}
+GRID, CELL = 4, 8
+RED, BLUE = (1.0, 0.15, 0.15), (0.15, 0.15, 1.0)
+NOISE = 0.1
+MODELS: dict[str, dict[str, Any]] = {
+    "soft": {"selection": "softmax"},
+    "hard": {"selection": {"class": "hard", "expectation_rate": 0.5}, "reward_weight": 1.0},
+}
+"""What differs between the models."""
+
+Picture = NDArray[np.float64]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains both models, tests them, and writes the table."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions digit-grid", description=__doc__)
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/digit-grid"), help="folder for the trained models")
+    parser.add_argument("--steps", type=int, default=1500, help="updates of each model")
+    parser.add_argument("--examples", type=int, default=4000, help="training pictures")
+    parser.add_argument("--tested", type=int, default=1000, help="test pictures")
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    draws = np.random.default_rng(given.seed)
+    train, test = ([drawn(draws) for _ in range(count)] for count in (given.examples, given.tested))
+    results = {
+        name: measured(MODELS[name], train, test, given.runs / name, given.steps, given.seed) for name in given.models
+    }
+    header = [
+        "attention",
+        "captions right, %",
+        "digits right, %",
+        "pointing accuracy, %",
+        "updates",
+        "processor minutes",
+    ]
+    names = ("exact_match", "token_accuracy", "pointing", "steps", "minutes")
+    rows = [[model, *(found[name] for name in names)] for model, found in results.items()]
+    publish(given.output, results=results, table=markdown_table(header, rows))
+    return 0
+
+
+def drawn(draws: np.random.Generator) -> tuple[Picture, str, list[Box]]:
+    """A picture, its caption, and the box of each of its words."""
+    picture = NOISE * draws.random((GRID * CELL, GRID * CELL, 3))
+    digits = draws.integers(0, 10, (GRID, GRID))
+    chosen = draws.integers(0, GRID, GRID)  # the line of the red digit of each column
+    for line in range(GRID):
+        for column in range(GRID):
+            top = line * CELL + int(draws.integers(0, 2))
+            left = column * CELL + int(draws.integers(0, 4))
+            bits = [int(row) for row in GLYPHS[int(digits[line, column])].split()]
+            shape = np.array([[row >> (4 - x) & 1 for x in range(5)] for row in bits])[..., None]
+            colour = RED if chosen[column] == line else BLUE
+            picture[top : top + 7, left : left + 5] += shape * (np.array(colour) - NOISE)
+    caption = " ".join(WORDS[digits[chosen[column], column]] for column in range(GRID))
+    boxes: list[Box] = [
+        (column / GRID, chosen[column] / GRID, (column + 1) / GRID, (chosen[column] + 1) / GRID)
+        for column in range(GRID)
+    ]
+    return picture.clip(0.0, 1.0), caption, boxes
+
+
+def measured(
+    options: dict[str, Any], train: list[Any], test: list[Any], folder: Path, steps: int, seed: int
+) -> dict[str, float]:
+    """Trains and tests one model."""
+    shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
+    started = time.process_time()
+    run = saccade.train(
+        "captioning/show-attend-tell",
+        task={
+            "source": {"class": "image", "size": GRID * CELL, "patch": CELL},
+            "target": {"class": "text", "tokeniser": "word", "max_length": 10},
+            "metrics": ["exact_match", "token_accuracy"],
+        },
+        model={
+            "class": "show_attend_tell",
+            "encoder": {"class": "residual", "channels": [16, 32, 64]},  # 4 x 4 annotations
+            "annotation_dim": 64,
+            "embedding_dim": 64,
+            "hidden_dim": 64,
+            "doubly_stochastic": 0.0,  # most places of these pictures are not to be looked at
+            "dropout": 0.0,
+            **options,
+        },
+        data=[{"source": picture, "target": caption} for picture, caption, _ in train],
+        trainer={
+            "max_steps": steps,
+            "batch_tokens": 64 * (GRID**2 + GRID + 1),
+            "learning_rate": 3e-3,
+            "validate_every": max(1, steps // 5),
+            "metric": "exact_match",
+            "seed": seed,
+        },
+        output=folder,
+    )
+    minutes = (time.process_time() - started) / 60
+    answers = run.predict([picture for picture, _, _ in test], beam=1)
+    found = run.task.score(answers, [{"target": caption} for _, caption, _ in test])
+    looked = [answer.attention.weights for answer in answers]  # type: ignore[union-attr]
+    boxes = [several[: len(each)] for (_, _, several), each in zip(test, looked, strict=True)]
+    return {
+        "exact_match": found["exact_match"].value,
+        "token_accuracy": found["token_accuracy"].value,
+        "pointing": pointing_accuracy(looked, boxes, (GRID, GRID)).value,
+        "steps": _steps(run),
+        "minutes": minutes,
+    }
+
+
+def _steps(run: Run) -> int:
+    assert run.result is not None, "it has just been trained"
+    return run.result.step
+
+
+if __name__ == "__main__":
+    sys.exit(main())
