@@ -21,7 +21,7 @@ BROWSER := $(VENV)/.browser
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo reproduce test test-slow fuzz bench docs explorer lint format clean
+.PHONY: help install demo reproduce test test-slow fuzz bench docs wheel explorer lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,7 @@ $(BASIC): pyproject.toml constraints.txt
 
 # Tools for tests, documentation and comparisons.
 $(INSTALLED): $(BASIC)
-	$(PIP) -e ".[all,dev,docs,peers]"
+	$(PIP) -e ".[all,ray,dev,docs,peers]"
 	@touch $@
 
 # Needs no data and no network: the dates are generated.
@@ -89,6 +89,10 @@ docs: $(INSTALLED) ## Build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	$(BIN)/python docs/figures/gallery.py site/gallery
 	@echo "Open site/index.html"
+
+# Needs no network: hatchling is installed, and the kernels need nothing but a C compiler.
+wheel: $(INSTALLED) ## Build a wheel with compiled kernels, and the source distribution, into dist/
+	$(BIN)/python -m build --no-isolation
 
 # Not `npm ci`: it insists on the bundler's builds for every other system, which not every registry has.
 explorer: ## Rebuild the explorer's script from explorer/ (needs Node 20 or newer)

@@ -39,7 +39,7 @@ LAYERS = (
     {"tasks"},
     {"training"},
     {"runs"},
-    {"serving"},
+    {"serving", "bulk"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -8,6 +8,7 @@ so that a damaged or hostile file gives one clear `ArtifactError`.
 from saccade.artifacts.documents import Document, nesting, parse_json, read_json
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
 from saccade.artifacts.folders import CHECKSUMS, remove_folder, restore_folders, seal, verify, write_folder
+from saccade.artifacts.sharded import is_sharded, placed, whole
 from saccade.artifacts.tensors import check_header, pack_tensors, read_header, read_tensors
 from saccade.artifacts.weights import (
     load_fitting_weights,
@@ -23,6 +24,7 @@ __all__ = [
     "ArtifactError",
     "Document",
     "check_header",
+    "is_sharded",
     "keep_damaged",
     "load_fitting_weights",
     "load_weights",
@@ -31,6 +33,7 @@ __all__ = [
     "open_regular",
     "pack_tensors",
     "parse_json",
+    "placed",
     "read_header",
     "read_json",
     "read_tensors",
@@ -43,6 +46,7 @@ __all__ = [
     "sync_folder",
     "verify",
     "weights_of",
+    "whole",
     "write_file",
     "write_folder",
 ]

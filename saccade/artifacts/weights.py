@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import Tensor, nn
 
 from saccade.artifacts.files import ArtifactError, write_file
+from saccade.artifacts.sharded import placed
 from saccade.artifacts.tensors import Shapes, compare_shapes, pack_tensors, read_header, read_tensors
 
 
@@ -27,7 +28,7 @@ def set_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str = "T
     """Copies weights into a model with the same names, shapes and types; `where` names their origin in errors."""
     compare_shapes(shapes_of(model), shapes_of(weights), where)
     for name, tensor in weights_of(model).items():
-        tensor.copy_(weights[name])
+        tensor.copy_(placed(weights[name], tensor))
 
 
 def save_weights(model: nn.Module, path: str | os.PathLike[str]) -> Path:

@@ -42,6 +42,7 @@ def predict(
     inputs: list[str],
     *,
     input: list[str] | None = None,
+    data: list[str] | None = None,
     format: str = "text",
     output: str | None = None,
     scores: bool = False,
@@ -51,7 +52,11 @@ def predict(
     header: str | None = None,
     bad_rows: str = "error",
     batch_size: int = 64,
-    workers: int = 1,
+    workers: int | None = None,
+    engine: str = "embedded",
+    block_rows: int = 10_000,
+    prefix: str = "",
+    details: bool = False,
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
@@ -61,6 +66,7 @@ def predict(
         saccade predict runs/my-model < source.txt > target.txt
         saccade predict runs/my-model reviews.csv --columns text=body --format jsonl
         saccade predict runs/speech recordings/ --output transcripts.txt
+        saccade predict runs/my-model --data big/*.parquet --output answers/
 
     Each input gives one line, in order. --scores adds a column after a tab. If several answers are asked for, each has
     its own line, which begins with the number of its input, counted from 1.
@@ -68,12 +74,16 @@ def predict(
     The options of a prediction depend on the task: `saccade predict RUN --help` lists those of a run. Very long inputs
     are truncated, with a warning.
 
+    --data is for tables larger than memory (Parquet, JSON Lines, CSV, TSV). The output folder gets files in the same
+    format, with the columns of the input and those of the answer; the same command continues after an interruption.
+
     Args:
         run: the folder of a trained model.
         inputs: files or folders to read; standard input if there are none.
         input: an input itself; may be given several times.
+        data: large tables, or a pattern such as 'big/*.parquet'; --output is then a folder.
         format: text, jsonl (an object a line, with scores and attention weights) or csv.
-        output: the file to write; standard output if left out.
+        output: the file to write, or the folder with --data; standard output if left out.
         scores: add the score of each answer: the higher, the surer.
         draw: draw what the model looked at for each answer, with characters.
         plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
@@ -81,7 +91,12 @@ def predict(
         header: whether tables begin with a header, yes or no.
         bad_rows: what to do with a row that cannot be used, error or skip; skipped rows get no answer.
         batch_size: how many inputs are answered together.
-        workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
+        workers: how many processes share the work, each with one thread; as many as there are cores is fastest. One by
+            default, and all cores of the cluster with --engine ray.
+        engine: where --data is worked on, embedded or ray (a cluster); the rows are the same.
+        block_rows: the rows of each output file of --data.
+        prefix: of the columns that --data adds.
+        details: with --data, add a column of all that the task says about an answer, as JSON.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -89,8 +104,35 @@ def predict(
     with leaving_at_once():
         from saccade.runs import load
 
+    if data:
+        if input or format != "text" or scores or draw or plot is not None:
+            raise ValueError(
+                "--data takes no --input, --format, --scores, --draw or --plot: its output has the format "
+                "of the input, with scores."
+            )
+        from saccade.commands.bulk import predict_in_bulk
+
+        predict_in_bulk(
+            load(run, trust=trust_classes),
+            [*data, *inputs],
+            output,
+            columns=parse_columns(columns),
+            header=parse_yes_no(header, "--header"),
+            bad_rows=bad_rows,
+            engine=engine,
+            workers=workers,
+            block_rows=block_rows,
+            batch_size=batch_size,
+            prefix=prefix,
+            details=details,
+            **options,
+        )
+        return
+    if engine != "embedded":
+        raise ValueError(f"--engine {engine} works on tables: name them by --data.")
     if format not in FORMATS:
         raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")
+    workers = 1 if workers is None else workers
     check_one_source(input, inputs)
     if draw and format != "text":
         raise ValueError(f"--draw and --format {format} do not go together.")

@@ -11,6 +11,7 @@ from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
+from saccade.data.readers.parts import Part
 
 __all__ = ["Corpus", "Examples", "choose_held_out", "mark"]
 
@@ -85,6 +86,7 @@ class Corpus:
         optional: Collection[str] = (),
         extras: Mapping[str, FieldLike] | None = None,
         check: Check | None = None,
+        part: Part | None = None,
     ) -> Examples:
         """The examples of a source, read as the training data are.
 
@@ -97,6 +99,7 @@ class Corpus:
             optional: roles that the data may lack.
             extras: further roles, which are read where `columns` names them, and which the data may lack.
             check: whether the values of an example belong together.
+            part: the rows to read, of a source that is a single file.
         """
         extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
         folded = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
@@ -109,6 +112,7 @@ class Corpus:
             bad_rows=self.bad_rows,
             optional=[*optional, *extra],
             check=check,
+            part=part,
         )
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from saccade.data.cell import Cell, FieldLike
 from saccade.data.errors import BadRow, DataError, Skipped
-from saccade.data.readers import open_readers
+from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
+from saccade.data.readers.parts import Part
 
 Check = Callable[[Mapping[str, Any], Cell], None]
 """Whether the values of an example belong together."""
@@ -44,6 +45,7 @@ class Examples:
         optional: roles that the data may lack; examples without a value for them do not have the key.
         check: called with each example and its place, raises `cell.bad(problem, fix)` for values that do not belong
             together.
+        part: the rows to read, of a source that is a single file; see `saccade.data.readers.Reader.parts`.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Examples:
         bad_rows: Literal["error", "skip"] = "error",
         optional: Collection[str] = (),
         check: Check | None = None,
+        part: Part | None = None,
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows is 'error' or 'skip', got {bad_rows!r}.")
@@ -65,8 +68,9 @@ class Examples:
         self._settings = repr((columns, header, bad_rows))
         paragraphs = any(getattr(field, "paragraphs", False) for field in fields.values())
         wanted = Columns(check_columns(columns), fields, optional=optional, paragraphs=paragraphs)
-        self._readers = open_readers(source, wanted, header=header)
-        for reader in self._readers:  # a wrong column shows before any work starts
+        self.readers = open_readers(source, wanted, header=header)
+        for reader in self.readers:  # a wrong column shows before any work starts
+            reader.part = part
             for _, row in reader.examples():
                 if not isinstance(row, BadRow):
                     break
@@ -78,9 +82,14 @@ class Examples:
 
     def located(self) -> Iterator[tuple[str, int, dict[str, Any]]]:
         """The examples with their file and line."""
+        for reader, line, example in self.read():
+            yield reader.name, line, example
+
+    def read(self) -> Iterator[tuple[Reader, int, dict[str, Any]]]:
+        """The examples with the reader, which has the whole row as its `record`, and the line."""
         self.skipped = Skipped()
         count = 0
-        for reader in self._readers:
+        for reader in self.readers:
             for line, row in reader.examples():
                 try:
                     if isinstance(row, BadRow):
@@ -95,13 +104,13 @@ class Examples:
                     self._bad(bad)
                 else:
                     count += 1
-                    yield reader.name, line, example
-        if self.skipped.count and not count:
+                    yield reader, line, example
+        if self.skipped.count and not count and all(reader.part is None for reader in self.readers):
             raise DataError(f"None of the {self.skipped.count} rows can be used. The first: {self.skipped.first[0]}")
 
     def fingerprint(self) -> str:
         """Changes when the data, or the way they are read, do."""
-        marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self._readers)]
+        marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self.readers)]
         return hashlib.blake2b("\n".join(marks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
     def _bad(self, row: BadRow) -> None:

@@ -1,9 +1,10 @@
-"""C kernels, compiled on first use and called through ctypes.
+"""C kernels, brought along by a wheel or compiled on first use, and called through ctypes.
 
-Nothing has to be built or installed: the first call that can use them runs the system's C compiler for a second or two
-and keeps the result in the user's cache folder, if that is private (see `cache.py`). Without a compiler, with
-`SACCADE_NATIVE=0` in the environment, or for tensors that are not float32 or float64 on the CPU, callers take their
-plain PyTorch path.
+A wheel of this platform holds compiled kernels (see `prebuilt.py`). Elsewhere nothing has to be built or installed: the
+first call that can use them runs the system's C compiler for a second or two and keeps the result in the user's cache
+folder, if that is private (see `cache.py`). Without a compiler, with `SACCADE_NATIVE=0` in the environment, or for
+tensors that are not float32 or float64 on the CPU, callers take their plain PyTorch path. `SACCADE_NATIVE=compile`
+compiles for exactly this processor even if the wheel brought kernels.
 """
 
 import ctypes
@@ -24,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.kernels import cache
+from saccade.kernels import cache, prebuilt
 from saccade.kernels.modes import ordinary, plain_only, recording
 
 SOURCE = Path(__file__).parent / "source"
@@ -132,13 +133,30 @@ def status() -> str:
     """Which kernels run here, and why: "native, compiled by /usr/bin/cc", "plain: no C compiler was found"."""
     if os.environ.get("SACCADE_NATIVE") == "0":
         return "plain: SACCADE_NATIVE=0 turns the C kernels off"
+    brought, about = _brought()
+    if brought is not None:
+        return f"native, prebuilt for {about}"
     compiler = _compiler()
     if compiler is None:
-        return "plain: no C compiler was found"
+        return f"plain: no C compiler was found, and of prebuilt kernels {about}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said here in our own words
         made = _load()
-    return f"native, compiled by {compiler[0]}" if made is not None else f"plain: {compiler[0]} cannot compile them"
+    if made is None:
+        return f"plain: {compiler[0]} cannot compile them"
+    return f"native, compiled by {compiler[0]} on first use ({about})"
+
+
+@functools.cache
+def _brought() -> tuple[ctypes.CDLL | None, str]:
+    """The kernels of the wheel with the processor they are for; or None, with the reason."""
+    if os.environ.get("SACCADE_NATIVE") == "compile":
+        return None, "SACCADE_NATIVE=compile"
+    path, about = prebuilt.find()
+    try:
+        return (None if path is None else _opened(path)), about
+    except OSError as error:  # for another C library, for example
+        return None, f"{path} cannot be loaded: {error}"
 
 
 def _compiler() -> list[str] | None:
@@ -150,6 +168,9 @@ def _compiler() -> list[str] | None:
 
 @functools.cache
 def _load() -> ctypes.CDLL | None:
+    brought, _ = _brought()
+    if brought is not None:
+        return brought
     compiler = _compiler()
     if compiler is None:
         return None

@@ -195,6 +195,11 @@ def verify_task(folder: Path) -> None:
         ) from None
 
 
+def files_of(folder: Path) -> list[Path]:
+    """All that `load` reads."""
+    return [chosen_weights(folder).file, *(folder / name for name in _read_by_load(folder))]
+
+
 def _read_by_load(folder: Path) -> list[str]:
     return ["config.yaml", *(path.relative_to(folder).as_posix() for path in _files(folder / "task"))]
 

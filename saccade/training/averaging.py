@@ -1,12 +1,12 @@
 """Averaged weights: a moving average kept while training, or the mean of the last checkpoints."""
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import set_weights, weights_of
+from saccade.artifacts import placed, set_weights, weights_of
 
 
 class MovingAverage:
@@ -20,6 +20,11 @@ class MovingAverage:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.weights = {name: tensor.clone() for name, tensor in weights_of(model).items()}
+
+    def set(self, weights: Mapping[str, Tensor]) -> None:
+        """Starts from a saved average."""
+        for name, tensor in self.weights.items():
+            tensor.copy_(placed(weights[name], tensor))
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:

@@ -22,6 +22,7 @@ from saccade.training.averaging import MovingAverage, mean_weights
 from saccade.training.checkpoints import Checkpoints
 from saccade.training.interruption import Aborted, Interrupted
 from saccade.training.position import Position
+from saccade.training.processes import Processes
 from saccade.training.settings import Settings
 from saccade.training.validation import Validation
 
@@ -45,7 +46,7 @@ def choose_weights(
     checkpoints: Checkpoints,
     average: MovingAverage | None,
     validation: Validation | None,
-    main: bool,
+    processes: Processes,
     say: Callable[[str], None],
 ) -> Choice:
     """Puts the weights that a user wants into the model: the best, an average or the last.
@@ -54,7 +55,7 @@ def choose_weights(
         model: after its last step.
         average: of its weights, if one was kept.
         validation: decides whether an average of checkpoints is better; without it, the average is always taken.
-        main: whether this process writes.
+        processes: of which the first writes.
         say: prints a line for the user.
     """
     name, step, scores = "last", position.step, position.scores or {}
@@ -71,7 +72,7 @@ def choose_weights(
         name = "best"
     if trainer.average == "last":
         steps = [step for step in checkpoints.steps()[-trainer.average_last :] if _is_usable(checkpoints, step, model)]
-        averaged = _averaged(model, steps, scores, position.step, checkpoints, validation, main)
+        averaged = _averaged(model, steps, scores, position.step, checkpoints, validation, processes)
         if averaged is not None:
             name, step, scores = "averaged", position.step, averaged
     return Choice(name, step, scores)
@@ -84,7 +85,7 @@ def _averaged(
     last: int,
     checkpoints: Checkpoints,
     validation: Validation | None,
-    main: bool,
+    processes: Processes,
 ) -> dict[str, float] | None:
     """Puts the mean of some checkpoints into the model unless it scores worse than the best; returns its scores."""
     if not steps:
@@ -95,8 +96,9 @@ def _averaged(
         averaged = {} if validation is None else validation.scores()
     except Aborted:
         raise Interrupted(last) from None
-    if main:
-        write_folder(checkpoints.folder / "averaged", {"model.safetensors": pack_tensors(weights_of(model))})
+    weights = processes.gathered(weights_of(model))
+    if processes.main:
+        write_folder(checkpoints.folder / "averaged", {"model.safetensors": pack_tensors(weights)})
     if validation is None or validation.better(averaged, best):
         return averaged
     set_weights(model, own)

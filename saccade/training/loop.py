@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of
+from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of, whole
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Example, Row, Task
@@ -31,7 +31,7 @@ from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
 from saccade.training.settings import Settings
-from saccade.training.state import read_state
+from saccade.training.state import load_optimiser, read_state
 from saccade.training.stream import Stream
 from saccade.training.validation import Objective, Validation
 
@@ -60,7 +60,9 @@ class Loop:
         self.train = train
         self.output = output
         self.position = Position()
-        self.processes = Processes(device=trainer.device, trackers=trainer.trackers, output=output)
+        self.processes = Processes(
+            device=trainer.device, trackers=trainer.trackers, output=output, sharded=trainer.sharding == "fsdp"
+        )
         self.stream = Stream.of(train, sizes, task=task, trainer=trainer, processes=self.processes, shuffle=True)
         self.batching = Batching(task, train, seed=trainer.seed, process=self.processes.index)
         objective = Objective(task, model.to(self.processes.device), trainer.precision == "bf16")
@@ -139,10 +141,9 @@ class Loop:
         self.position = state.position
         self.position.judge_by(self.trainer.metric)
         set_weights(self.model, checkpoint.weights)
-        self.optimiser.load_state_dict(checkpoint.optimiser)
+        load_optimiser(self.optimiser, checkpoint.optimiser)
         if self.average is not None:
-            set_average = checkpoint.average or checkpoint.weights  # a run that had no average before
-            self.average.weights = {n: t.to(self.processes.device) for n, t in set_average.items()}
+            self.average.set(checkpoint.average or checkpoint.weights)  # a run that had no average before
         schedule.load_state_dict(state.schedule)
         self.stream.load_state_dict(state.stream)
         if self.processes.index < len(state.random):
@@ -206,7 +207,7 @@ class Loop:
         scale_all([p.grad for p in parameters if p.grad is not None], self.processes.count / max(count, 1.0))
         norm = None
         if trainer.clip_norm is not None:
-            norm = float(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm))
+            norm = float(whole(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm)))
         last = self.position.last_step(trainer, epoch=len(self.stream))
         for group in self.optimiser.param_groups:
             group["lr"] = trainer.learning_rate * trainer.schedule.factor(step, last)
@@ -283,14 +284,17 @@ class Loop:
     def _save(self) -> None:
         self.position.seconds = time.monotonic() - self._clock
         random = self.processes.gather(random_state())
+        weights = self.processes.gathered(weights_of(self.model))
+        average = None if self.average is None else self.processes.gathered(self.average.weights)
+        optimiser = self.processes.gathered(self.optimiser.state_dict())
         if self.processes.main:
             self.log.sync()
             self.checkpoints.save(
                 Checkpoint(
                     step=self.position.step,
-                    weights=weights_of(self.model),
-                    average=None if self.average is None else self.average.weights,
-                    optimiser=self.optimiser.state_dict(),
+                    weights=weights,
+                    average=average,
+                    optimiser=optimiser,
                     state={
                         "position": asdict(self.position),
                         "schedule": self.trainer.schedule.state_dict(),
@@ -323,10 +327,11 @@ class Loop:
             checkpoints=self.checkpoints,
             average=self.average,
             validation=self.validation,
-            main=self.processes.main,
+            processes=self.processes,
             say=say,
         )
         self.model.eval()
+        self.processes.release(self.shared)
         if self.processes.main:
             save_weights(self.model, self.output / "model.safetensors")
         done = "Nothing was left to do" if idle else "Done"

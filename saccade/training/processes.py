@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from saccade.artifacts import is_sharded, whole
 from saccade.data.extra import required
 from saccade.registry import nearest
 
@@ -20,9 +22,16 @@ if TYPE_CHECKING:
 
 
 class Processes:
-    """One process, or all that torchrun started: what they must agree on goes through here."""
+    """One process, or all that torchrun started: what they must agree on goes through here.
 
-    def __init__(self, *, device: str, trackers: list[str], output: Path) -> None:
+    Args:
+        device: of the training.
+        trackers: what Accelerate informs.
+        output: the run folder.
+        sharded: whether several processes split the model among them (FSDP); otherwise each has all of it (DDP).
+    """
+
+    def __init__(self, *, device: str, trackers: list[str], output: Path, sharded: bool = False) -> None:
         accelerate = required("accelerate")
         check_trackers(trackers)
         check_device(device)
@@ -30,7 +39,13 @@ class Processes:
             torch.cuda.set_device(device)
         # Accelerate remembers the settings of its first use; a notebook may train twice, on different devices.
         required("accelerate.state").AcceleratorState._reset_state()
+        plugin = None
+        if sharded and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            plugin = required("accelerate.utils").FullyShardedDataParallelPlugin(
+                fsdp_version=2, auto_wrap_policy="no_wrap", cpu_ram_efficient_loading=False
+            )
         self._accelerator: Accelerator = accelerate.Accelerator(
+            fsdp_plugin=plugin,
             cpu=device == "cpu" or not torch.accelerator.is_available(),  # said, or several processes do not join
             log_with=list(trackers) or None,
             project_config=required("accelerate.utils").ProjectConfiguration(
@@ -42,6 +57,10 @@ class Processes:
                 required("accelerate.utils").DistributedDataParallelKwargs(find_unused_parameters=True),
             ],
         )
+        self.sharded = plugin is not None
+        if self.sharded and not self._accelerator.is_fsdp2:  # Accelerate has it for GPUs; PyTorch, for CPUs as well
+            self._accelerator.state.fsdp_plugin = plugin
+            self._accelerator.state.distributed_type = required("accelerate").DistributedType.FSDP
         self.device: torch.device = self._accelerator.device
         self.count: int = self._accelerator.num_processes
         self.index: int = self._accelerator.process_index
@@ -49,7 +68,14 @@ class Processes:
         self.main: bool = self._accelerator.is_main_process
 
     def share(self, module: nn.Module) -> nn.Module:
-        """The module on this device; with several processes, its gradients become their mean over all."""
+        """The module on this device; with several processes, its gradients become their mean over all.
+
+        If it is sharded, its parameters are replaced by parts of them, in place.
+        """
+        if self.sharded:
+            _check_shardable(module)
+            split: nn.Module = required("accelerate.utils").fsdp2_prepare_model(self._accelerator, module)
+            return split
         warnings.filterwarnings("ignore", message=".*find_unused_parameters=True was specified.*")
         shared: nn.Module = self._accelerator.prepare_model(module)
         return shared
@@ -57,6 +83,39 @@ class Processes:
     def unsynchronised(self, module: nn.Module) -> AbstractContextManager[Any]:
         """Gradients within stay with their process until the next backward outside."""
         return self._accelerator.no_sync(module) if self.count > 1 else nullcontext()
+
+    @contextmanager
+    def whole(self, module: nn.Module) -> Iterator[None]:
+        """Within, a shared module has all its parameters in every process, and each can use them alone."""
+        if not self.sharded:
+            yield
+            return
+        module.unshard()  # type: ignore[operator]
+        try:
+            yield
+        finally:
+            module.reshard()  # type: ignore[operator]
+
+    def release(self, module: nn.Module) -> None:
+        """Gives every process all parameters of a shared module for good, as ordinary ones; tied ones stay tied."""
+        made: dict[int, nn.Parameter] = {}
+        for each in module.modules():
+            for name, parameter in list(each.named_parameters(recurse=False)):
+                if is_sharded(parameter):
+                    if id(parameter) not in made:
+                        made[id(parameter)] = nn.Parameter(whole(parameter.detach()), parameter.requires_grad)
+                    setattr(each, name, made[id(parameter)])
+
+    def gathered(self, values: Any) -> Any:
+        """Tensors of which each process has a part, in dictionaries and lists, as a whole; empty but in the first."""
+        if isinstance(values, dict):
+            return {name: self.gathered(values[name]) for name in sorted(values, key=str)}  # the same order in all
+        if isinstance(values, list):
+            return [self.gathered(value) for value in values]
+        if not isinstance(values, Tensor) or not is_sharded(values):
+            return values
+        full = whole(values)
+        return full.cpu() if self.main else full.new_empty(0)
 
     def total(self, values: Tensor) -> list[float]:
         """The values summed over all processes."""
@@ -90,6 +149,15 @@ class Processes:
     def end_tracking(self) -> None:
         for tracker in self._accelerator.trackers:
             tracker.finish()
+
+
+def _check_shardable(module: nn.Module) -> None:
+    for name, parameter in module.named_parameters():
+        if not parameter.dim():
+            raise ValueError(
+                f"sharding='fsdp' splits parameters by rows, and {name.removeprefix('model.')} is a single number: "
+                "train this model without sharding."
+            )
 
 
 def check_device_name(device: str) -> None:

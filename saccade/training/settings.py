@@ -22,6 +22,7 @@ class Settings(Protocol):
     clip_norm: float | None
     weight_decay: float
     precision: str
+    sharding: str
     validate_every: int | None
     validate_examples: int | None
     validate_options: dict[str, Any]

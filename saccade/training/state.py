@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.artifacts import ArtifactError, Document
+from saccade.artifacts import ArtifactError, Document, placed
 from saccade.training.position import Position
 from saccade.training.randomness import check_random_state
 
@@ -91,6 +91,19 @@ def read_position(document: Document) -> Position:
     if document.values["validated"] > document.values["step"]:
         raise document.wrong("validated", "is after the last step")
     return Position(**document.values)
+
+
+def load_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:
+    """Gives an optimiser the state of a checkpoint, or its part of it where parameters are split among processes."""
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    state = {
+        number: {
+            name: placed(value, parameters[number]) if isinstance(value, Tensor) and value.dim() else value
+            for name, value in values.items()
+        }
+        for number, values in saved["state"].items()
+    }
+    optimiser.load_state_dict({**saved, "state": state})
 
 
 def check_optimiser(optimiser: torch.optim.Optimizer, saved: dict[str, Any]) -> None:

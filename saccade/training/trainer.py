@@ -38,6 +38,8 @@ class Trainer:
         clip_norm: the greatest norm of the gradient; None does not clip.
         weight_decay: of matrices; vectors (biases, gains) never decay.
         precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
+        sharding: "fsdp" splits weights, gradients and the optimiser's state among the processes, for models that are
+            too large for one; checkpoints are whole, so that any number of processes can resume them.
         validate_every: after how many steps to validate; None: after each epoch of 100 steps or more.
         validate_examples: how many validation examples to predict for the figures; None: all, 0: only the loss.
         validate_options: options of these predictions, such as the beam size.
@@ -69,6 +71,7 @@ class Trainer:
         clip_norm: float | None = 1.0,
         weight_decay: float = 0.0,
         precision: Literal["no", "bf16"] = "no",
+        sharding: Literal["none", "fsdp"] = "none",
         validate_every: int | None = None,
         validate_examples: int | None = None,
         validate_options: dict[str, Any] | None = None,
@@ -95,6 +98,7 @@ class Trainer:
         self.clip_norm = _positive("clip_norm", clip_norm)
         self.weight_decay = weight_decay
         self.precision = _one_of("precision", precision, ("no", "bf16"))
+        self.sharding = _one_of("sharding", sharding, ("none", "fsdp"))
         self.validate_every = _positive("validate_every", validate_every)
         self.validate_examples = validate_examples
         self.validate_options = validate_options or {}

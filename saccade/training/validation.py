@@ -78,7 +78,7 @@ class Validation:
         averaged = nullcontext() if self.average is None else self.average.in_place(model)
         was_training = model.training
         try:
-            with undisturbed(), averaged, self.interruption.abortable():
+            with undisturbed(), averaged, self.processes.whole(self.objective), self.interruption.abortable():
                 model.eval()
                 scores = {"loss": self._loss()}
                 if self.predicted:

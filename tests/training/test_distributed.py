@@ -1,4 +1,4 @@
-"""Two processes against one, on the loopback interface."""
+"""Several processes against one, on the loopback interface."""
 
 import json
 import os
@@ -14,15 +14,14 @@ from saccade.artifacts import read_tensors
 from saccade.training import Checkpoints
 from tests.training.processes import records, wait_for_step
 
-TWO = (
-    "-m", "torch.distributed.run", "--nproc-per-node", "2", "--nnodes", "1", "--master-addr", "127.0.0.1",
-    "--master-port",
+LAUNCHER = (
+    "-m", "torch.distributed.run", "--nnodes", "1", "--master-addr", "127.0.0.1", "--nproc-per-node",
 )  # fmt: skip
 ROOT = Path(__file__).parents[2]
 
 
-def start(output, *, port=None, resume=False, **options):
-    launcher = [] if port is None else [*TWO, str(port)]
+def start(output, *, port=None, processes=2, resume=False, **options):
+    launcher = [] if port is None else [*LAUNCHER, str(processes), "--master-port", str(port)]
     command = [sys.executable, *launcher, "-m", "tests.training.run_toy", str(output), json.dumps(options)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
@@ -69,3 +68,60 @@ def test_two_processes_stop_together_and_resume(tmp_path):
     assert Checkpoints(tmp_path / "parts" / "checkpoints").steps()[-1] == last < OPTIONS["max_steps"]
     finish(start(tmp_path / "parts", resume=True, port=29520, **options))
     assert records(tmp_path / "parts") == records(tmp_path / "whole"), "each process has its own dropout back"
+
+
+SHARDED = {
+    **OPTIONS,
+    "sharding": "fsdp",
+    "average": "ema",
+    "average_decay": 0.7,
+    "weight_decay": 0.1,
+    "optimiser": "adamw",
+}
+
+
+def assert_same(one, other) -> None:
+    """Two trainings saw the same batches and learned the same, to rounding."""
+    for split in ("train", "valid"):
+        first, second = records(one, split), records(other, split)
+        assert len(first) == len(second) > 0
+        for a, b in zip(first, second, strict=True):
+            assert b == pytest.approx(a, rel=1e-5, abs=1e-5)
+    weights, others = (read_tensors(folder / "model.safetensors") for folder in (one, other))
+    assert weights.keys() == others.keys()
+    for name, tensor in weights.items():
+        torch.testing.assert_close(others[name], tensor, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_sharded_training_resumes_with_other_numbers_of_processes(tmp_path):
+    finish(start(tmp_path / "one", **SHARDED))
+    finish(start(tmp_path / "three", port=29521, processes=3, **SHARDED))
+    assert_same(tmp_path / "one", tmp_path / "three")
+    parts = tmp_path / "parts"
+    for steps, processes in ((11, 2), (23, 3), (29, 1), (40, 2)):
+        port = 29521 + processes if processes > 1 else None
+        options = {**SHARDED, "max_steps": steps, "checkpoint_every": 1}
+        finish(start(parts, port=port, processes=processes, resume=steps > 11, **options))
+        whole = read_tensors(Checkpoints(parts / "checkpoints").path(steps) / "optimiser.safetensors")
+        assert all(tensor.isfinite().all() for tensor in whole.values())
+    assert [record["step"] for record in records(parts)] == list(range(1, 41))
+    for a, b in zip(records(tmp_path / "one"), records(parts), strict=True):
+        assert b == pytest.approx(a, rel=1e-5, abs=1e-5)
+    weights, others = (Checkpoints(folder / "checkpoints").load(40) for folder in (tmp_path / "one", parts))
+    for name, tensor in weights.average.items():
+        torch.testing.assert_close(others.average[name], tensor, rtol=1e-4, atol=1e-5)
+    for number, values in weights.optimiser["state"].items():
+        for name, tensor in values.items():
+            torch.testing.assert_close(others.optimiser["state"][number][name], tensor, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_sharded_training_resumes_bit_for_bit_with_the_same_number(tmp_path):
+    options = {**SHARDED, "dropout": 0.3, "accumulate": 1, "max_steps": 19}
+    finish(start(tmp_path / "whole", port=29525, **options))
+    finish(start(tmp_path / "parts", port=29526, **{**options, "max_steps": 7, "checkpoint_every": 7}))
+    finish(start(tmp_path / "parts", port=29527, resume=True, **options))
+    assert records(tmp_path / "parts") == records(tmp_path / "whole")
+    first, second = (read_tensors(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(second[name], tensor) for name, tensor in first.items())

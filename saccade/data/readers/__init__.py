@@ -9,6 +9,7 @@ from saccade.data.readers.jsonl import JsonLines
 from saccade.data.readers.memory import Memory, Rows
 from saccade.data.readers.parallel import ParallelText
 from saccade.data.readers.parquet import Parquet
+from saccade.data.readers.parts import Part
 from saccade.data.readers.sources import absolute, open_readers
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Memory",
     "ParallelText",
     "Parquet",
+    "Part",
     "Reader",
     "Rows",
     "Tsv",

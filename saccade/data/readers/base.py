@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
-from saccade.data.readers.lines import suffix
+from saccade.data.readers.lines import offsets, suffix
+from saccade.data.readers.parts import Part
 from saccade.registry import Registry
 
 
@@ -39,6 +41,9 @@ class Reader:
     fallback: ClassVar[bool] = False
     """Whether it reads only what no other reader takes."""
 
+    divisible: ClassVar[bool] = False
+    """Whether some consecutive rows can be read without those before them; see `part` and `parts`."""
+
     may_be_empty: ClassVar[bool] = False
     """Whether a source without rows is fine."""
 
@@ -50,6 +55,10 @@ class Reader:
         """The names of all columns, if they are known before the first row."""
         self.chosen: dict[str, Column] = {}
         """The column of each role, once a row has been read."""
+        self.part: Part | None = None
+        """The rows to read, if not all of them."""
+        self.record: Record = {}
+        """The whole row that `examples` gave last."""
         if self.suffixes:
             check_file(self.name)
 
@@ -64,14 +73,26 @@ class Reader:
         return os.path.abspath(source)
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
-        """The line number of each row with its columns and raw values, or with the error if it cannot be read."""
+        """The line number of each row with its columns and raw values, or with the error if it cannot be read.
+
+        A divisible reader starts with the first row of `part`.
+        """
         raise NotImplementedError
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        """The file in parts of so many rows, the last one perhaps shorter."""
+        lines, count = list[int](), 0
+        for count, (line, _) in enumerate(self.rows(), start=1):
+            if count % rows == 1 or rows == 1:
+                lines.append(line)
+        sizes = [min(rows, count - start) for start in range(0, count, rows)]
+        yield from map(Part, lines, sizes, offsets(Path(self.source), lines))
 
     def examples(self) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         """The rows with raw values by role in place of columns."""
         self.chosen = {}
         line = 0
-        for line, row in self.rows():
+        for line, row in self.rows() if self.part is None else islice(self.rows(), self.part.rows):
             if isinstance(row, BadRow):
                 yield line, row
                 continue
@@ -81,6 +102,7 @@ class Reader:
                 picked: dict[str, Any] | BadRow = pick(row, self.chosen, self.columns.optional, self.name, line)
             except BadRow as bad:
                 picked = bad
+            self.record = row
             yield line, picked
         if not line and not self.may_be_empty:
             raise DataError(f"{self.name} has no rows.")

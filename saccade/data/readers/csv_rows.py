@@ -10,6 +10,7 @@ from pathlib import Path
 from saccade.data.errors import BadRow
 from saccade.data.readers import lines as limits
 from saccade.data.readers.lines import raw_lines
+from saccade.data.readers.parts import Part
 
 Row = tuple[int, list[str] | BadRow]
 """The number of a row's first line with its cells, or with what is wrong."""
@@ -17,14 +18,14 @@ Row = tuple[int, list[str] | BadRow]
 FIX = 'Put text with commas, quotes or newlines in "...", and double the quotes inside.'
 
 
-def csv_rows(path: Path) -> Iterator[Row]:
+def csv_rows(path: Path, part: Part | None = None) -> Iterator[Row]:
     """Cells separated by commas as in RFC 4180: "quoted if need be", with doubled quotes and newlines inside.
 
     After an error, reading resumes on the line after the one that is to blame.
     """
     if csv.field_size_limit() < limits.LONGEST:  # the module's own limit, 128 KiB, is less than a long document
         csv.field_size_limit(limits.LONGEST)
-    feed = Feed(path)
+    feed = Feed(path, part)
     reader = csv.reader(feed, strict=True)
     while True:
         feed.begin()
@@ -44,9 +45,9 @@ def csv_rows(path: Path) -> Iterator[Row]:
 class Feed:
     """The lines of a file for Python's CSV reader, which remembers those of the current row."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, part: Part | None = None) -> None:
         self.path = path
-        self.lines = raw_lines(path)
+        self.lines = raw_lines(path, part)
         self.again: deque[tuple[int, str]] = deque()
         self.record: list[tuple[int, str]] = []
         self.size = 0

@@ -14,6 +14,7 @@ from saccade.data.readers.columns import Column, Columns, Record, by_position, l
 from saccade.data.readers.csv_rows import Row, csv_rows
 from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header
 from saccade.data.readers.lines import numbered_lines
+from saccade.data.readers.parts import Part
 
 
 class Delimited(Reader):
@@ -22,6 +23,8 @@ class Delimited(Reader):
     The first line is a header if the user says so or, if nothing is said, names a column. It is never guessed; a first
     line that looks like a header and is not read as one gets a warning.
     """
+
+    divisible: ClassVar = True
 
     fix: ClassVar[str]
     """How columns are separated."""
@@ -34,8 +37,8 @@ class Delimited(Reader):
         self.suspicious = header is None and not self.header
         """Whether a warning about a header is still due."""
 
-    def fields(self) -> Iterator[Row]:
-        """The lines with their cells."""
+    def fields(self, part: Part | None = None) -> Iterator[Row]:
+        """The lines with their cells, from the beginning or from that of a part."""
         raise NotImplementedError
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
@@ -48,9 +51,13 @@ class Delimited(Reader):
                 f"{self.name} has no rows: its only line is the header ({listed(self.names or ())}). If that is a row, "
                 "set --data.header no and give columns by number."
             )
-        if self.suspicious:
+        if self.suspicious and self.part is None:
             self._warn(start)
         width = None if self.names is None else len(self.names)
+        if self.part is not None:  # as wide as the file's first row, which is in another part
+            wide = (len(cells) for _, cells in start if not isinstance(cells, BadRow) and len(cells) >= self._least())
+            width = next(wide, None) if width is None else width
+            start, lines = [], self.fields(self.part)
         for line, cells in chain(start, lines):
             if isinstance(cells, BadRow):
                 yield line, cells
@@ -135,8 +142,8 @@ class Tsv(Delimited):
     fix = "Separate columns by one tab."
     others: ClassVar = {",": "Separate columns by one tab; if they are separated by commas, name the file .csv."}
 
-    def fields(self) -> Iterator[Row]:
-        for number, line in numbered_lines(Path(self.source)):
+    def fields(self, part: Part | None = None) -> Iterator[Row]:
+        for number, line in numbered_lines(Path(self.source), part):
             yield number, line if isinstance(line, BadRow) else line.split("\t")
 
 
@@ -151,5 +158,5 @@ class Csv(Delimited):
         ";": "If its columns are separated by semicolons, save it again with commas.",
     }
 
-    def fields(self) -> Iterator[Row]:
-        return csv_rows(Path(self.source))
+    def fields(self, part: Part | None = None) -> Iterator[Row]:
+        return csv_rows(Path(self.source), part)

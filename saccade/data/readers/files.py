@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import glob
 import os
 import stat
 from pathlib import Path
@@ -35,6 +36,16 @@ def check_file(name: str) -> Path:
     if found.st_size == 0:
         raise DataError(f"{name} is empty.")
     return path
+
+
+def expanded(name: str) -> list[str]:
+    """The files that a pattern such as `shards/*.parquet` stands for, in order; any other name stands for itself."""
+    if os.path.exists(name) or not glob.has_magic(name):
+        return [name]
+    found = sorted(glob.glob(name, recursive=True))
+    if not found:
+        raise FileNotFoundError(f"There is no file like {name}.")
+    return found
 
 
 def missing(path: Path) -> FileNotFoundError:

@@ -24,9 +24,10 @@ class JsonLines(Reader):
     """One JSON object a line; values of any type."""
 
     suffixes: ClassVar = (".jsonl", ".ndjson")
+    divisible: ClassVar = True
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
-        for line, text in numbered_lines(Path(self.source)):
+        for line, text in numbered_lines(Path(self.source), self.part):
             yield line, text if isinstance(text, BadRow) else parse(text, self.name, line)
 
 

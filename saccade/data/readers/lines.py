@@ -5,11 +5,12 @@ from __future__ import annotations
 import codecs
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from saccade.data.errors import BadRow, DataError, one_line
+from saccade.data.readers.parts import Part
 
 LONGEST = 16 << 20
 """Bytes of the longest line (or CSV row) that is read: a few kilobytes of gzip can hold a line of gigabytes."""
@@ -40,12 +41,12 @@ def read_lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def numbered_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
-    """The numbers and lines, without line ends.
+def numbered_lines(path: Path, part: Part | None = None) -> Iterator[tuple[int, str | BadRow]]:
+    """The numbers and lines, without line ends, from the beginning or from that of a part.
 
     Only a newline ends a line: characters such as U+2028 or U+0085 occur inside sentences of web text.
     """
-    for number, line in raw_lines(path):
+    for number, line in raw_lines(path, part):
         yield number, line if isinstance(line, BadRow) else line.rstrip("\n").removesuffix("\r")
 
 
@@ -67,14 +68,16 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str | BadRow]]:
         yield first, "\n".join(lines)
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, str | BadRow]]:
+def raw_lines(path: Path, part: Part | None = None) -> Iterator[tuple[int, str | BadRow]]:
     """The numbers and lines, with line ends and without a byte order mark.
 
     Bytes that are not UTF-8 become lone surrogates, which `saccade.data.cell.text_of` refuses.
     """
-    number = 0
+    number = 0 if part is None else part.line - 1
     try:
         with open_binary(path) as stream:
+            if part is not None:
+                stream.seek(part.offset)
             while line := stream.readline(LONGEST + 1):
                 number += 1
                 if len(line) > LONGEST:
@@ -110,3 +113,15 @@ def without_mark(line: bytes, path: Path) -> bytes:
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{path} is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 {path} > out.")
     return line.removeprefix(codecs.BOM_UTF8)
+
+
+def offsets(path: Path, lines: Sequence[int]) -> list[int]:
+    """Where some lines begin, in bytes; they are in order, and counted from 1."""
+    found, number, place = list[int](), 1, 0
+    with open_binary(path) as stream:
+        for line in lines:
+            while number < line and (read := stream.readline(1 << 20)):
+                place += len(read)
+                number += read.endswith(b"\n")
+            found.append(place)
+    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,9 +15,13 @@ from saccade.data.extra import required
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Record, parts
 from saccade.data.readers.lines import LONGEST
+from saccade.data.readers.parts import Part
 
 BATCH = 256
-"""How many rows are in memory at a time."""
+"""How many rows are in memory at a time, at most."""
+
+BUFFER = 1 << 20
+"""Bytes of a column that are read at a time."""
 
 MOST_BYTES, MOST_GROWTH = 256 << 20, 200
 """A column of a row group that becomes larger than so many bytes, and so many times, is no data but a trap."""
@@ -27,25 +32,22 @@ class Parquet(Reader):
     """A Parquet table, of which only the columns wanted are read; the line is the row, counted from 1."""
 
     suffixes: ClassVar = (".parquet",)
+    divisible: ClassVar = True
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         pyarrow, parquet = required("pyarrow"), required("pyarrow.parquet")
         damage = (pyarrow.ArrowException, OSError, UnicodeDecodeError)
-        try:
-            table = parquet.ParquetFile(Path(self.source))
+        with open_table(self.source) as table:
             self.names = table.schema_arrow.names
-        except damage as error:
-            raise DataError(f"{self.name} is not a Parquet file, or is damaged ({one_line(error)[:200]}).") from None
-        with table:
             wanted = [str(one) for column in self.choose({}).values() for one in parts(column)]
             outer = {name if name in self.names else name.partition(".")[0] for name in wanted}
             columns = [name for name in self.names if name in outer]
             check_growth(table.metadata, columns, self.name)
             texts = [name for name in columns if is_text(table.schema_arrow.field(name).type)]
         # A long text that many rows share stays one.
-        with parquet.ParquetFile(Path(self.source), read_dictionary=texts) as table:
-            line = 0
-            batches = table.iter_batches(batch_size=BATCH, columns=columns)
+        with parquet.ParquetFile(Path(self.source), read_dictionary=texts, buffer_size=BUFFER) as table:
+            line = 0 if self.part is None else self.part.line - 1
+            batches = row_batches(table, self.part, columns)
             while True:
                 try:
                     batch = next(batches, None)
@@ -62,6 +64,51 @@ class Parquet(Reader):
                         yield line, BadRow(self.name, line, f"a value cannot be read ({record})", fix)
                     else:
                         yield line, record
+
+    def parts(self, rows: int) -> Iterator[Part]:
+        with open_table(self.source) as table:
+            count = table.metadata.num_rows
+        for start in range(0, count, rows):
+            yield Part(start + 1, min(rows, count - start))
+
+
+def open_table(path: str | Path) -> Any:
+    """A Parquet file, whose column chunks are read piece by piece: a row group may be larger than memory."""
+    pyarrow, parquet = required("pyarrow"), required("pyarrow.parquet")
+    try:
+        table = parquet.ParquetFile(Path(path), buffer_size=BUFFER)
+        _ = table.schema_arrow.names  # which are decoded only now
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not a Parquet file, or is damaged ({one_line(error)[:200]}).") from None
+    return table
+
+
+def row_batches(table: Any, part: Part | None = None, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """The rows of a Parquet file, or of a part of it, as Arrow batches; row groups before the part are not read."""
+    size = batch_rows(table.metadata)
+    if part is None:
+        yield from table.iter_batches(batch_size=size, columns=columns)
+        return
+    counts = [table.metadata.row_group(number).num_rows for number in range(table.metadata.num_row_groups)]
+    starts = [0, *accumulate(counts)]
+    first, last = part.line - 1, part.line - 1 + part.rows
+    groups = [number for number in range(len(counts)) if starts[number] < last and starts[number + 1] > first]
+    skip, left = first - starts[groups[0]], part.rows
+    for batch in table.iter_batches(batch_size=size, columns=columns, row_groups=groups):
+        if skip < batch.num_rows:
+            wanted = batch.slice(skip, left)
+            yield wanted
+            left -= wanted.num_rows
+        skip = max(skip - batch.num_rows, 0)
+        if not left:
+            return
+
+
+def batch_rows(metadata: Any) -> int:
+    """How many rows to read at a time: fewer where they are large."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    each = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
+    return max(1, min(BATCH, LONGEST // max(each, 1)))
 
 
 def check_growth(metadata: Any, columns: list[str], file: str) -> None:

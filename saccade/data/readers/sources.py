@@ -9,7 +9,7 @@ from typing import Any
 from saccade.data.errors import DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Columns
-from saccade.data.readers.files import check_file
+from saccade.data.readers.files import check_file, expanded
 from saccade.data.readers.memory import Rows
 from saccade.data.readers.parallel import split
 
@@ -38,12 +38,13 @@ def sources(source: Any, columns: Columns) -> list[Any]:
     if isinstance(source, Rows):
         return [source]
     if isinstance(source, str | os.PathLike):
-        return [_checked(os.fspath(source))]
+        names = _expanded(os.fspath(source))
+        return [_checked(names[0])] if len(names) == 1 else _grouped(names)
     if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):
         raise DataError(f"Data are files, a folder or a list of rows; got {type(source).__name__}.")
     if not isinstance(source, Sequence) or not are_names(source, columns):
         return [Rows(source)]
-    return _grouped([os.fspath(name) for name in source])
+    return _grouped([each for name in source for each in _expanded(os.fspath(name))])
 
 
 def are_names(items: Sequence[Any], columns: Columns) -> bool:
@@ -70,6 +71,11 @@ def reader_for(source: Any) -> type[Reader]:
             check_file(name)
         raise DataError(f"No reader takes {source!r}. Readers: {', '.join(readers.names())}.")
     return found[0][1]
+
+
+def _expanded(name: str) -> list[str]:
+    """The tables that a pattern stands for; names of other sources, such as `hf:`, are not patterns."""
+    return expanded(name) if _is_table(name) and reader_for(name).suffixes else [name]
 
 
 def _checked(name: str) -> str:

@@ -1,0 +1,58 @@
+"""`saccade predict --data`: tables larger than memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from saccade.commands.inputs import input_corpus
+
+if TYPE_CHECKING:
+    from saccade.runs import Run
+
+EVERY = 5.0
+"""Seconds between lines of progress."""
+
+
+def predict_in_bulk(
+    run: Run,
+    data: list[str],
+    output: str | None,
+    *,
+    columns: dict[str, Any] | None,
+    header: bool | None,
+    bad_rows: str,
+    **options: Any,
+) -> None:
+    """Answers the rows of files in a folder of files, and says how many."""
+    from saccade.bulk import predict_files
+
+    if output is None:
+        raise ValueError("--data needs --output: the folder for the answers.")
+    spoken = 0.0
+
+    def say(line: str) -> None:
+        nonlocal spoken
+        if not line.startswith("block") or time.monotonic() - spoken > EVERY:
+            print(line, file=sys.stderr)
+            spoken = time.monotonic()
+
+    done = predict_files(
+        run,
+        data,
+        output,
+        corpus=input_corpus(run, columns, header, bad_rows),
+        say=say,
+        **options,
+    )
+    for bad in done.bad:
+        print(f"  {bad}", file=sys.stderr)
+    for count, problem in (
+        (done.skipped, "bad rows were skipped, and have no answer"),
+        (done.truncated, "inputs were too long, and truncated"),
+        (done.strange, "inputs have parts that the model has never seen"),
+    ):
+        if count:
+            print(f"{count:,} {problem}.", file=sys.stderr)
+    print(f"Wrote {output} ({done.rows:,} answers in {done.blocks:,} files).", file=sys.stderr)
