@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from saccade.registry import nearest
+
 TOKEN = "SACCADE_TOKEN"
+ENGINES = ("embedded", "ray")
 
 
 def serve(
@@ -23,6 +26,9 @@ def serve(
     token: bool = False,
     allow_origin: list[str] | None = None,
     log_inputs: bool = False,
+    engine: str = "embedded",
+    min_replicas: int = 1,
+    max_replicas: int = 4,
     trust_classes: bool = False,
 ) -> None:
     """Serve models over HTTP, with a page to try them.
@@ -50,6 +56,9 @@ def serve(
         token: require the token in the environment variable SACCADE_TOKEN with every request.
         allow_origin: let web pages of this origin call the server; may be given several times.
         log_inputs: write inputs to the log.
+        engine: embedded, or ray for a cluster of machines with Ray Serve; the limits above are then those of a replica.
+        min_replicas: with --engine ray, how many copies of the server there are without load.
+        max_replicas: with --engine ray, how many there are at most.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.commands.interrupting import leaving_at_once
@@ -59,6 +68,8 @@ def serve(
         raise ValueError(f"--token: put the token into the environment variable {TOKEN}.")
     if not 0 <= port <= 65535:
         raise ValueError(f"--port must be from 0 to 65535, got {port}.")
+    if engine not in ENGINES:
+        raise ValueError(f"--engine: unknown {engine!r}.{nearest(engine, ENGINES)}")
     named = named_runs(runs)
     with leaving_at_once():
         try:
@@ -87,6 +98,13 @@ def serve(
         origins=tuple(allow_origin or ()),
         log_inputs=log_inputs,
     )
+    if engine == "ray":
+        from saccade.serving.cluster import make_deployment, serve_on_ray
+
+        replicas = {"min_replicas": min_replicas, "max_replicas": max_replicas}
+        deployment = make_deployment(named, settings=settings, trust=trust_classes, local=local, **replicas)
+        serve_on_ray(deployment, host=host, port=port)
+        return
     app = make_app(named, settings=settings, trust=trust_classes, local=local)
     log_to_stderr()
     config = uvicorn.Config(

@@ -39,8 +39,9 @@ def build(folder: Path, compiler: list[str], source: Path = SOURCE) -> list[Path
     sums = {}
     for level in levels:
         made = folder / f"kernels-{level}.so"
-        command = [*compiler, "-O3", f"-march={level}", "-fPIC", "-shared", "-o", str(made), str(source / "kernels.c")]
-        subprocess.run([*command, "-lm"], check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+        flags = ["-O3", f"-march={level}", "-fPIC", "-shared", *compiler[1:]]  # the user's own count
+        command = [compiler[0], *flags, "-o", str(made), str(source / "kernels.c"), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
         sums[level] = _sha256(made)
     about = {"sources": digest(source), "system": sys.platform, "machine": platform.machine(), "levels": sums}
     (folder / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

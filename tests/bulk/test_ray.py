@@ -23,6 +23,7 @@ def cluster(monkeypatch):
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("PYTHONPATH", str(Path(saccade.__file__).parents[1]))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     head = {"num_cpus": 0, "object_store_memory": 100 << 20, "include_dashboard": False}
     made = Cluster(initialize_head=True, head_node_args=head)
     workers = [made.add_node(num_cpus=1, object_store_memory=100 << 20) for _ in range(2)]

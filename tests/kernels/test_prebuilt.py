@@ -18,7 +18,7 @@ needs_compiler = pytest.mark.skipif(
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prebuilt")
-    prebuilt.build(folder, native._compiler())
+    prebuilt.build(folder, [*native._compiler(), "-O0"])  # compiled faster
     return folder
 
 

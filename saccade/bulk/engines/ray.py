@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -24,10 +25,11 @@ class Ray(Engine):
     """
 
     def run(self, job: Job, blocks: Sequence[Block]) -> Iterator[Done]:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray, data = required("ray"), required("ray.data")
         started = not ray.is_initialized()
         if started:
-            ray.init(log_to_driver=False, logging_level="WARNING")
+            ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
         try:
             data.DataContext.get_current().enable_progress_bars = False
             count = min(self.workers or int(ray.cluster_resources().get("CPU", 1)), len(blocks))

@@ -1,0 +1,82 @@
+"""The same server as a deployment of Ray Serve: as many copies as the load asks for, on the machines of a cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+
+from saccade.checks import check_count
+from saccade.data.extra import required
+from saccade.serving.app import make_app
+from saccade.serving.settings import Settings
+
+NAME = "saccade"
+
+
+def make_deployment(
+    runs: Mapping[str, Path],
+    *,
+    settings: Settings,
+    trust: bool = False,
+    local: bool = True,
+    min_replicas: int = 1,
+    max_replicas: int = 4,
+) -> Any:
+    """The application as Ray Serve runs it; each replica has its own workers and its own queue.
+
+    Args:
+        runs: the folder of each model, on a disk that all machines share.
+        settings: limits, of each replica.
+        trust, local: as for `make_app`.
+        min_replicas, max_replicas: how many copies there are without load, and at most.
+    """
+    serve = required("ray.serve")
+    check_count("min_replicas", min_replicas)
+    check_count("max_replicas", max_replicas, least=min_replicas)
+    folders = {name: Path(os.path.abspath(folder)) for name, folder in runs.items()}
+
+    def build() -> FastAPI:  # in the replica: workers and queues do not travel
+        return make_app(folders, settings=settings, trust=trust, local=local)
+
+    class Replica:
+        """Holds the application."""
+
+    deployment = serve.deployment(
+        name=NAME,
+        autoscaling_config={
+            "min_replicas": min_replicas,
+            "max_replicas": max_replicas,
+            "target_ongoing_requests": max(1, settings.queue // 4),
+        },
+        # Above the replica's own bound, so that it is the replica that answers 429.
+        max_ongoing_requests=2 * settings.queue,
+        graceful_shutdown_timeout_s=settings.deadline + 1,
+        ray_actor_options={"num_cpus": settings.workers},
+    )
+    return deployment(serve.ingress(build)(Replica)).bind()
+
+
+def serve_on_ray(deployment: Any, *, host: str, port: int) -> None:
+    """Serves until SIGTERM or SIGINT, then answers what was accepted.
+
+    Uses the cluster that `RAY_ADDRESS` names or that runs on this machine; otherwise it starts one of this machine.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ray, serve = required("ray"), required("ray.serve")
+    leave = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: leave.set())
+    ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+    try:
+        serve.start(http_options={"host": host, "port": port})
+        serve.run(deployment, name=NAME, route_prefix="/")
+        leave.wait()
+        serve.shutdown()
+    finally:
+        ray.shutdown()
