@@ -36,7 +36,7 @@ def make_deployment(
         trust, local: as for `make_app`.
         min_replicas, max_replicas: how many copies there are without load, and at most.
     """
-    serve = required("ray.serve")
+    serve = required("ray.serve", "ray")
     check_count("min_replicas", min_replicas)
     check_count("max_replicas", max_replicas, least=min_replicas)
     folders = {name: Path(os.path.abspath(folder)) for name, folder in runs.items()}
@@ -68,7 +68,7 @@ def serve_on_ray(deployment: Any, *, host: str, port: int) -> None:
     Uses the cluster that `RAY_ADDRESS` names or that runs on this machine; otherwise it starts one of this machine.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ray, serve = required("ray"), required("ray.serve")
+    ray, serve = required("ray", "ray"), required("ray.serve", "ray")
     leave = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: leave.set())

@@ -26,7 +26,7 @@ class Ray(Engine):
 
     def run(self, job: Job, blocks: Sequence[Block]) -> Iterator[Done]:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray, data = required("ray"), required("ray.data")
+        ray, data = required("ray", "ray"), required("ray.data", "ray")
         started = not ray.is_initialized()
         if started:
             ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
@@ -55,7 +55,7 @@ class Worker:
     """An actor, which holds the model."""
 
     def __init__(self, job: Any) -> None:
-        self.job: Job = required("ray").get(job)
+        self.job: Job = required("ray", "ray").get(job)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Works on one block; what is wrong with the data is an answer, since Ray would try it again."""
