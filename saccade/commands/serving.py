@@ -79,6 +79,7 @@ def serve(
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(f"saccade serve needs {error.name}: pip install 'saccade[serve]'") from None
         from saccade.serving.app import make_app
+        from saccade.serving.connections import Connection
         from saccade.serving.logs import log_to_stderr
         from saccade.serving.security import is_loopback
         from saccade.serving.settings import Settings
@@ -114,6 +115,8 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        http=Connection,
+        ws="none",
         timeout_graceful_shutdown=int(deadline) + 1,
     )
     uvicorn.Server(config).run()

@@ -75,11 +75,15 @@ class Batches:
 
     def put(self, jobs: Sequence[Job]) -> None:
         """Adds the jobs of a request, all or none; a request that is larger than the queue fits an empty one."""
-        self._drop()
-        if self.waiting and len(self.waiting) + len(jobs) > self.limit:
-            raise Full(min(60.0, max(1.0, len(self.waiting) / self.rate)) if self.rate else 1.0)
+        self.check(len(jobs))
         self.waiting.extend(jobs)
         self._changed.set()
+
+    def check(self, count: int) -> None:
+        """Raises `Full` if so many jobs could not be added now."""
+        self._drop()
+        if self.waiting and len(self.waiting) + count > self.limit:
+            raise Full(min(60.0, max(1.0, len(self.waiting) / self.rate)) if self.rate else 1.0)
 
     def close(self) -> None:
         """Takes no more jobs; `take` gives out what is left, then an empty batch."""

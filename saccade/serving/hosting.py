@@ -7,7 +7,8 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,18 @@ class BadInput(ValueError):  # noqa: N818 (a refusal)
     """An input or option that cannot be used."""
 
 
+class Mistake(Exception):  # noqa: N818 (ours)
+    """An error of ours in a worker. The client learns nothing of it; the log gets the place, without the input."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__("The server made a mistake.")
+        self.place = place
+
+    def log(self, request: str) -> None:
+        """Writes where it happened."""
+        log.error("mistake", extra={"request": request, "problem": self.place})
+
+
 class Version:
     """A copy of a run folder, as it was at one moment, and the workers that answer with it.
 
@@ -62,6 +75,9 @@ class Version:
         self.parameters = sum(parameter.numel() for parameter in run.model.parameters())
         self.queue = Batches(limit=settings.queue, budget=settings.batch_cost, wait=settings.wait)
         self.ready = 0
+        self.users = 0
+        """Requests that are being read, and will be put into the queue."""
+        self._unused = asyncio.Event()
         self._slots: list[asyncio.Task[None]] = []
         self.processes: set[Process] = set()
 
@@ -81,9 +97,18 @@ class Version:
 
     async def close(self) -> None:
         """Answers what waits, then ends the workers."""
+        while self.users:
+            self._unused.clear()
+            await self._unused.wait()
         self.queue.close()
         await asyncio.gather(*self._slots)
         self._copy.cleanup()
+
+    def release(self) -> None:
+        """A request that was being read has been put into the queue, or refused."""
+        self.users -= 1
+        if not self.users:
+            self._unused.set()
 
     async def _work(self, process: Process | None) -> None:
         """One worker's life, and that of those who replace it."""
@@ -175,15 +200,26 @@ class Hosted:
         """Starts the workers."""
         await self.version.start()
 
+    @contextmanager
+    def using(self) -> Iterator[Version]:
+        """The version of now, which takes jobs as long as the context lasts, also if another one replaces it."""
+        version = self.version
+        version.users += 1
+        try:
+            yield version
+        finally:
+            version.release()
+
     async def reload(self) -> bool:
         """Takes over what the run folder holds now; a damaged one is refused, and the old one goes on serving."""
         async with self._reloading:
             new: Version | None = None
             try:
                 new = await asyncio.to_thread(self._make)
+                check_same_interface(self.version.task, new.task)
                 await new.start()
-            except (ValueError, OSError, Unavailable) as error:
-                log.error("new version refused", extra={"model": self.name, "problem": str(error)})
+            except Exception as error:  # whatever it is, the old version must go on
+                log.error("new version refused", extra={"model": self.name, "problem": f"{error or repr(error)}"})
                 if new is not None:
                     await new.close()
                 return False
@@ -213,16 +249,34 @@ def settle(job: Job, reply: Reply) -> None:
     elif reply.state == "bad":
         job.answer.set_exception(BadInput(reply.value))
     else:
-        job.answer.set_exception(RuntimeError(reply.value))
+        job.answer.set_exception(Mistake(reply.value))
+
+
+def check_same_interface(old: Task, new: Task) -> None:
+    """Raises unless a task takes the same requests as another one, which a running server has described."""
+
+    def shape(task: Task) -> list[Any]:
+        return [type(task), task.options, task.explain_options, {role: type(f) for role, f in task.inputs.items()}]
+
+    if shape(old) != shape(new):
+        raise ValueError(f"it has another task or other inputs ({type(new).__name__.lower()}): restart the server.")
 
 
 def copy_run(folder: Path, to: Path) -> Path:
     """Copies what `load` reads: the workers of a server must all see the same run, whatever happens to the folder."""
     finished = (folder / "model.safetensors").is_file()
-    for path in sorted(folder.iterdir()):
-        if path.name in KEPT or (not finished and path.name == "checkpoints"):
-            if path.is_dir():
-                shutil.copytree(path, to / path.name, symlinks=True)
-            else:
-                shutil.copyfile(check_file(str(path)), to / path.name)
+    kept = {*KEPT} if finished else {*KEPT, "checkpoints"}
+    paths = [path for path in sorted(folder.iterdir()) if path.name in kept]
+    for path in paths:
+        if path.is_symlink() and path.is_dir():  # it may lead to the whole disk
+            raise ValueError(f"{path} is a link, not a folder: replace it with a copy of the original.")
+    size = sum(path.stat().st_size + sum(each.lstat().st_size for each in path.rglob("*")) for path in paths)
+    free = shutil.disk_usage(to).free
+    if size > free:
+        raise OSError(f"{folder} has {size:,} bytes, and {to.parent}, where workers read a copy, has {free:,} free.")
+    for path in paths:
+        if path.is_dir():
+            shutil.copytree(path, to / path.name, symlinks=True)
+        else:
+            shutil.copyfile(check_file(str(path)), to / path.name)
     return to

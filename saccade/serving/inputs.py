@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from saccade.data.errors import DataError
 from saccade.fields import Field
 from saccade.serving.hosting import BadInput, Version
 from saccade.tasks import Example
@@ -15,7 +14,7 @@ from saccade.tasks import Example
 BASE64 = "base64"
 
 
-def read_inputs(version: Version, inputs: list[Any]) -> list[Example]:
+def read_inputs(version: Version, inputs: Sequence[Any]) -> list[Example]:
     """The examples that inputs stand for; `BadInput` names the first that cannot be used, counted from 0."""
     raw = []
     for number, value in enumerate(inputs):
@@ -23,15 +22,24 @@ def read_inputs(version: Version, inputs: list[Any]) -> list[Example]:
             raw.append(_decoded(version, value))
         except BadInput as error:
             raise BadInput(f"inputs[{number}]: {error}") from None
+    return _read(version, raw, "inputs")
+
+
+def read_contents(version: Version, contents: Sequence[bytes]) -> list[Example]:
+    """The same for the contents of files, of a model whose only input is a file."""
+    return _read(version, contents, "files")
+
+
+def _read(version: Version, raw: Sequence[Any], where: str) -> list[Example]:
     try:
         return list(version.read(raw))
-    except (DataError, TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError) as found:
         for number, value in enumerate(raw):  # which one was it?
             try:
                 version.read([value])
-            except (DataError, TypeError, ValueError) as error:
-                raise BadInput(f"inputs[{number}]: {plain(error)}") from None
-        raise
+            except (TypeError, ValueError, OverflowError) as error:
+                raise BadInput(f"{where}[{number}]: {plain(error)}") from None
+        raise BadInput(f"{where}: {plain(found)}") from None
 
 
 def cost(version: Version, example: Example) -> int:

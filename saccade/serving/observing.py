@@ -12,7 +12,9 @@ from typing import Any
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from saccade.serving.hosting import Mistake
 from saccade.serving.metrics import Metrics
+from saccade.serving.worker import place_of
 
 log = logging.getLogger("saccade.serving")
 
@@ -46,11 +48,12 @@ class Observed:
                 MutableHeaders(scope=message)["x-request-id"] = number
             await send(message)
 
-        scope["state"] = {**scope.get("state", {}), "model": "", "inputs": []}
+        scope["state"] = {**scope.get("state", {}), "request": number, "model": "", "inputs": []}
         try:
             await self.app(scope, receive, note)
-        except Exception:
-            log.exception("mistake", extra={"request": number})
+        except Exception as error:
+            mistake = error if isinstance(error, Mistake) else Mistake(place_of(error))
+            mistake.log(number)
             if not status:
                 await _sorry(note, number)
         finally:

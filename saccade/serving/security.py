@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.interpretation.explorer.page import page_policy
+from saccade.serving.settings import Settings
 
-OPEN = ("/", "/health", "/ready", "/live.js", "/live.css", "/favicon.ico")
-"""What needs no token: the page, which asks for one, and what tells whether the server is up."""
+OPEN = ("/", "/health", "/ready", "/live.js", "/live.css", "/favicon.ico", "/docs", "/openapi.json")
+"""What needs no token: the pages, which ask for one, and what tells whether the server is up."""
+
+ASSETS = "/static-offline-docs/"
+"""The files of /docs, which need none either."""
+
+HELD = 8
+"""All bodies together may be so many times as large as one."""
+
+CLOSE = {"connection": "close"}
+"""The rest of a refused body is not waited for."""
 
 INLINE = "'self' 'unsafe-inline'"
 DOCS = f"default-src 'none'; script-src {INLINE}; style-src {INLINE}; img-src data:; connect-src 'self'"
@@ -39,20 +51,25 @@ def is_loopback(host: str) -> bool:
 
 
 class Guard:
-    """Refuses requests without the token (401), that are too large (413), or that name another host (421).
+    """Refuses what a server must not answer, and what would cost it too much.
+
+    Requests without the token get 401, those that are too large 413, too slow 408, compressed 415, and those that name
+    another host 421 or come from the page of another site 403. If the bodies of all requests together are too large,
+    the next one gets 429.
 
     A page of another site can make a browser send requests to a server on loopback under a name that it controls: so a
-    server that has no token answers only to the names of this machine.
+    server that has no token answers only to the names of this machine, and to its own pages.
 
     Args:
         app: what answers the others.
-        token: what requests must carry, if anything.
+        settings: the limits.
         hosts: the names that a request may use for the server; None for all.
-        max_body: the most bytes of a request.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str | None, hosts: frozenset[str] | None, max_body: int) -> None:
-        self.app, self.token, self.hosts, self.max_body = app, token, hosts, max_body
+    def __init__(self, app: ASGIApp, *, settings: Settings, hosts: frozenset[str] | None) -> None:
+        self.app, self.settings, self.hosts = app, settings, hosts
+        self.held = 0
+        """Bytes of all bodies that are being received or answered."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,51 +77,99 @@ class Guard:
             return
         headers = Headers(scope=scope)
         send = _with_headers(send, scope["path"])
-        if self.hosts is not None and _host(headers) not in self.hosts:
-            await _refuse(send, 421, "This server answers to localhost only: start it with --token for other names.")
-        elif self.token is not None and scope["path"] not in OPEN and not self._carries_token(headers):
-            await _refuse(send, 401, "Send the token: Authorization: Bearer TOKEN.", {"www-authenticate": "Bearer"})
-        elif _length(headers) > self.max_body:
-            await _refuse(send, 413, f"A request may have {self.max_body:,} bytes.")
-        else:
+        problem = self._refused(scope["path"], headers)
+        if problem is None:
             await self._bounded(scope, receive, send)
+        else:
+            await _refuse(send, problem)
+
+    def _refused(self, path: str, headers: Headers) -> Refusal | None:
+        """Why a request is refused for its headers."""
+        if self.hosts is not None:
+            if _name(headers.get("host", "")) not in self.hosts:
+                return Refusal(421, "This server answers to localhost only: start it with --token for other names.")
+            origin = headers.get("origin")
+            if origin and origin not in self.settings.origins and _name(origin.partition("://")[2]) not in self.hosts:
+                return Refusal(403, "Pages of other sites may not call this server: see --allow-origin.")
+        if self.settings.token is not None and not is_open(path) and not self._carries_token(headers):
+            return Refusal(401, "Send the token: Authorization: Bearer TOKEN.", {"www-authenticate": "Bearer"})
+        if headers.get("content-encoding", "identity").lower() != "identity":
+            return Refusal(415, "Send the body as it is, without content-encoding.", CLOSE)
+        if _length(headers) > self.settings.max_body:
+            return self._too_large()
+        return None
+
+    def _too_large(self) -> Refusal:
+        return Refusal(413, f"A request may have {self.settings.max_body:,} bytes.", CLOSE)
 
     def _carries_token(self, headers: Headers) -> bool:
-        assert self.token is not None
+        assert self.settings.token is not None
         kind, _, given = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode())
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.settings.token.strip().encode())
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Counts the bytes of a request that does not say how many it has."""
-        received, started = 0, False
+        """Answers a request, as long as its body keeps to the limits."""
+        received, complete, started = 0, False, False
+        problem: Refusal | None = None
+        until = asyncio.get_running_loop().time() + self.settings.deadline
 
         async def count() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self.max_body:
-                raise _TooLargeError
+            nonlocal received, complete, problem
+            if complete:
+                return await receive()  # waits until the client has gone
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                problem = Refusal(408, "The request did not arrive in time.", CLOSE)
+                raise _RefusedError from None
+            size = len(message.get("body", b""))
+            received, self.held = received + size, self.held + size
+            complete = not message.get("more_body", False)
+            if received > self.settings.max_body:
+                problem = self._too_large()
+            elif self.held > HELD * self.settings.max_body:
+                problem = Refusal(429, "Too many large requests are being answered: try again.", {"retry-after": "1"})
+            if problem is not None:
+                raise _RefusedError
             return message
 
-        async def note(message: Message) -> None:
+        async def pass_on(message: Message) -> None:
             nonlocal started
-            if received <= self.max_body:  # else whoever reads the body makes an error of its own of ours
+            if problem is None:  # else whoever reads the body makes an error of its own of ours
                 started = True
                 await send(message)
 
-        with suppress(_TooLargeError):
-            await self.app(scope, count, note)
-        if received > self.max_body and not started:
-            await _refuse(send, 413, f"A request may have {self.max_body:,} bytes.")
+        try:
+            with suppress(_RefusedError):
+                await self.app(scope, count, pass_on)
+            if problem is not None and not started:
+                await _refuse(send, problem)
+        finally:
+            self.held -= received
 
 
-class _TooLargeError(Exception):
-    """More bytes came than a request may have."""
+class Refusal(NamedTuple):
+    """What a refused request is answered with."""
+
+    status: int
+    detail: str
+    headers: Mapping[str, str] = {}
 
 
-def _host(headers: Headers) -> str:
-    name = headers.get("host", "").lower()
-    return name.partition("]")[0] + "]" if name.startswith("[") else name.partition(":")[0]
+class _RefusedError(Exception):
+    """The body of a request broke a limit."""
+
+
+def is_open(path: str) -> bool:
+    """Whether a path needs no token."""
+    return path in OPEN or path.startswith(ASSETS)
+
+
+def _name(host: str) -> str:
+    """A host without its port."""
+    host = host.lower()
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
 def _length(headers: Headers) -> int:
@@ -127,9 +192,9 @@ def _with_headers(send: Send, path: str) -> Send:
     return add
 
 
-async def _refuse(send: Send, status: int, detail: str, headers: dict[str, Any] | None = None) -> None:
-    content = json.dumps({"detail": detail}).encode()
-    shown = {"content-type": "application/json", "content-length": str(len(content)), **(headers or {})}
+async def _refuse(send: Send, refusal: Refusal) -> None:
+    content = json.dumps({"detail": refusal.detail}).encode()
+    shown = {"content-type": "application/json", "content-length": str(len(content)), **refusal.headers}
     raw = [(name.encode(), value.encode()) for name, value in shown.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.start", "status": refusal.status, "headers": raw})
     await send({"type": "http.response.body", "body": content})

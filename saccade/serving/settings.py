@@ -44,3 +44,5 @@ class Settings:
             raise ValueError(f"deadline must be above 0 and at most 86400 seconds, got {self.deadline}.")
         if self.token is not None and len(self.token) < 16:
             raise ValueError("The token must have 16 characters or more: anyone could guess a shorter one.")
+        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+            raise ValueError("The token must be printable ASCII, in one line: it is sent in a header.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import signal
 import sys
@@ -24,7 +25,7 @@ class Reply(NamedTuple):
     """`bad` is an input that cannot be used, `failed` a mistake of ours."""
 
     value: Any = None
-    """JSON or a page as bytes; of `bad` and `failed`, what is wrong."""
+    """JSON or a page as bytes; of `bad`, what is wrong; of `failed`, where."""
 
 
 class Work:
@@ -48,10 +49,9 @@ class Work:
         except Exception as error:
             if len(several) > 1:
                 return [reply for each in several for reply in self.do(kind, [each])]
-            if isinstance(error, ValueError | TypeError | OSError):
+            if isinstance(error, ValueError | TypeError | OverflowError):
                 return [Reply("bad", str(error))]
-            traceback.print_exc()  # to standard error, for the operator; the client learns nothing of it
-            return [Reply("failed", type(error).__name__)]
+            return [Reply("failed", place_of(error))]
 
     def _predict(self, examples: Sequence[Example], options: Options, attention: bool) -> list[Reply]:
         answers = self.run.answer(examples, batch_size=len(examples), **_given(options))
@@ -75,8 +75,25 @@ class Work:
         return _dump(self.run.task.as_json(example, answer, attention=attention))
 
 
+def place_of(error: BaseException) -> str:
+    """Where an error came from, and its kind; not its message, which may quote an input."""
+    return "".join([*traceback.format_tb(error.__traceback__), type(error).__name__])
+
+
 def _dump(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:  # JSON has no word for numbers that are none
+        return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _finite(value: Any) -> Any:
+    """The value with None for infinite numbers and those that are none."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _given(options: Options) -> dict[str, Any]:

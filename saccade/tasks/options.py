@@ -30,6 +30,21 @@ class Options:
         options.check()
         return options
 
+    @property
+    def rows(self) -> int:
+        """How many rows of a batch an input takes."""
+        return 1
+
+    @property
+    def shares(self) -> bool:
+        """Whether the answer to an input stays the same, whatever other inputs are answered with it."""
+        return True
+
+    @property
+    def looks(self) -> bool:
+        """Whether the answer has to show what the model looked at."""
+        return False
+
     def check(self) -> None:
         """Raises `ValueError` for values out of range, or that do not go together."""
 

@@ -90,6 +90,14 @@ class WritingOptions(Options):
         """How many hypotheses the search keeps."""
         return self.usual_beam if self.beam is None else self.beam
 
+    @property
+    def rows(self) -> int:
+        return 1 if self.sample else self.width
+
+    @property
+    def shares(self) -> bool:
+        return self.seed is None  # the draws of a batch come from one generator
+
     def wishes(self) -> dict[str, Any]:
         """The arguments of a search that are given."""
         names = ("min_length", "no_repeat_ngram", "length_penalty")
@@ -145,6 +153,10 @@ class SearchOptions(WritingOptions):
             most = self.max_length or RANGES["max_length"][1]
             if not isinstance(place, int) or not 0 <= place < most:
                 raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r:.60}.")
+
+    @property
+    def looks(self) -> bool:
+        return self.alignments
 
     def wishes(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("coverage_penalty", "prefix", "forbidden", "forced")}

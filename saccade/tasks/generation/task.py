@@ -328,7 +328,13 @@ class Generation(SourceToTarget):
         self, model: Any, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
         """One text by greedy search, or a draw: what a beam search writes is known only at its end."""
-        alone = replace(options, nbest=1, beam=None if options.sample else 1)
+        if options.beam not in (None, 1) or options.nbest != 1:
+            name = "nbest" if options.nbest != 1 else "beam"
+            raise ValueError(
+                f"{name} must be 1 for a stream, got {getattr(options, name)}: what a search with several hypotheses "
+                "writes is known only at its end."
+            )
+        alone = options if options.sample else replace(options, beam=1)
         pieces = self.target.tokeniser.pieces
 
         def seen(token: int, weights: Tensor | None) -> None:

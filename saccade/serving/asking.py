@@ -1,0 +1,112 @@
+"""From a request to its answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from saccade.serving.batching import Job, Unavailable
+from saccade.serving.hosting import BadInput, Hosted, Mistake, Version
+from saccade.serving.inputs import cost, read_contents, read_inputs
+from saccade.tasks import Example, Options
+
+
+def chosen(models: Mapping[str, Hosted], name: str | None) -> Hosted:
+    """The model that a request names."""
+    if name is None or name not in models:
+        raise BadInput(f"model: choose from {', '.join(models)}; got {name!r:.60}.")
+    return models[name]
+
+
+def given_options(options: Any) -> dict[str, Any]:
+    """The options of a body that were given."""
+    return {} if isinstance(options, dict) else options.model_dump(exclude_unset=True)
+
+
+def options_of_form(text: str) -> dict[str, Any]:
+    """Options as a form holds them: as JSON."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise BadInput("options: must be a JSON object.")
+    return found
+
+
+def checked_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
+    """The options of a task with these values."""
+    try:
+        return kind.of(given)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise BadInput(f"options: {error}") from None
+
+
+async def read(version: Version, inputs: Sequence[Any], *, files: bool = False) -> list[tuple[Example, int]]:
+    """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded."""
+    version.queue.check(len(inputs))
+    return await asyncio.to_thread(_examples, version, inputs, files)
+
+
+def _examples(version: Version, inputs: Sequence[Any], files: bool) -> list[tuple[Example, int]]:
+    examples = read_contents(version, inputs) if files else read_inputs(version, inputs)
+    return [(example, cost(version, example)) for example in examples]
+
+
+async def answers(jobs: Sequence[Job]) -> list[bytes]:
+    """The answers to all jobs; if one has none, the others are not waited for."""
+    try:
+        async with asyncio.timeout(jobs[0].deadline - time.monotonic()):
+            return list(await asyncio.gather(*(job.answer for job in jobs)))
+    except TimeoutError:
+        raise Unavailable("The answer was not ready in time.") from None
+    finally:
+        for job in jobs:
+            if not job.answer.done():
+                job.answer.cancel()
+            elif not job.answer.cancelled():
+                job.answer.exception()  # seen, even where another one was reported
+
+
+async def next_event(job: Job) -> bytes | None:
+    """The next event of a stream; None once the answer is there, which may be an error."""
+    event: asyncio.Future[bytes] = asyncio.ensure_future(job.events.get())
+    try:
+        left = max(0.0, job.deadline - time.monotonic())
+        done, _ = await asyncio.wait({event, job.answer}, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+    except asyncio.CancelledError:
+        event.cancel()
+        job.answer.cancel()
+        raise
+    if not done:
+        job.fail(Unavailable("The answer was not ready in time."))
+    if event.done():
+        return event.result()
+    event.cancel()
+    job.answer.result()
+    return None
+
+
+async def events(job: Job, first: bytes | None, request: str) -> AsyncIterator[bytes]:
+    """A stream as server-sent events: `token` for each token, then `answer` or `error`.
+
+    Args:
+        job: the stream.
+        first: its first event.
+        request: the id of the request, for the log.
+    """
+    try:
+        event = first
+        while event is not None:
+            yield b"event: token\ndata: " + event + b"\n\n"
+            event = await next_event(job)
+        yield b"event: answer\ndata: " + job.answer.result() + b"\n\n"
+    except (Unavailable, BadInput, Mistake) as error:
+        if isinstance(error, Mistake):
+            error.log(request)
+        yield b"event: error\ndata: " + json.dumps({"detail": str(error)}).encode() + b"\n\n"
+    finally:
+        job.answer.cancel()

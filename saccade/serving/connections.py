@@ -1,0 +1,94 @@
+"""Connections to a server, with limits that uvicorn lacks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+SECONDS = 10.0
+"""How long the headers of a request may take to arrive, from the moment the connection is open."""
+
+BYTES = 64 * 2**10
+"""How large they may be."""
+
+READING = 30.0
+"""How long a client may leave its answer unread."""
+
+MOST = 1000
+"""How many connections may be open."""
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that is closed if it does not ask for anything, or asks for it at too great length.
+
+    uvicorn waits for ever for headers, however many come, and for clients that do not read their answers. Bodies have
+    limits of their own: see `Guard`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._timer: asyncio.TimerHandle | None = None
+        self._reader: asyncio.TimerHandle | None = None
+        self._unread = 0
+        """Bytes since the last headers or part of a body that were complete."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST:
+            self._refuse(503, b"Too many connections are open.")
+        else:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        if self._reader is not None:
+            self._reader.cancel()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._reader = self.loop.call_later(READING, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+        super().resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        self._unread += len(data)
+        super().data_received(data)
+        if self._unread > BYTES:
+            self._refuse(431, b"The headers are too large.")
+
+    def on_message_begin(self) -> None:
+        self._wait()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._stop()
+        self._unread = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
+    def _wait(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(SECONDS, self._refuse, 408, b"The headers did not arrive in time.")
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse(self, status: int, detail: bytes) -> None:
+        self._stop()
+        if self.transport.is_closing():
+            return
+        content = b'{"detail":"' + detail + b'"}'
+        head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
+        self.transport.write(STATUS_LINE[status] + head + content)
+        self.transport.close()

@@ -1,0 +1,119 @@
+"""What a server can be asked to do with its models."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import Body, FastAPI, File, Form, Request, Response, UploadFile
+from fastapi.responses import StreamingResponse
+
+from saccade.interpretation.explorer.page import page_policy
+from saccade.serving.asking import (
+    answers,
+    checked_options,
+    chosen,
+    events,
+    given_options,
+    next_event,
+    options_of_form,
+    read,
+)
+from saccade.serving.hosting import BadInput, Hosted
+from saccade.serving.schema import bodies
+from saccade.serving.settings import Settings
+
+
+def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> None:
+    """Adds /predict, /predict/files, /stream and /explain."""
+    typed = bodies({name: model.task for name, model in models.items()}, limits.max_inputs)
+    Predict, Stream, Explain = (typed[name] for name in ("predict", "stream", "explain"))  # noqa: N806 (classes)
+    only = next(iter(models)) if len(models) == 1 else None
+
+    @app.post("/predict", summary="Answer one input, or many")
+    async def predict(request: Request, body: Annotated[Predict, Body()]) -> Response:  # type: ignore[valid-type]
+        given: Any = body
+        inputs = given.inputs if isinstance(given.inputs, list) else [given.inputs]
+        model = asked_for(request, given.model, inputs)
+        return await predicted(model, inputs, given_options(given.options), given.attention)
+
+    @app.post("/predict/files", summary="Answer files: recordings, pictures")
+    async def predict_files(
+        request: Request,
+        files: Annotated[list[UploadFile], File(description="One input each.")],
+        options: Annotated[str, Form(description="The options, as JSON.")] = "{}",
+        model: Annotated[str | None, Form()] = only,
+        attention: Annotated[bool, Form()] = False,
+    ) -> Response:
+        if len(files) > limits.max_inputs:
+            raise BadInput(f"files: at most {limits.max_inputs} in a request, got {len(files)}.")
+        named = chosen(models, model)
+        if len(named.task.inputs) != 1 or not next(iter(named.task.inputs.values())).suffixes:
+            raise BadInput(f"files: the model {named.name} does not read files alone; use /predict.")
+        contents = [await file.read() for file in files]
+        asked_for(request, model, contents)
+        return await predicted(named, contents, options_of_form(options), attention, files=True)
+
+    @app.post("/stream", summary="Answer one input, token by token", response_class=StreamingResponse)
+    async def stream(request: Request, body: Annotated[Stream, Body()]) -> Response:  # type: ignore[valid-type]
+        given: Any = body
+        model = asked_for(request, given.model, [given.input])
+        with model.using() as version:
+            asked = checked_options(version.task.options, given_options(given.options))
+            ((example, size),) = await read(version, [given.input])
+            job = model.job("stream", (example, asked), cost=size)
+            version.queue.put([job])
+        first = await next_event(job)  # a mistake in the input is still an error of the request
+        return StreamingResponse(
+            events(job, first, request.state.request),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store"},
+        )
+
+    @app.post("/explain", summary="What the model looked at: data, or the explorer's page")
+    async def explain(request: Request, body: Annotated[Explain, Body()]) -> Response:  # type: ignore[valid-type]
+        given: Any = body
+        model = asked_for(request, given.model, [given.input])
+        options, title = given_options(given.options), f"Attention of {model.name}"
+        with model.using() as version:
+            own = {field for field in version.task.explain_options.__dataclass_fields__ if field in options}
+            checked_options(version.task.explain_options, {name: options[name] for name in own})
+            checked_options(version.task.options, {name: value for name, value in options.items() if name not in own})
+            ((example, size),) = await read(version, [given.input])
+            job = model.job("explain", (example, options, given.format, title), cost=size)
+            version.queue.put([job])
+        (found,) = await answers([job])
+        if given.format == "json":
+            return Response(found, media_type="application/json")
+        policy = {"content-security-policy": f"sandbox allow-scripts; {page_policy()}"}
+        return Response(found, media_type="text/html; charset=utf-8", headers=policy)
+
+    def asked_for(request: Request, name: str | None, inputs: Sequence[Any]) -> Hosted:
+        """The model of a request, noted for the log."""
+        model = chosen(models, name)
+        request.state.model, request.state.inputs = model.name, inputs
+        return model
+
+
+async def predicted(
+    model: Hosted, inputs: Sequence[Any], options: Mapping[str, Any], attention: bool, **how: bool
+) -> Response:
+    """The answers to the inputs of a request, each a job of its own, which shares batches with those of others."""
+    with model.using() as version:
+        asked = checked_options(version.task.options, options)
+        try:
+            several = [asked.part([number], len(inputs)) for number in range(len(inputs))]
+        except ValueError as error:
+            raise BadInput(f"options: {error}") from None
+        examples = await read(version, inputs, **how)
+        looks = attention or asked.looks
+        jobs = [
+            model.job(
+                "predict",
+                (example, own, looks),
+                key=(repr(own), looks) if own.shares else None,
+                cost=size * own.rows,
+            )
+            for (example, size), own in zip(examples, several, strict=True)
+        ]
+        version.queue.put(jobs)
+    found = await answers(jobs)
+    return Response(b'{"predictions":[' + b",".join(found) + b"]}", media_type="application/json")
