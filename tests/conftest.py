@@ -2,13 +2,16 @@
 
 import io
 import os
+import shutil
 from collections.abc import Callable, Iterator
+from typing import Any
 
 # Some virtual machines announce AMX and then refuse its instructions, which bfloat16 products would use.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 import pytest
 import torch
+from figures.explorer import ARGUMENTS, NAMES
 from hypothesis import settings
 
 settings.register_profile("saccade", deadline=None, derandomize=True)
@@ -38,3 +41,16 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
         return code, captured.out, captured.err
 
     return called
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A real browser."""
+    api = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        yield browser
+        browser.close()

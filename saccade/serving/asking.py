@@ -42,7 +42,7 @@ def checked_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
     try:
         return kind.of(given)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadInput(f"options: {error}") from None
+        raise BadInput(f"options: {str(error).removeprefix('options.')}") from None
 
 
 async def read(version: Version, inputs: Sequence[Any], *, files: bool = False) -> list[tuple[Example, int]]:

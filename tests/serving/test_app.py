@@ -1,5 +1,6 @@
 """The HTTP interface, with real workers."""
 
+import base64
 import json
 import os
 import shutil
@@ -12,14 +13,15 @@ from fastapi.testclient import TestClient
 import saccade
 from saccade.serving.app import make_app
 from saccade.serving.settings import Settings
+from tests.serving.conftest import wav
 
 TOKEN = "a token of many letters"
 
 
 @pytest.fixture(scope="module")
-def client(reverse, films):
+def client(reverse, films, tones):
     settings = Settings(deadline=60.0, max_body=100_000, max_inputs=19)
-    with TestClient(make_app({"reverse": reverse, "films": films}, settings=settings)) as client:
+    with TestClient(make_app({"reverse": reverse, "films": films, "tones": tones}, settings=settings)) as client:
         yield client
 
 
@@ -67,6 +69,12 @@ def test_several_models(client, films) -> None:
         ({"inputs": ["a", None], "model": "reverse"}, "inputs[1]"),
         ({"inputs": ["a\0b"], "model": "reverse"}, "inputs[0]"),
         ({"model": "reverse"}, "inputs"),
+        ({"inputs": ["a"], "model": "reverse", "options": {"prefix": ["a", "b"]}}, "one for each of 1"),
+        ({"inputs": [{"base64": "%%"}], "model": "tones"}, "inputs[0]: base64 is not valid"),
+        ({"inputs": ["/etc/passwd"], "model": "tones"}, "inputs[0]: send the contents of a file (.wav"),
+        ({"inputs": [{"path": "/etc/passwd", "base64": "QUJD"}], "model": "tones"}, "inputs[0]: send the contents"),
+        ({"inputs": [{"source": {"path": "/etc/passwd"}}], "model": "tones"}, "inputs[0]: send the contents"),
+        ({"inputs": [{"base64": "QUJD"}], "model": "tones"}, "inputs[0]: the source"),
         ([], "body"),
     ],
 )
@@ -77,12 +85,80 @@ def test_bad_requests_name_the_field(client, body, place) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b'{"inputs": ["\xff"]}', b"[" * 90_000, b'{"inputs": ["\\ud800"], "model": "reverse"}']
+    "content",
+    [
+        b"",
+        b"{",
+        b'{"inputs": ["\xff"]}',
+        b"[" * 90_000,
+        b'{"inputs": ["\\ud800"], "model": "reverse"}',
+        b'{"inputs": ["a"], "model": "reverse", "\\ud800": 1}',
+        b'{"inputs": ["a"], "model": "reverse", "options": {"\\ud800": 1}}',
+        b'{"inputs": ["a"], "model": "reverse", "options": {"prefix": "\\ud800"}}',
+        b'{"inputs": ["a"], "model": "reverse", "options": {"beam": ' + b"9" * 5000 + b"}}",
+        b'{"inputs": ["a"], "model": "reverse", "options": {"length_penalty": NaN}}',
+        b'{"inputs": ["a"], "model": "reverse", "options": {"length_penalty": -Infinity}}',
+        b'{"inputs": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b', "model": "reverse"}',
+        b'{"inputs": ["a"], "inputs": [1], "model": "reverse"}',
+    ],
 )
 def test_broken_json(client, content) -> None:
     answer = client.post("/predict", content=content, headers={"content-type": "application/json"})
     assert answer.status_code in (400, 422)
     assert "Traceback" not in answer.text
+
+
+def test_errors_are_short(client) -> None:
+    body = {"inputs": ["a"], "model": "reverse", "options": {f"{number}{'x' * 500}": 1 for number in range(100)}}
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == 422
+    assert len(answer.content) < 5000
+
+
+def test_recordings_as_base64_and_as_files(client, tones) -> None:
+    sounds = [wav(frequency=300.0), wav(2300, frequency=900.0)]
+    wanted = [answer.text for answer in saccade.load(tones).predict(sounds, beam=2)]
+    encoded = [{"base64": base64.b64encode(sound).decode(), "name": "tone.wav"} for sound in sounds]
+    found = ask(client, encoded, model="tones", options={"beam": 2}).json()["predictions"]
+    assert [each["answer"] for each in found] == wanted
+    files = [("files", ("tone.wav", sound)) for sound in sounds]
+    form = {"model": "tones", "options": '{"beam": 2}', "attention": "true"}
+    found = client.post("/predict/files", files=files, data=form).json()["predictions"]
+    assert [each["answer"] for each in found] == wanted
+    assert found[0]["nbest"][0]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "place"),
+    [
+        ({"model": "tones"}, b"no sound", "files[1]: the source"),
+        ({"model": "tones"}, b"", "files[1]: the source"),
+        ({"model": "tones"}, wav()[:60], "files[1]: the source"),
+        ({"model": "tones", "options": "[]"}, wav(), "options: must be a JSON object"),
+        ({"model": "tones", "options": "[" * 10_000}, wav(), "options: must be a JSON object"),
+        ({"model": "tones", "options": '{"beam": 1e999}'}, wav(), "options: beam"),
+        ({"model": "tones", "attention": "perhaps"}, wav(), "attention"),
+        ({"model": "reverse"}, b"abc", "files: the model reverse does not read files"),
+        ({}, wav(), "model: choose from"),
+    ],
+)
+def test_bad_files_name_the_field(client, form, content, place) -> None:
+    files = [("files", ("a.wav", wav())), ("files", ("b.wav", content))]
+    answer = client.post("/predict/files", files=files, data=form)
+    assert answer.status_code == 422, answer.text
+    assert place in answer.text
+
+
+def test_a_seed_gives_the_same_draws_in_any_company(client, reverse) -> None:
+    options = {"sample": True, "seed": 5, "temperature": 3.0}
+    wanted = [saccade.load(reverse).predict([text], **options)[0].text for text in ("abc", "dada", "cab")]
+    found = ask(client, ["abc", "dada", "cab"], options=options).json()["predictions"]
+    assert [each["answer"] for each in found] == wanted
+
+
+def test_alignments_come_if_asked_for(client) -> None:
+    (found,) = ask(client, "abc", options={"alignments": True}).json()["predictions"]
+    assert "word_alignment" in found["nbest"][0]
 
 
 def test_large_requests_are_refused(client) -> None:
@@ -111,6 +187,20 @@ def test_a_stream_writes_token_by_token(client, reverse) -> None:
         assert each["weights"] == pytest.approx(row, abs=1e-3)
 
 
+def test_a_stream_honours_its_options_or_refuses_them(client, reverse) -> None:
+    def streamed(**options):
+        return client.post("/stream", json={"input": "dada", "model": "reverse", "options": options})
+
+    drawn = {"sample": True, "seed": 7, "max_length": 3}
+    last = json.loads(streamed(**drawn).text.strip().rpartition("data: ")[2])
+    assert last["answer"] == saccade.load(reverse).predict(["dada"], **drawn)[0].text
+    for options, name in (({"beam": 5}, "beam"), ({"sample": True, "nbest": 2}, "nbest"), ({"beem": 1}, "beem")):
+        refused = streamed(**options)
+        assert refused.status_code == 422
+        assert name in refused.text
+    assert streamed(beam=1, prefix="a").status_code == 200
+
+
 def test_a_task_that_does_not_write_streams_its_answer(client) -> None:
     answer = client.post("/stream", json={"input": "good film", "model": "films"})
     assert answer.text.startswith("event: answer\ndata: {")
@@ -129,7 +219,7 @@ def test_explanations_as_data_and_as_a_page(client) -> None:
 
 def test_what_the_server_says_about_itself(client) -> None:
     assert client.get("/health").json() == {"status": "ok"}
-    assert client.get("/ready").json() == {"ready": True, "workers": {"reverse": 1, "films": 1}}
+    assert client.get("/ready").json() == {"ready": True, "workers": {"reverse": 1, "films": 1, "tones": 1}}
     about = client.get("/info").json()["models"]
     assert about["reverse"]["options"]["beam"]["description"].startswith("hypotheses kept")
     assert about["films"]["inputs"] == {"text": {"field": "text", "files": []}}
@@ -182,6 +272,21 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(client) -> None:
     assert 'saccade_worker_restarts_total{model="films"} 1.0' in client.get("/metrics").text
 
 
+def test_a_mistake_of_ours_says_where_without_the_input(client, caplog) -> None:
+    hosted = client.app.state.models["reverse"]
+    caplog.set_level("INFO", "saccade.serving")
+    version = hosted.version
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(version, "read", lambda inputs: [{"nothing": inputs[0]}])
+        answer = ask(client, "secretsecret")
+    assert answer.status_code == 500
+    assert answer.json()["detail"] == "The server made a mistake."
+    (record,) = [record for record in caplog.records if record.getMessage() == "mistake"]
+    assert record.request == answer.headers["x-request-id"] == answer.json()["request"]
+    assert "KeyError" in record.problem
+    assert "secretsecret" not in str(vars(record))
+
+
 def test_tokens(films) -> None:
     with pytest.raises(ValueError, match="16 characters"):
         Settings(token="short")
@@ -222,9 +327,42 @@ def test_a_new_version_is_taken_over_and_a_damaged_one_refused(films, reverse, t
         assert hosted.version is before
         assert ask(client, "good film", model="run").status_code == 200
         weights.write_bytes(whole)
+        shutil.rmtree(folder)
+        shutil.copytree(reverse, folder)  # a model that takes other requests
+        assert client.portal.call(hosted.reload) is False
+        shutil.rmtree(folder)
+        shutil.copytree(films, folder)
+        before.users += 1  # a request that is being read by the old version
         assert client.portal.call(hosted.reload) is True
         assert hosted.version is not before
         assert ask(client, "good film", model="run").status_code == 200
+        assert before.processes
+        assert not before.queue.closed
+        client.portal.call(before.release)
+        for _ in range(100):
+            if not before.processes:
+                break
+            time.sleep(0.1)
+        assert before.queue.closed
+        assert not before.processes
+
+
+def test_links_to_folders_are_refused(films, tmp_path) -> None:
+    shutil.copytree(films, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "task")
+    (tmp_path / "run" / "task").symlink_to("/", target_is_directory=True)
+    with pytest.raises(ValueError, match="task is a link"):
+        make_app({"run": tmp_path / "run"})
+    (tmp_path / "now").symlink_to(films, target_is_directory=True)
+    assert make_app({"run": tmp_path / "now"}).state.models["run"].task  # the run itself may be one
+
+
+def test_a_run_that_the_disk_cannot_hold(films, tmp_path) -> None:
+    shutil.copytree(films, tmp_path / "run")
+    with open(tmp_path / "run" / "model.safetensors", "r+b") as file:
+        file.truncate(2**43)  # takes no space here
+    with pytest.raises(OSError, match="where workers read a copy"):
+        make_app({"run": tmp_path / "run"})
 
 
 def test_runs_with_classes_of_strangers_are_refused(films, tmp_path) -> None:

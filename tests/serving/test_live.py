@@ -1,0 +1,180 @@
+"""A server as users start it: the documentation's clients, the live page in a browser, signals."""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import saccade
+from tests.docs.code_blocks import ROOT, execute
+from tests.serving.conftest import wav
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text()
+
+
+@contextlib.contextmanager
+def started(log: Path, *arguments: str):
+    """The process and the address of a server that is ready."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "saccade", "serve", *arguments, "--port", str(port)]
+    with open(log, "w") as file, subprocess.Popen(command, stderr=file, stdout=file) as server:
+        try:
+            for _ in range(900):
+                with contextlib.suppress(OSError), urllib.request.urlopen(f"http://localhost:{port}/ready") as answer:
+                    assert answer.status == 200
+                    break
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.1)
+            yield server, f"localhost:{port}"
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="module")
+def run(reverse, tmp_path_factory) -> Path:
+    """A copy that tests may replace."""
+    return shutil.copytree(reverse, tmp_path_factory.mktemp("live") / "run")
+
+
+@pytest.fixture(scope="module")
+def served(run, tmp_path_factory):
+    log = tmp_path_factory.mktemp("log") / "log"
+    with started(log, str(run)) as (server, address):
+        yield server, address, log
+
+
+def curls(path: str, address: str, folder: Path) -> bytes:
+    """What the documentation's command for a path prints."""
+    if shutil.which("curl") is None:
+        pytest.skip("no curl on this machine")
+    blocks = re.findall(r"^```sh\n(curl.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)
+    (block,) = [block for block in blocks if f"localhost:8000{path} " in block]
+    command = block.replace("localhost:8000", address)
+    return subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, check=True, timeout=60).stdout
+
+
+def test_the_clients_of_the_documentation(served, reverse, tmp_path) -> None:
+    _, address, _ = served
+    wanted = saccade.load(reverse).predict(["le 3 avril 1998", "7/4/76"], beam=5)
+    client = execute("docs/deploy.md")["predict"]
+    found = client("le 3 avril 1998", "7/4/76", url=f"http://{address}", beam=5)
+    assert [each["answer"] for each in found] == [answer.text for answer in wanted]
+    assert json.loads(curls("/predict", address, tmp_path))["predictions"] == found
+    events = curls("/stream", address, tmp_path)
+    assert events.rpartition(b"event: ")[2].startswith(b"answer\ndata: {")
+
+
+def watched(chromium, address: str):
+    """A tab, and what went wrong in it: errors, dialogs, requests to others."""
+    trouble: list[str] = []
+    page = chromium.new_page()
+    page.on("console", lambda message: trouble.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    own = (f"http://{address}/", "about:", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(own) else trouble.append(request.url))
+    return page, trouble
+
+
+def test_the_live_page(served, chromium, reverse) -> None:
+    _, address, _ = served
+    page, trouble = watched(chromium, address)
+    page.goto(f"http://{address}/")
+    for text in ("dadacab", "<img src=x onerror=alert(1)>"):
+        (wanted,) = saccade.load(reverse).predict([text], beam=1)
+        page.fill("textarea", text)
+        page.click("#ask")
+        page.wait_for_function("document.getElementById('state').textContent.endsWith(' ms')")
+        assert page.inner_text("#answer").strip() == wanted.text.strip()
+        assert page.locator("#weights tbody tr").count() == len(wanted.attention.weights)
+        assert page.locator("#weights img").count() == 0
+    page.click("#explain")
+    page.frame_locator("#page").locator("[data-ready=true]").first.wait_for(timeout=20_000)
+    page.goto(f"http://{address}/docs")
+    page.wait_for_selector("text=Answer one input, token by token")
+    page.close()
+    assert not trouble
+
+
+@pytest.mark.slow
+def test_files_by_curl_and_dropped_on_the_page(tones, chromium, tmp_path) -> None:
+    for name in ("one.wav", "two.wav"):
+        (tmp_path / name).write_bytes(wav())
+    wanted = [saccade.load(tones).predict([wav()], beam=beam)[0].text for beam in (5, 1)]
+    with started(tmp_path / "log", str(tones)) as (_, address):
+        found = json.loads(curls("/predict/files", address, tmp_path))["predictions"]
+        assert [each["answer"] for each in found] == [wanted[0]] * 2
+        page, trouble = watched(chromium, address)
+        page.goto(f"http://{address}/")
+        page.wait_for_selector("input[type=file]")
+        page.evaluate(
+            """content => {
+                const transfer = new DataTransfer();
+                transfer.items.add(new File([Uint8Array.from(content)], "tone.wav"));
+                document.querySelector(".drop").dispatchEvent(new DragEvent("drop", {dataTransfer: transfer}));
+            }""",
+            list(wav()),
+        )
+        page.wait_for_function("document.getElementById('state').textContent.endsWith(' ms')")
+        assert page.inner_text("#answer").strip() == wanted[1].strip()
+        assert page.locator("#weights tbody tr").count()
+        page.close()
+        assert not trouble
+
+
+def test_signals(served, run) -> None:
+    """SIGHUP refuses a damaged run and takes over a good one; SIGTERM answers what was accepted. Runs last."""
+    server, address, log = served
+    client = execute("docs/deploy.md")["predict"]
+
+    def waits_for(event: str) -> None:
+        for _ in range(600):
+            if any(json.loads(line)["event"] == event for line in log.read_text().splitlines()):
+                return
+            time.sleep(0.1)
+        raise AssertionError(log.read_text()[-2000:])
+
+    weights = run / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-5])  # as if it were being written
+    server.send_signal(signal.SIGHUP)
+    waits_for("new version refused")
+    weights.write_bytes(whole)
+    server.send_signal(signal.SIGHUP)
+    statuses = []
+
+    def ask() -> None:
+        statuses.append(len(client(*["abc"] * 50, url=f"http://{address}", beam=30)))
+
+    while not any("new version serves" in line for line in log.read_text().splitlines()):
+        ask()
+        assert len(statuses) < 1000
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    before = len(statuses)
+    for thread in threads:
+        thread.start()
+    time.sleep(0.1)
+    server.send_signal(signal.SIGTERM)
+    for thread in threads:
+        thread.join(60)
+    assert server.wait(60) in (0, -signal.SIGTERM)
+    assert statuses[before:] == [50, 50]
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {line["status"] for line in lines if line["event"] == "request"} == {200}
+    assert not any("abc" in line for line in log.read_text().splitlines())
+    with pytest.raises(OSError, match=r"refused|reset"):
+        client("abc", url=f"http://{address}")
+    assert not os.path.exists(f"/proc/{server.pid}")
