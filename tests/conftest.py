@@ -11,8 +11,9 @@ os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 import pytest
 import torch
-from figures.explorer import ARGUMENTS, NAMES
 from hypothesis import settings
+
+from figures.explorer import ARGUMENTS, NAMES
 
 settings.register_profile("saccade", deadline=None, derandomize=True)
 settings.load_profile("saccade")

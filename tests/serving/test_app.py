@@ -99,7 +99,6 @@ def test_bad_requests_name_the_field(client, body, place) -> None:
         b'{"inputs": ["a"], "model": "reverse", "options": {"length_penalty": NaN}}',
         b'{"inputs": ["a"], "model": "reverse", "options": {"length_penalty": -Infinity}}',
         b'{"inputs": ' + b'{"a":' * 900 + b"1" + b"}" * 900 + b', "model": "reverse"}',
-        b'{"inputs": ["a"], "inputs": [1], "model": "reverse"}',
     ],
 )
 def test_broken_json(client, content) -> None:

@@ -97,7 +97,7 @@ def test_the_live_page(served, chromium, reverse) -> None:
         (wanted,) = saccade.load(reverse).predict([text], beam=1)
         page.fill("textarea", text)
         page.click("#ask")
-        page.wait_for_function("document.getElementById('state').textContent.endsWith(' ms')")
+        page.locator("#state", has_text=" ms").wait_for()
         assert page.inner_text("#answer").strip() == wanted.text.strip()
         assert page.locator("#weights tbody tr").count() == len(wanted.attention.weights)
         assert page.locator("#weights img").count() == 0
@@ -128,7 +128,7 @@ def test_files_by_curl_and_dropped_on_the_page(tones, chromium, tmp_path) -> Non
             }""",
             list(wav()),
         )
-        page.wait_for_function("document.getElementById('state').textContent.endsWith(' ms')")
+        page.locator("#state", has_text=" ms").wait_for()
         assert page.inner_text("#answer").strip() == wanted[1].strip()
         assert page.locator("#weights tbody tr").count()
         page.close()
