@@ -105,7 +105,9 @@ class Guard:
     def _carries_token(self, headers: Headers) -> bool:
         assert self.settings.token is not None
         kind, _, given = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.settings.token.strip().encode())
+        return kind.lower() == "bearer" and hmac.compare_digest(
+            given.strip().encode(), self.settings.token.strip().encode()
+        )
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as long as its body keeps to the limits."""

@@ -1,5 +1,6 @@
 """Hostile requests: each gives an answer or an error that says what is wrong, and never a traceback."""
 
+import base64
 import json
 import random
 from collections import Counter
@@ -15,10 +16,25 @@ import saccade
 from saccade.models import RNNSearch
 from saccade.serving.app import make_app
 from saccade.serving.settings import Settings
+from tests.hostile.counting import SECONDS
+from tests.serving.conftest import wav
 
+SOUND = wav(900)
 ALLOWED = {200, 400, 404, 405, 413, 415, 422, 429, 503}
 PATHS = ("/predict", "/stream", "/explain", "/predict/files", "/info", "/", "/ready", "/docs", "/nowhere", "/../etc")
-STRANGE = ["", "\0", "a" * 9000, "\ud800", "<script>", "\x1b[2J", "../../etc/passwd", "🦋" * 50, "NaN", "ba " * 700]
+STRANGE = [
+    "",
+    "\0",
+    "a" * 9000,
+    "a" * 60_000,
+    "\ud800",
+    "<script>",
+    "\x1b[2J",
+    "../../etc/passwd",
+    "🦋" * 50,
+    "NaN",
+    "ba " * 700,
+]
 OPTIONS = ("beam", "nbest", "length_penalty", "max_length", "sample", "top_p", "prefix", "forced", "forbidden", "seed")
 
 
@@ -33,8 +49,17 @@ def client(tmp_path_factory):
         trainer={"max_steps": 2},
         output=folder,
     )
+    sounds = tmp_path_factory.mktemp("runs") / "sounds"
+    saccade.train(
+        task={"source": {"class": "audio", "mels": 5}, "target": {"class": "text", "tokeniser": "char"}},
+        model=partial(RNNSearch, embedding_dim=5, hidden_dim=7, source_stride=3),
+        data={"train": [(SOUND, "a"), (SOUND, "b")], "held_out": 0.0},
+        trainer={"max_steps": 2},
+        output=sounds,
+    )
     settings = Settings(deadline=4.0, max_body=50_000, max_inputs=7)
-    with TestClient(make_app({"words": folder}, settings=settings), raise_server_exceptions=True) as client:
+    app = make_app({"words": folder, "sounds": sounds}, settings=settings)
+    with TestClient(app, raise_server_exceptions=True) as client:
         yield client
 
 
@@ -49,11 +74,37 @@ def value(draw: random.Random, depth: int = 0) -> object:
     return draw.choice(simple)
 
 
+def damaged(draw: random.Random, content: bytes) -> bytes:
+    """A file that is cut off or has other bytes here and there, or is none."""
+    if draw.random() < 0.2:
+        return draw.choice(
+            [b"", b"RIFF", b"\x89PNG\r\n\x1a\n" + draw.randbytes(99), draw.randbytes(500), b"a" * 60_000]
+        )
+    changed = bytearray(content)
+    for _ in range(draw.randrange(5)):
+        changed[draw.randrange(64)] = draw.randrange(256)  # most mistakes are in the header
+    return bytes(changed[: draw.choice([draw.randrange(len(changed)), len(changed), len(changed)])])
+
+
+def form(draw: random.Random) -> bytes:
+    """A form with files, or nearly one."""
+    parts = [b'name="files"; filename="a.wav"\r\n\r\n' + damaged(draw, SOUND) for _ in range(draw.randrange(4))]
+    for name in ("model", "options", "attention", "x"):
+        if draw.random() < 0.5:
+            given = draw.choice([b"sounds", b"words", b"{}", b'{"beam": 2}', b"[" * 9000, b"\xff", b"true", b""])
+            parts.append(f'name="{name}"\r\n\r\n'.encode() + given)
+    whole = b"".join(b"--x\r\nContent-Disposition: form-data; " + part + b"\r\n" for part in parts) + b"--x--\r\n"
+    return whole[: draw.randrange(len(whole))] if draw.random() < 0.1 else whole
+
+
 def body(draw: random.Random) -> bytes:
     """A request that is nearly right, or bytes that are none."""
-    made: dict[str, object] = {"inputs": draw.choice([["ba"], "su", ["ba", "su"]])}
+    made: dict[str, object] = {"inputs": draw.choice([["ba"], "su", ["ba", "su"]]), "model": "words"}
     if draw.random() < 0.5:
-        made = {"input": "ba"}
+        made = {"input": "ba", "model": "words"}
+    if draw.random() < 0.2:
+        sound = {"base64": base64.b64encode(damaged(draw, SOUND)).decode()}
+        made = {"inputs": [sound], "model": "sounds"} if draw.random() < 0.5 else {"input": sound, "model": "sounds"}
     if draw.random() < 0.6:
         made["options"] = {draw.choice(OPTIONS): value(draw) for _ in range(draw.randrange(3))}
     for _ in range(draw.randrange(3)):
@@ -75,6 +126,8 @@ def test_fuzzed_requests(client, cases) -> None:
     while tried.more():
         path, content = draw.choice([*PATHS[:4], *PATHS]), body(draw)
         kind = draw.choice(["application/json"] * 8 + ["text/plain", "multipart/form-data; boundary=x", ""])
+        if path == "/predict/files" and draw.random() < 0.8:
+            content, kind = form(draw), "multipart/form-data; boundary=x"
         method = "POST" if draw.random() < 0.9 else draw.choice(["GET", "PUT", "DELETE", "OPTIONS"])
         with tried.case((method, path, content[:300])):
             answer = client.request(method, path, content=content, headers={"content-type": kind} if kind else {})
@@ -87,7 +140,6 @@ def test_fuzzed_requests(client, cases) -> None:
     assert tried.outcomes["200"] > 0
 
 
-@pytest.mark.slow
 def test_requests_that_the_schema_allows(client) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     from hypothesis import HealthCheck, given, settings
@@ -98,14 +150,16 @@ def test_requests_that_the_schema_allows(client) -> None:
         strategy = operation.ok().as_strategy()
 
         @given(case=strategy)
-        @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=300 if SECONDS else 7, deadline=None, suppress_health_check=list(HealthCheck))
         def check(case) -> None:
             answer = client.request(**_as_arguments(case))
             assert answer.status_code in ALLOWED, answer.text[:300]
+            assert "Traceback" not in answer.text
             outcomes[str(answer.status_code)] += 1
 
         check()
-    assert sum(outcomes.values()) > 500
+    assert sum(outcomes.values()) > (1000 if SECONDS else 20)
+    assert outcomes["422"]
 
 
 def _as_arguments(case) -> dict[str, object]:
