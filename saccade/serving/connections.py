@@ -48,7 +48,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        self._reader = self.loop.call_later(READING, self.transport.abort)
+        self._reader = self.loop.call_later(READING, self._leave)
         super().pause_writing()
 
     def resume_writing(self) -> None:
@@ -83,6 +83,12 @@ class Connection(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _leave(self) -> None:
+        """Gives up a client that does not read; what is still being sent is thrown away."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+        self.transport.abort()
 
     def _refuse(self, status: int, detail: bytes) -> None:
         self._stop()

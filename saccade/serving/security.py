@@ -29,7 +29,7 @@ CLOSE = {"connection": "close"}
 """The rest of a refused body is not waited for."""
 
 INLINE = "'self' 'unsafe-inline'"
-DOCS = f"default-src 'none'; script-src {INLINE}; style-src {INLINE}; img-src data:; connect-src 'self'"
+DOCS = f"default-src 'none'; script-src {INLINE}; style-src {INLINE}; img-src 'self' data:; connect-src 'self'"
 """Swagger's page starts by an inline script. It shows what the server itself describes, and nothing of users."""
 
 HEADERS = {
@@ -105,9 +105,8 @@ class Guard:
     def _carries_token(self, headers: Headers) -> bool:
         assert self.settings.token is not None
         kind, _, given = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(
-            given.strip().encode(), self.settings.token.strip().encode()
-        )
+        wanted = self.settings.token.strip()
+        return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), wanted.encode())
 
     async def _bounded(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as long as its body keeps to the limits."""

@@ -66,9 +66,8 @@ def value(draw: random.Random, depth: int = 0) -> object:
 def damaged(draw: random.Random, content: bytes) -> bytes:
     """A file that is cut off or has other bytes here and there, or is none."""
     if draw.random() < 0.2:
-        return draw.choice(
-            [b"", b"RIFF", b"\x89PNG\r\n\x1a\n" + draw.randbytes(99), draw.randbytes(500), b"a" * 60_000]
-        )
+        picture = b"\x89PNG\r\n\x1a\n" + draw.randbytes(99)
+        return draw.choice([b"", b"RIFF", picture, draw.randbytes(500), HUGE.encode()])
     changed = bytearray(content)
     for _ in range(draw.randrange(5)):
         changed[draw.randrange(64)] = draw.randrange(256)  # most mistakes are in the header
@@ -129,6 +128,7 @@ def test_fuzzed_requests(client, cases) -> None:
     assert tried.outcomes["200"] > 0
 
 
+@pytest.mark.skipif(not SECONDS, reason="make fuzz runs it")
 def test_requests_that_the_schema_allows(client) -> None:
     schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
     from hypothesis import HealthCheck, given, settings
@@ -139,7 +139,7 @@ def test_requests_that_the_schema_allows(client) -> None:
         strategy = operation.ok().as_strategy()
 
         @given(case=strategy)
-        @settings(max_examples=300 if SECONDS else 7, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
         def check(case) -> None:
             answer = client.request(**_as_arguments(case))
             assert answer.status_code in ALLOWED, answer.text[:300]
@@ -147,7 +147,7 @@ def test_requests_that_the_schema_allows(client) -> None:
             outcomes[str(answer.status_code)] += 1
 
         check()
-    assert sum(outcomes.values()) > (1000 if SECONDS else 20)
+    assert sum(outcomes.values()) > 1000
     assert outcomes["422"]
 
 
