@@ -29,6 +29,7 @@ KINDS: dict[str, str] = {
     "scores": "How well does this query match this key?",
     "selections": "What distribution over positions follows from the scores?",
     "aggregations": "What is read from the values?",
+    "formats": "How is a trained model written for other programs?",
     "history": "What does a score know about earlier steps?",
 }
 """Every kind of member with the question that it answers."""
@@ -55,7 +56,11 @@ def classes(kind: str) -> dict[str, Any]:
 @cache
 def members() -> dict[str, list[Page]]:
     """An index for each kind, followed by a page for each member."""
-    return {kind: [_index(kind), *(_member(kind, name, m) for name, m in classes(kind).items())] for kind in KINDS}
+    return {
+        kind: [_index(kind), *(_member(kind, name, m) for name, m in classes(kind).items())]
+        for kind in KINDS
+        if classes(kind)
+    }
 
 
 def _index(kind: str) -> Page:

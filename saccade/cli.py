@@ -30,12 +30,13 @@ from saccade.commands.doctor import doctor
 from saccade.commands.embedding import embed
 from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
+from saccade.commands.exporting import export
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.predicting import predict
 from saccade.commands.serving import serve
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
-from saccade.configuration.catalogue import described
+from saccade.configuration.catalogue import Parameter, catalogue, described
 from saccade.configuration.sections import SECTIONS
 from saccade.registry import closest, nearest
 
@@ -47,6 +48,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "align": align,
     "explain": explain,
+    "export": export,
     "serve": serve,
     "validate": validate_config,
     "copy": copy_config,
@@ -66,6 +68,9 @@ ROLE = re.compile(r"--(data\.(?!(?:columns|header|bad[_-]rows)\b)[A-Za-z_][\w-]*
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
 """What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
 
+
+SIMPLE = {"bool": bool, "int": int, "float": float, "str": str}
+"""What options of formats may be, by annotation."""
 
 LONGEST = 1200
 """Characters of an error: names of files may have thousands."""
@@ -188,7 +193,23 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
                 _add_argument(made[name], parameter, types[parameter.name], helps[parameter.name])
+        if _takes(function, "format_options"):
+            add_format_options(made[name])
     return parser, made
+
+
+def add_format_options(parser: argparse.ArgumentParser) -> None:
+    """Adds what the constructors of the export formats take; one option may belong to several of them."""
+    group = parser.add_argument_group("options of formats")
+    found: dict[str, list[tuple[str, Parameter, str]]] = {}
+    for format, member in catalogue()["formats"].members.items():
+        helps = _split_text(member.doc)[1]
+        for parameter in member.parameters.values():
+            found.setdefault(parameter.name, []).append((format, parameter, helps.get(parameter.name, "")))
+    for name, users in found.items():
+        texts = {f"{format}: {text}": None for format, _, text in users}
+        kind = users[0][1].annotation.partition(" |")[0]
+        _add_option(group, f"--{name.replace('_', '-')}", None, SIMPLE.get(kind, str), " ".join(texts))
 
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
@@ -222,14 +243,15 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
                 _add_option(group, flag, field, _scalar(hints[field.name]), helps.get(field.name, ""))
 
 
-def _add_option(group: Any, flag: str, field: dataclasses.Field[Any], kind: Any, text: str) -> None:
+def _add_option(group: Any, flag: str, field: dataclasses.Field[Any] | None, kind: Any, text: str) -> None:
     if kind is bool:
         group.add_argument(flag, action="store_true", default=None, help=text)
-    elif typing.get_origin(kind) is list or field.metadata.get("several"):
+    elif typing.get_origin(kind) is list or (field is not None and field.metadata.get("several")):
         group.add_argument(flag, action="append", help=text)
     else:
         known = kind in (int, float, str)
-        shown = text if field.default is None else f"{text.removesuffix('.')} (default: {field.default})."
+        default = None if field is None else field.default
+        shown = text if default is None else f"{text.removesuffix('.')} (default: {default})."
         sign = {int: "N", float: "X"}.get(kind)
         group.add_argument(flag, type=_reader(kind) if known else str, default=None, help=shown, metavar=sign)
 
@@ -390,7 +412,11 @@ def _scalar(kind: Any) -> Any:
 
 def _split_docstring(function: Any) -> tuple[str, dict[str, str]]:
     """The text before `Args:`, and the help of each argument."""
-    text, _, listed = (inspect.getdoc(function) or "").partition("\n\nArgs:\n")
+    return _split_text(inspect.getdoc(function) or "")
+
+
+def _split_text(doc: str) -> tuple[str, dict[str, str]]:
+    text, _, listed = doc.partition("\n\nArgs:\n")
     entries = re.sub(r"\n {5,}", " ", listed)  # continuation lines
     parts = (line.strip().partition(": ") for line in entries.splitlines())
     return text, {name: help_text for name, _, help_text in parts}

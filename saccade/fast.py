@@ -14,7 +14,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
-from saccade.kernels.modes import visible
+from saccade.kernels.modes import exporting, visible
 from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
 from saccade.kernels.online import online_softmax
 from saccade.kernels.window import gather_keys
@@ -64,13 +64,14 @@ def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Te
 
 
 def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    near = _near(attention, query, memory)
+    exported = exporting()  # a graph for any number of keys cannot choose its path by their number
+    near = None if exported else _near(attention, query, memory)
     if near is not None:
         reading = _read_by_path(attention, query, near, state) or attention.read_plain(query, near, state)
         return Reading(reading.context, state=state, deferred=_Plain(attention, query, memory, state))
     if not attention.aggregation.weighted_sum or attention.score.feature_wise:
         return None
-    if isinstance(attention.selection, LocalSelection):
+    if isinstance(attention.selection, LocalSelection) and not exported:
         return _read_window(attention, attention.selection, query, memory, state)
     if attention.selection.plain_softmax:
         return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
@@ -108,7 +109,7 @@ class _Fused(NamedTuple):
 def _read_fused(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
     """Softmax over inner products, by PyTorch's fused kernels."""
     dot = attention.score.as_dot_product(query, memory.prepared[0])
-    if dot is None:
+    if dot is None or (exporting() and query.dim() != 4):  # the only form that ONNX has
         return None
     causal = dot.bias is None and memory.mask is not None and memory.mask.is_causal(query.shape[-2], memory.num_keys)
     bias = None if causal else _resolve(query, memory)

@@ -39,7 +39,7 @@ LAYERS = (
     {"tasks"},
     {"training"},
     {"runs"},
-    {"serving", "bulk"},
+    {"serving", "bulk", "export"},
     {"commands"},
     {"cli"},
     {"__main__"},

@@ -7,7 +7,7 @@ so that a damaged or hostile file gives one clear `ArtifactError`.
 
 from saccade.artifacts.documents import Document, nesting, parse_json, read_json
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
-from saccade.artifacts.folders import CHECKSUMS, remove_folder, restore_folders, seal, verify, write_folder
+from saccade.artifacts.folders import CHECKSUMS, remove_folder, replacing, restore_folders, seal, verify, write_folder
 from saccade.artifacts.sharded import is_sharded, placed, whole
 from saccade.artifacts.tensors import check_header, pack_tensors, read_header, read_tensors
 from saccade.artifacts.weights import (
@@ -38,6 +38,7 @@ __all__ = [
     "read_json",
     "read_tensors",
     "remove_folder",
+    "replacing",
     "restore_folders",
     "save_weights",
     "seal",

@@ -1,11 +1,12 @@
 """Folders of files: written all at once, sealed with the SHA-256 of each file, and verified."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from saccade.artifacts.documents import read_json
@@ -33,11 +34,7 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Calla
         files: the content of each file, or a function that makes it, so that only one is in memory at a time.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
-    previous = path.with_name(f".{path.name}.previous")
-    try:
-        remove_folder(partial)
-        make_folder(partial)
+    with replacing(path) as partial:
         sums = {}
         for name, content in files.items():
             data = content() if callable(content) else content
@@ -46,18 +43,35 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Calla
         write_synced(partial / CHECKSUMS, _as_json(sums))
         for folder in {(partial / name).parent for name in files} | {partial}:
             sync_folder(folder)
+    return path
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty folder to write into, which takes the name and place of `path` once everything is written.
+
+    If anything fails, `path` stays as it was.
+    """
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    previous = path.with_name(f".{path.name}.previous")
+    try:
+        remove_folder(partial)
+        make_folder(partial)
+        yield partial
         if path.exists():
             remove_folder(previous)
             os.rename(path, previous)
         os.rename(partial, path)
         sync_folder(path.parent)
         remove_folder(previous)
-    except OSError as error:
+    except BaseException as error:
         remove_folder(partial)
         if previous.exists() and not path.exists():
             os.rename(previous, path)
-        raise not_written(path, error) from error
-    return path
+        if isinstance(error, OSError):
+            raise not_written(path, error) from error
+        raise
 
 
 def restore_folders(parent: str | os.PathLike[str]) -> None:

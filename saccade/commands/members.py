@@ -28,7 +28,7 @@ def list_members(kind: str | None = None, *, json: bool = False) -> None:
 
     Args:
         kind: scores, selections, aggregations, history, encoders, models, fields, readers, tasks, tokenisers, vectors,
-            optimisers, schedules or configs.
+            optimisers, schedules, formats or configs.
         json: print a JSON array of objects instead of a table.
     """
     if kind == "configs":

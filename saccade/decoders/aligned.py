@@ -100,7 +100,7 @@ class AlignedDecoder(Decoder):
         self.dropout = dropout
 
     def begin(self, encoded: EncoderOutput) -> AlignedState:
-        position = torch.zeros(len(encoded.mask), dtype=torch.long, device=encoded.mask.device)
+        position = torch.zeros(encoded.mask.shape[0], dtype=torch.long, device=encoded.mask.device)
         return AlignedState(self._sources(encoded), self.bridge(encoded.summary), None, None, position)
 
     def step(self, tokens: Tensor, state: AlignedState) -> Step:

@@ -165,5 +165,5 @@ def _rows(state: Any) -> int:
 
 def by_memory(rows: Tensor, memory: Memory) -> Tensor:
     """Reshapes rows (n, dim) to queries (memories, n / memories, dim)."""
-    memories = len(memory.values)
-    return rows.reshape(memories, len(rows) // memories if memories else 1, *rows.shape[1:])
+    memories = memory.values.shape[0]
+    return rows.reshape(memories, rows.shape[0] // memories if memories else 1, *rows.shape[1:])

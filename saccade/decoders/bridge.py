@@ -69,5 +69,5 @@ class LearnedStart(nn.Module):
         self.states = nn.Parameter(torch.zeros(num_layers, num_states, hidden_dim))
 
     def forward(self, summary: Any) -> tuple[CellState, ...]:
-        batch = len(top_of(summary))
+        batch = top_of(summary).shape[0]
         return tuple(tuple(state.expand(batch, -1) for state in layer) for layer in self.states)

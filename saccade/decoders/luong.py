@@ -19,14 +19,14 @@ from saccade.reading import Reading, State
 
 
 class LuongState(NamedTuple):
-    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `keys` is the
-    number of source positions, of which the memory may hold fewer."""
+    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `source` is the
+    mask of the source positions, of which the memory may hold fewer."""
 
     memory: Memory
     hidden: tuple[CellState, ...]
     fed: Tensor | None
     attention: State
-    keys: int
+    source: Tensor
 
 
 class LuongDecoder(Decoder):
@@ -87,12 +87,14 @@ class LuongDecoder(Decoder):
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         memory = self.attention.prepare(states, mask=mask.unsqueeze(1))
-        return LuongState(memory, hidden, fed, State(), encoded.mask.shape[1])
+        return LuongState(memory, hidden, fed, State(), encoded.mask)
 
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step(self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.keys))
+        return Step(
+            self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1])
+        )
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
@@ -123,7 +125,7 @@ class LuongDecoder(Decoder):
         reading = self.attention.read(hidden.unsqueeze(1), state.memory, state=state.attention)
         features = self._combine(reading, hidden.unsqueeze(1)).squeeze(1)
         fed = None if self.feed_proj is None else features
-        return features, reading, LuongState(state.memory, states, fed, reading.state, state.keys)
+        return features, reading, LuongState(state.memory, states, fed, reading.state, state.source)
 
     def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))

@@ -90,7 +90,7 @@ class TransformerDecoder(Decoder):
         return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
 
     def step(self, tokens: Tensor, state: TransformerState) -> Step:
-        outputs = self.embedding(tokens.unsqueeze(1), start=len(state.cache[0]))
+        outputs = self.embedding(tokens.unsqueeze(1), start=state.cache[0].num_keys)
         caches, attentions = [], []
         parts = zip(self._layers(), state.memory, state.cache, state.attention, strict=True)
         for layer, memory, cache, attention in parts:

@@ -142,7 +142,7 @@ class MoveTransitions(Transitions):
         return torch.where(mask, torch.logsumexp(torch.stack(arriving, dim=-1), -1), FORBIDDEN)
 
     def choose(self, position: Tensor, scores: Tensor, mask: Tensor) -> Tensor:
-        rows = torch.arange(len(position), device=position.device)
+        rows = torch.arange(position.shape[0], device=position.device)
         return position + log_moves(scores, mask)[rows, position].argmax(-1)
 
 

@@ -86,7 +86,7 @@ class PooledEncoder(nn.Module):
         states, mask, _ = self.encoder(source, mask)
         if self.pooling is None:
             return mean_of_real(states, mask) if self.kind == "average" else max_of_real(states, mask)
-        queries = None if self.queries is None else self.queries.expand(len(states), -1, -1)
+        queries = None if self.queries is None else self.queries.expand(states.shape[0], -1, -1)
         pooled: Tensor = self.pooling(queries, states, mask=mask.unsqueeze(1)).context
         return pooled.flatten(1)
 

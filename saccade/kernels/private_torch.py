@@ -16,6 +16,7 @@
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
+| `torch._higher_order_ops.scan` | loops over any number of steps in an exported program |
 | `flex_attention_hop` in `torch.nn.attention.flex_attention` | the operator that `record` replaces |
 
 `tests/kernels/test_private_torch.py` checks each of them and names the ones that a new PyTorch breaks.
@@ -99,6 +100,13 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
 def children(module: nn.Module) -> Mapping[str, nn.Module | None]:
     """The modules directly inside a module, by name."""
     return module._modules
+
+
+def scan(body: Any, state: Any, inputs: Any) -> Any:
+    """`body(state, row) -> state, output` over the rows of inputs, as one operator: the last state, all outputs."""
+    from torch._higher_order_ops.scan import scan as operator  # which takes a while to import
+
+    return operator(body, state, inputs, dim=0)
 
 
 def scale_all(tensors: Sequence[Tensor], factor: float) -> None:

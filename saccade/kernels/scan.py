@@ -7,7 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.kernels.modes import transforming
+from saccade.kernels.modes import exporting, transforming
+from saccade.kernels.steps import over_steps
 
 
 def linear_recurrence_reference(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"]) -> Float[Tensor, "*b n"]:
@@ -29,6 +30,10 @@ def linear_recurrence(decay: Float[Tensor, "*b n"], inputs: Float[Tensor, "*b n"
     decay, inputs = _broadcast(decay, inputs)
     if transforming():
         return _doubling(decay, inputs)
+    if exporting():  # the number of doublings would depend on the number of entries
+        rows = (decay.movedim(-1, 0), inputs.movedim(-1, 0))
+        start = (torch.zeros_like(inputs[..., 0]),)
+        return over_steps(lambda row, x: (row[0] * x[0] + row[1],), start, rows)[0].movedim(0, -1)
     result: Tensor = _LinearRecurrence.apply(decay, inputs)  # type: ignore[no-untyped-call]
     return result
 

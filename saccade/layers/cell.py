@@ -53,7 +53,7 @@ class Cell(nn.Module):
 
     def forward(self, projected: Tensor, state: CellState | None = None) -> tuple[Tensor, ...]:
         """All steps: projected (batch, steps, gates * hidden_dim) -> states (batch, steps, hidden_dim)."""
-        state = self.zeros(len(projected), like=projected) if state is None else state
+        state = self.zeros(projected.shape[0], like=projected) if state is None else state
         states = self.sequence(projected.transpose(0, 1), state, *self.tensors())
         return tuple(tensor.transpose(0, 1) for tensor in states)
 

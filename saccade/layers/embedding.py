@@ -136,7 +136,7 @@ def stack_frames(frames: Tensor, mask: Tensor, stride: int) -> tuple[Tensor, Ten
     frames = torch.where(mask.unsqueeze(-1), frames, 0.0)
     missing = -frames.shape[1] % stride
     frames = F.pad(frames, (0, 0, 0, missing))
-    stacked = frames.reshape(len(frames), frames.shape[1] // stride, stride * frames.shape[2])
+    stacked = frames.reshape(frames.shape[0], frames.shape[1] // stride, stride * frames.shape[2])
     return stacked, mask[:, ::stride]
 
 

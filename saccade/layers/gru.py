@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import over_steps
 from saccade.layers.cell import Cell, CellState, sum_of_products
 
 
@@ -72,6 +74,8 @@ def gru_step(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | 
 
 def gru_sequence_reference(projected: Tensor, hidden: Tensor, weight: Tensor, inner: Tensor | None = None) -> Tensor:
     """The states after each step of projected (steps, *batch, 3 * hidden), one `gru_step` at a time."""
+    if exporting():
+        return over_steps(lambda row, state: (gru_step(row, state[0], weight, inner),), (hidden,), projected)[0]
     states = []
     for row in projected.unbind(0):
         hidden = gru_step(row, hidden, weight, inner)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import over_steps
 from saccade.layers.cell import Cell, CellState, sum_of_products
 
 
@@ -76,6 +78,9 @@ def lstm_step(
 
 def lstm_sequence_reference(projected: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """h and c after each step of projected (steps, *batch, 4 * hidden), one `lstm_step` at a time."""
+    if exporting():
+        found = over_steps(lambda row, state: lstm_step(row, state[0], state[1], weight), (hidden, cell), projected)
+        return found[0], found[1]
     states = []
     for row in projected.unbind(0):
         hidden, cell = lstm_step(row, hidden, cell, weight)

@@ -150,7 +150,7 @@ class LSTMNLayer(nn.Module):
         return Tapes(hidden, cells, mask)
 
     def _step_by_step(self, inputs: Tensor, source: Tapes | None) -> Tensor:
-        state = self.begin(len(inputs), like=inputs, room=inputs.shape[1], source=source)
+        state = self.begin(inputs.shape[0], like=inputs, room=inputs.shape[1], source=source)
         for each, projected in zip(inputs.unbind(1), self.input_proj(inputs).unbind(1), strict=True):
             state = self._advance(each, projected, state)
         return state.tapes.values

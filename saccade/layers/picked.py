@@ -98,7 +98,7 @@ class ReadPicked(Aggregation):
 def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...]:
     """The states (rows, length, hidden) of a layer that takes as much of each step as z (rows, length) says."""
     cell, projected = layer.cell, layer.input_proj(inputs)
-    state = cell.zeros(len(inputs), like=projected)
+    state = cell.zeros(inputs.shape[0], like=projected)
     if isinstance(cell, RCNNCell):
         kept = z.unsqueeze(-1).transpose(0, 1)
         states = rcnn_sequence(projected.transpose(0, 1), state, cell.weight, cell.bias, kept)

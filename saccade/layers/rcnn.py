@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import over_steps
 from saccade.layers.cell import Cell, CellState, sum_of_products
 
 
@@ -62,10 +64,20 @@ def rcnn_step(projected: Tensor, state: CellState, weight: Tensor, bias: Tensor)
     return (pair + bias).tanh(), torch.lerp(first, single, kept), pair
 
 
+def _exported_step(weight: Tensor, bias: Tensor) -> Callable[..., CellState]:
+    def step(row: tuple[Tensor, Tensor | None], state: CellState) -> CellState:
+        after, kept = rcnn_step(row[0], state, weight, bias), row[1]
+        return after if kept is None else tuple(map(torch.lerp, state, after, [kept] * 3))
+
+    return step
+
+
 def rcnn_sequence_reference(
     projected: Tensor, state: CellState, weight: Tensor, bias: Tensor, kept: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """h, c_1 and c_2 after each step, one `rcnn_step` at a time; see `rcnn_sequence`."""
+    if exporting():
+        return over_steps(_exported_step(weight, bias), state, (projected, kept))
     states = []
     for t, row in enumerate(projected.unbind(0)):
         after = rcnn_step(row, state, weight, bias)

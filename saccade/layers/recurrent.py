@@ -74,7 +74,7 @@ class RecurrentLayer(nn.Module):
             return states[0], last_real(states, mask)
         forward, backward = projected.chunk(2, -1)
         both = torch.stack([forward.transpose(0, 1), reverse(backward, mask).transpose(0, 1)], dim=1)
-        start = self.cell.zeros(2, len(inputs), like=inputs)
+        start = self.cell.zeros(2, inputs.shape[0], like=inputs)
         # In parallel: half the number of small operations, and a thread for each direction.
         tensors = [torch.stack(pair) for pair in zip(*(cell.tensors() for cell in self._cells()), strict=True)]
         if len(tensors) > 1:
@@ -144,14 +144,14 @@ def reverse(tensor: Tensor, mask: Tensor) -> Tensor:
     places = torch.arange(length, device=mask.device)
     ends = mask.sum(1, keepdim=True)
     index = torch.where(places < ends, ends - 1 - places, places)
-    return tensor[torch.arange(len(tensor), device=mask.device).unsqueeze(1), index]
+    return tensor[torch.arange(tensor.shape[0], device=mask.device).unsqueeze(1), index]
 
 
 def last_real(states: tuple[Tensor, ...], mask: Tensor) -> CellState:
     """The states (batch, length, dim) after each row's last real step, zero for rows without any."""
     if not mask.shape[1]:
-        return tuple(tensor.new_zeros(len(tensor), tensor.shape[-1]) for tensor in states)
-    rows = torch.arange(len(mask), device=mask.device)
+        return tuple(tensor.new_zeros(tensor.shape[0], tensor.shape[-1]) for tensor in states)
+    rows = torch.arange(mask.shape[0], device=mask.device)
     ends = mask.sum(1)
     real = (ends > 0).unsqueeze(1)
     return tuple(torch.where(real, tensor[rows, (ends - 1).clamp(min=0)], 0.0) for tensor in states)

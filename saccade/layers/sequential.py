@@ -93,7 +93,7 @@ class SequentialSelection(Selection):
 
     def _walk(self, scores: Tensor, inputs: Tensor, real: Tensor, choose: Any) -> tuple[Tensor, Tensor]:
         """Decides key by key: z and the logits, (rows, keys)."""
-        state = self.layer.cell.zeros(len(scores), like=inputs)
+        state = self.layer.cell.zeros(scores.shape[0], like=inputs)
         by_decision = self.layer.input_proj.weight[:, -1]
         decisions, logits = [], []
         for score, row, allowed in zip(scores.unbind(1), inputs.unbind(1), real.unbind(1), strict=True):

@@ -130,7 +130,7 @@ class Past:
 
 def empty_cache(attention: MultiHead, like: Tensor) -> Memory:
     """The memory of the past before the first step; `like` has the batch and device of the inputs."""
-    return attention.prepare(like.new_zeros(len(like), 0, attention.query_dim))
+    return attention.prepare(like.new_zeros(like.shape[0], 0, attention.query_dim))
 
 
 class TransformerDecoderLayer(nn.Module):
@@ -190,7 +190,8 @@ class TransformerDecoderLayer(nn.Module):
 
         def look_across(x: Tensor) -> Tensor:
             # With fewer memories than rows, neighbouring rows are hypotheses of one sentence: queries of one memory.
-            queries = x if len(x) == len(memory.values) else x.reshape(len(memory.values), -1, x.shape[-1])
+            rows = memory.values.shape[0]
+            queries = x if x.shape[0] == rows else x.reshape(rows, -1, x.shape[-1])
             readings.append(self.cross_attention.read(queries, memory, state=state))
             return readings[0].context.reshape(x.shape)
 

@@ -134,13 +134,13 @@ class TransformerLanguageModel(LanguageModel):
         """The state before the first token of as many texts as `encoded.mask` has rows."""
         if not self.causal:
             raise ValueError("A model that is not causal fills in masked tokens; it cannot continue a text.")
-        like = self.embedding.weight.new_zeros(len(encoded.mask), 0)
+        like = self.embedding.weight.new_zeros(encoded.mask.shape[0], 0)
         caches = tuple(empty_cache(layer.self_attention, like) for layer in self._layers())
         return LanguageModelState(None, caches, (None,) * len(caches))
 
     def step(self, tokens: Tensor, state: LanguageModelState) -> Step:
         """Advances one step after tokens (batch,)."""
-        states = self.embedding(tokens.unsqueeze(1), start=len(state.cache[0]))
+        states = self.embedding(tokens.unsqueeze(1), start=state.cache[0].num_keys)
         caches, attentions = [], []
         for layer, cache, attention in zip(self._layers(), state.cache, state.attention, strict=True):
             states, cache, attention = layer.step(states, cache, attention, rows=state.rows)

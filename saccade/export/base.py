@@ -1,0 +1,108 @@
+"""What an export format is, and how an export is written."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from pathlib import Path
+from typing import Any, ClassVar
+
+import saccade
+from saccade.artifacts import CHECKSUMS, replacing, seal, write_file
+from saccade.configuration.classes import name_of
+from saccade.registry import Registry
+from saccade.runs import Run
+
+EXPORT = "export.json"
+"""The file of an exported folder that says what it is: only a folder that has one is replaced by another export."""
+
+
+class Format:
+    """A way to write a trained model for programs other than Saccade.
+
+    The constructor takes the options of the format, typed keywords only. A new format writes `check` and `write`.
+    """
+
+    suffix: ClassVar[str | None] = None
+    """The suffix (".html") of the file that the format writes, if it writes one file and no folder."""
+
+    def check(self, run: Run) -> None:
+        """Raises `ValueError`, before any work, naming what cannot be exported and why."""
+        raise NotImplementedError
+
+    def write(self, run: Run, output: Path) -> None:
+        """Writes the export.
+
+        Args:
+            run: what `check` has accepted.
+            output: an empty folder, which takes its final name once this returns; or the file to write.
+        """
+        raise NotImplementedError
+
+
+formats: Registry[Format] = Registry("format", base=Format, home="saccade.export")
+
+
+def export(run: Run, output: str | os.PathLike[str], *, format: str | Format, **options: Any) -> Path:
+    """Writes a run for other programs, and returns where it is.
+
+    An earlier export in the same place is replaced once the new one is complete. A folder that holds anything else is
+    refused.
+
+    Args:
+        run: a trained model, as `load` returns it.
+        output: the folder to write; for a format of one file, that file.
+        format: the short name of the format, or the format itself.
+        options: what the constructor of the format takes, if it is named.
+    """
+    path = Path(output)
+    chosen = formats.load().create(format, **options) if isinstance(format, str) else format
+    if options and not isinstance(format, str):
+        raise TypeError(f"The format has been made already: give {', '.join(options)} to its constructor.")
+    check_output(path, chosen)
+    chosen.check(run)
+    if chosen.suffix is not None:
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            chosen.write(run, partial)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+    with replacing(path) as folder:
+        chosen.write(run, folder)
+        about = {"format": name_of(type(chosen)), "run": run.folder.name, "saccade": saccade.__version__}
+        write_file(folder / EXPORT, json.dumps(about, indent=2) + "\n")
+        names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+        seal(folder, [name for name in names if name != CHECKSUMS])
+    return path
+
+
+def check_output(path: Path, format: Format) -> None:
+    """Raises unless the export can be written there, and would replace nothing but an earlier one."""
+    if path == Path() or "\0" in str(path):
+        raise ValueError(f"--output: {str(path)!r:.60} is not the name of a file or folder.")
+    if format.suffix is not None:
+        if path.suffix.lower() != format.suffix:
+            raise ValueError(f"--output {path}: this format writes one file: end its name with {format.suffix}.")
+        if path.is_dir():
+            raise FileExistsError(f"--output {path}: that is a folder; name a file in it.")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"--output {path}: there is no folder {path.parent}.")
+        return
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(f"--output {path} is a file; this format writes a folder.")
+    names = sorted(file.name for file in path.iterdir()) if path.exists() else []
+    if names and EXPORT not in names:
+        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+        raise FileExistsError(f"{path} is not empty (it holds {listed}): choose another folder for the output.")
+
+
+def required(format: str, *modules: str, extra: str = "export") -> None:
+    """Raises unless these libraries are installed; the error names the pip command."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            raise ModuleNotFoundError(
+                f'The format {format} needs {module}: pip install "saccade[{extra}]"', name=module
+            )

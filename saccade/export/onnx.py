@@ -1,0 +1,92 @@
+"""ONNX: graphs for onnxruntime, with a runner that needs nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.export.base import Format, formats, required
+from saccade.export.describing import describe
+from saccade.export.graphs import Graph, programme
+from saccade.export.refusing import check_graphs
+from saccade.export.tracing import graphs_of
+from saccade.runs import Run
+
+RUNNER = Path(__file__).parent / "runner"
+
+
+@formats.register("onnx")
+class Onnx(Format):
+    """ONNX graphs with named inputs, outputs and attention weights, and a runner on onnxruntime and numpy.
+
+    Batches and lengths are dynamic. `encoder.onnx` and `decoder.onnx` are the two halves of a model that writes texts,
+    `model.onnx` is any other model. `model.json` holds the vocabularies and all else that a prediction needs, and
+    `python run.py "a text"` predicts without PyTorch.
+    """
+
+    def check(self, run: Run) -> None:
+        required("onnx", "onnx", "onnxscript")
+        check_graphs(run)
+
+    def write(self, run: Run, output: Path) -> None:
+        graphs = graphs_of(run)
+        for graph in graphs:
+            (output / f"{graph.name}.onnx").write_bytes(onnx_bytes(graph))
+        (output / "model.json").write_text(json.dumps(describe(run, graphs), ensure_ascii=False), encoding="utf-8")
+        for name in ("run.py", "vocabulary.py"):
+            shutil.copyfile(RUNNER / name, output / name)
+
+
+def onnx_bytes(graph: Graph) -> bytes:
+    """The graph as the content of an ONNX file, its axes named."""
+    with quiet(), torch.no_grad():  # with gradients, the loops would be differentiated
+        made = torch.onnx.export(
+            programme(graph),
+            dynamo=True,
+            input_names=list(graph.inputs),
+            output_names=graph.outputs,
+            optimize=True,
+            verbose=False,
+        )
+    assert made is not None
+    model = made.model_proto
+    names = _axis_names(model.graph.input, graph)
+    for value in [*model.graph.input, *model.graph.output, *model.graph.value_info]:
+        for axis in value.type.tensor_type.shape.dim:
+            if axis.dim_param:
+                axis.dim_param = names.get(axis.dim_param, axis.dim_param)
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _axis_names(inputs: Any, graph: Graph) -> dict[str, str]:
+    """Our names of the symbols that the exporter chose for axes."""
+    found: dict[str, str] = {}
+    for value in inputs:
+        for number, axis in enumerate(value.type.tensor_type.shape.dim):
+            own = graph.axes.get(value.name, {}).get(number)
+            if axis.dim_param and own is not None:
+                found.setdefault(axis.dim_param, own)
+    return found
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the exporter's notes to its own developers."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
