@@ -169,6 +169,10 @@ class Attention(nn.Module):
             return self._read_step_by_step(query, memory, state, change)
         return self.read_plain(query, memory, state, change)
 
+    def watched(self) -> bool:
+        """Whether `saccade.record` sees what this thread reads: then every reading must be made by `read`."""
+        return False
+
     def note(self, reading: Reading) -> bool:
         """Shows `saccade.record` a reading that a kernel for many steps computed.
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from saccade.decoders.heads import OutputHead
 from saccade.distributions import Distribution
 from saccade.encoders import EncoderOutput
+from saccade.kernels.top_log_probs import top_log_probs
 from saccade.layers.limits import most_keys, most_positions
 from saccade.memory import Memory
 from saccade.reading import State
@@ -35,15 +36,29 @@ class Step(_Looked):
     """The result of one step.
 
     Args:
-        logits: (batch, vocab).
+        logits: (batch, vocab), or the head and the features (batch, dim) that it turns into logits, on first access.
         state: the state for the next step.
         weights: (batch, keys), or a function that computes them, or None without attention.
     """
 
-    def __init__(self, logits: Tensor, state: Any, weights: Weights = None) -> None:
+    def __init__(self, logits: Tensor | tuple[OutputHead, Tensor], state: Any, weights: Weights = None) -> None:
         super().__init__(weights)
-        self.logits = logits
+        self._logits = logits
         self.state = state
+
+    @property
+    def logits(self) -> Tensor:
+        if isinstance(self._logits, tuple):
+            head, features = self._logits
+            self._logits = head.logits(features)
+        return self._logits
+
+    def best(self, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
+        """The largest log-probabilities (batch, count) and their tokens, except those of `without` (n,)."""
+        if isinstance(self._logits, tuple):
+            head, features = self._logits
+            return head.best(features, count, without)
+        return top_log_probs(self._logits.float(), count, without)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.logits, self.state, self.weights))

@@ -94,7 +94,7 @@ class ChoDecoder(Decoder):
         projected = self.input_proj(embedded) + source.gates
         hidden = gru_step(projected, state.hidden, self.cell.weight, source.inner)
         features = self.readout(torch.cat([hidden, embedded, source.context], dim=-1))
-        return Step(self.head.logits(features), state._replace(hidden=hidden))
+        return Step((self.head, features), state._replace(hidden=hidden))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         source, hidden = self.begin(encoded)

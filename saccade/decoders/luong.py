@@ -93,7 +93,7 @@ class LuongDecoder(Decoder):
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
         return Step(
-            self.head.logits(features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1])
+            (self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1])
         )
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:

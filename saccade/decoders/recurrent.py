@@ -51,7 +51,7 @@ class RecurrentDecoder(Decoder):
 
     def step(self, tokens: Tensor, state: tuple[CellState, ...]) -> Step:
         hidden, state = self.stack.step(self.stack.first.input_proj(self.embedding(tokens)), state)
-        return Step(self.head.logits(hidden), state)
+        return Step((self.head, hidden), state)
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         hidden = self.stack(self.embedding(tokens), self.begin(encoded))

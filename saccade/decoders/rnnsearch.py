@@ -117,7 +117,7 @@ class RNNSearchDecoder(Decoder):
         else:
             features = self.readout(torch.cat([asked, embedded, context], dim=-1))
         state = state._replace(hidden=hidden, attention=reading.state)
-        return Step(self.head.logits(features), state, lambda: reading.weights.flatten(0, 1))
+        return Step((self.head, features), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self._begin(encoded, projected=False)

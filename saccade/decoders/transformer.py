@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from saccade.decoders import fused
 from saccade.decoders.base import Decoded, Decoder, Step, index_state
+from saccade.decoders.fused import FusedState
 from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
@@ -85,11 +87,17 @@ class TransformerDecoder(Decoder):
         own = (most_keys(layer.self_attention) for layer in self._layers())  # its own past is what it attends to there
         return fewest([most_positions(self), *own])
 
-    def begin(self, encoded: EncoderOutput) -> TransformerState:
+    def begin(self, encoded: EncoderOutput) -> TransformerState | FusedState:
+        memories = self._memories(encoded)
+        state = fused.begin(self._layers(), self.final_norm, memories, encoded.mask)
+        if state is not None:
+            return state
         caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())
-        return TransformerState(self._memories(encoded), None, caches, ((None, None),) * len(caches))
+        return TransformerState(memories, None, caches, ((None, None),) * len(caches))
 
-    def step(self, tokens: Tensor, state: TransformerState) -> Step:
+    def step(self, tokens: Tensor, state: TransformerState | FusedState) -> Step:
+        if isinstance(state, FusedState):
+            return self._fused_step(tokens, state) or self.step(tokens, self._plain(state))
         outputs = self.embedding(tokens.unsqueeze(1), start=state.cache[0].num_keys)
         caches, attentions = [], []
         parts = zip(self._layers(), state.memory, state.cache, state.attention, strict=True)
@@ -99,9 +107,29 @@ class TransformerDecoder(Decoder):
             attentions.append(attention)
         features = self.final_norm(outputs).squeeze(1)
         state = TransformerState(state.memory, None, tuple(caches), tuple(attentions))
-        return Step(self.head.logits(features), state, lambda: reading.weights.mean(1).flatten(0, 1))
+        return Step((self.head, features), state, lambda: reading.weights.mean(1).flatten(0, 1))
 
-    def reorder(self, state: TransformerState, rows: Tensor) -> TransformerState:
+    def _fused_step(self, tokens: Tensor, state: FusedState) -> Step | None:
+        """The same by one kernel; None where that no longer applies, or the plain step has to say what is wrong."""
+        if not fused.applies(self._layers()):
+            return None
+        inputs = self.embedding(tokens.unsqueeze(1), start=len(state.past.steps)).squeeze(1)
+        found = fused.step(inputs, state)
+        if found is None:
+            return None
+        computed, after = found
+        return Step((self.head, computed.features), after, computed.weights)
+
+    def _plain(self, state: FusedState) -> TransformerState:
+        memories, caches = fused.plain(self._layers(), state)
+        return TransformerState(memories, None, caches, ((None, None),) * len(caches))
+
+    def select(self, state: TransformerState | FusedState, rows: Tensor) -> Any:
+        return state.index(rows) if isinstance(state, FusedState) else super().select(state, rows)
+
+    def reorder(self, state: TransformerState | FusedState, rows: Tensor) -> TransformerState | FusedState:
+        if isinstance(state, FusedState):
+            return state.index(rows)
         order = rows if state.rows is None else state.rows.index_select(0, rows)
         return state._replace(rows=order, attention=index_state(state.attention, rows))
 

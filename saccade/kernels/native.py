@@ -51,6 +51,11 @@ SYMBOLS = (
             "total_variation_prox",
         )
     ),
+    "decoder_step_float",
+    "linear_columns_float",
+    "linear_float",
+    "linear_top_float",
+    "linear_whole_float",
     "chain_derivative_double",
     "chain_marginals_double",
     "monotonic_marginals_double",
@@ -94,10 +99,11 @@ def count(name: str, dtype: torch.dtype, *sizes: int) -> int:
     return int(answer(*map(ctypes.c_long, sizes)))
 
 
-def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: float) -> list[Any]:
+def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: float, alive: Any = None) -> list[Any]:
     """Calls `kernel(*arguments, first, last)` over all items, on as many threads as PyTorch uses.
 
-    Tensors must be contiguous; None is a null pointer. Returns the results of the parts.
+    Tensors must be contiguous; None is a null pointer. `alive` is what the kernel reads by addresses in the arguments.
+    Returns the results of the parts.
     """
     converted = [
         ctypes.c_void_p(a.data_ptr())
@@ -114,8 +120,16 @@ def run(kernel: Callable[..., Any], *arguments: Any, items: int, operations: flo
         return [kernel(*converted, ctypes.c_long(0), ctypes.c_long(items))]
     bounds = [ctypes.c_long(items * part // parts) for part in range(parts + 1)]
     pool = _pool(os.getpid(), parts - 1)
-    others = [pool.submit(_part, kernel, converted, arguments, bounds[i], bounds[i + 1]) for i in range(1, parts)]
+    others = [
+        pool.submit(_part, kernel, converted, (arguments, alive), bounds[i], bounds[i + 1]) for i in range(1, parts)
+    ]
     return [kernel(*converted, bounds[0], bounds[1]), *(other.result() for other in others)]
+
+
+def check(results: Sequence[int]) -> None:
+    """Raises `MemoryError` if a part of the work, done by a kernel that returns 1 without memory, failed."""
+    if any(results):
+        raise MemoryError("There is not enough memory for a kernel's working space.")
 
 
 def _part(kernel: Callable[..., Any], converted: Sequence[Any], alive: Any, first: Any, last: Any) -> Any:

@@ -11,6 +11,7 @@
 | `torch._C.DisableTorchFunction` | computing without function modes |
 | `torch._C._disabled_torch_function_impl` | whether a tensor subclass overrides functions |
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
+| `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo`, only its name | whether anything may be compiled |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
@@ -107,6 +108,11 @@ def scan(body: Any, state: Any, inputs: Any) -> Any:
     from torch._higher_order_ops.scan import scan as operator  # which takes a while to import
 
     return operator(body, state, inputs, dim=0)
+
+
+def hooked(module: nn.Module) -> bool:
+    """Whether the module or one inside it has hooks that its forward pass calls."""
+    return any(each._forward_hooks or each._forward_pre_hooks for each in module.modules())
 
 
 def scale_all(tensors: Sequence[Tensor], factor: float) -> None:

@@ -10,11 +10,11 @@ from saccade.kernels import native
 def top_log_probs_reference(
     logits: Float[Tensor, "n v"], count: int, without: Int[Tensor, " w"]
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """The `count` largest log-probabilities of each row and their classes, except excluded classes.
+    """The `count` largest log-probabilities of each row, or all, and their classes, except excluded classes.
 
     Excluded classes still count in the normalisation.
     """
-    found = logits.log_softmax(dim=-1).index_fill(1, without, -torch.inf).topk(count)
+    found = logits.log_softmax(dim=-1).index_fill(1, without, -torch.inf).topk(min(count, logits.shape[1]))
     return found.values, found.indices
 
 
@@ -23,6 +23,7 @@ def top_log_probs(
 ) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
     """`top_log_probs_reference` in one pass over each row; ties go to the earlier class. No gradient."""
     rows, vocab = logits.shape
+    count = min(count, vocab)
     if not native.usable(logits) or not count or logits.requires_grad:
         return top_log_probs_reference(logits, count, without)
     logits = logits.contiguous()

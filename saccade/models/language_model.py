@@ -146,8 +146,8 @@ class TransformerLanguageModel(LanguageModel):
             states, cache, attention = layer.step(states, cache, attention, rows=state.rows)
             caches.append(cache)
             attentions.append(attention)
-        logits = self.head.logits(self.final_norm(states).squeeze(1))
-        return Step(logits, LanguageModelState(None, tuple(caches), tuple(attentions)))
+        features = self.final_norm(states).squeeze(1)
+        return Step((self.head, features), LanguageModelState(None, tuple(caches), tuple(attentions)))
 
     def reorder(self, state: LanguageModelState, rows: Tensor) -> LanguageModelState:
         """Selects rows of the state; the past is reordered as it grows."""

@@ -83,7 +83,7 @@ def beam(
         covered = looked if coverage is None or looked is None else coverage + looked
 
         # At most `size` of the best 2 * size continuations are end tokens (one per row), so `size` others remain.
-        values, ids = rules.best(given.logits, Past(past, sentences.repeat_interleave(width)), 2 * size)
+        values, ids = rules.best(given, Past(past, sentences.repeat_interleave(width)), 2 * size)
         values = (values + totals.view(-1, 1)).view(active, -1)
         values, places = values.topk(min(2 * size, values.shape[1]))
         rows = places // ids.shape[1] + torch.arange(active, device=device)[:, None] * width

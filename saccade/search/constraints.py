@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import torch
 from torch import Tensor
@@ -172,13 +172,18 @@ class Rules:
             self.constraints.append(no_repeat(no_repeat_ngram))
         self.constraints += constraints
 
-    def best(self, logits: Tensor, past: Past, count: int) -> tuple[Tensor, Tensor]:
-        """The largest log-probabilities (rows, count) of allowed tokens, in descending order, and the tokens."""
-        count = min(count, logits.shape[1])
+    def best(self, given: Any, past: Past, count: int) -> tuple[Tensor, Tensor]:
+        """The largest log-probabilities (rows, count) of allowed tokens, in descending order, and the tokens.
+
+        `given` is the result of a model's step: it has logits (rows, vocab), and perhaps a way without them.
+        """
         if len(self.constraints) == 1 and self.required.at(past) is None:  # only single tokens are forbidden
-            return top_log_probs(logits.float(), count, self.without)
-        scores = self(logits.float().log_softmax(dim=-1), past)
-        found = scores.topk(count)
+            if hasattr(given, "best"):
+                best: tuple[Tensor, Tensor] = given.best(count, self.without)
+                return best
+            return top_log_probs(given.logits.float(), count, self.without)
+        scores = self(given.logits.float().log_softmax(dim=-1), past)
+        found = scores.topk(min(count, scores.shape[1]))
         return found.values, found.indices
 
     def __call__(self, scores: Tensor, past: Past) -> Tensor:

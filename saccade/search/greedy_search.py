@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from torch import Tensor
 
-from saccade.search.constraints import Wishes
+from saccade.search.constraints import Past, Rules, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.walk import walk
 
@@ -32,7 +32,7 @@ def greedy(
     return walk(
         model,
         encoded,
-        choose=lambda allowed: allowed.argmax(dim=1),
+        choose=_best,
         max_length=max_length,
         length_penalty=length_penalty,
         coverage_penalty=coverage_penalty,
@@ -42,3 +42,8 @@ def greedy(
         pad=pad,
         **wishes,
     )
+
+
+def _best(given: Any, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
+    values, tokens = rules.best(given, past, 1)
+    return tokens.squeeze(1), values.squeeze(1)

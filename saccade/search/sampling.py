@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import IMPOSSIBLE, Wishes
+from saccade.search.constraints import IMPOSSIBLE, Past, Rules, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.walk import walk
 
@@ -45,13 +45,15 @@ def sample(
     """
     check_draws(temperature=temperature, top_k=top_k, top_p=top_p)
 
-    def choose(allowed: Tensor) -> Tensor:
+    def choose(given: Any, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
+        allowed = rules(given.logits.float().log_softmax(dim=-1), past)
         scores = allowed / temperature
         if top_k is not None:
             scores = keep_top_k(scores, top_k)
         if top_p is not None and top_p < 1:
             scores = keep_top_p(scores, top_p)
-        return torch.multinomial(scores.softmax(dim=1), 1, generator=generator).squeeze(1)
+        tokens = torch.multinomial(scores.softmax(dim=1), 1, generator=generator)
+        return tokens.squeeze(1), allowed.gather(1, tokens).squeeze(1)
 
     return walk(
         model,

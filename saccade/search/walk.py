@@ -19,7 +19,7 @@ def walk(
     model: Searchable,
     encoded: Any,
     *,
-    choose: Callable[[Tensor], Tensor],
+    choose: Callable[[Any, Past, Rules], tuple[Tensor, Tensor]],
     max_length: int | Sequence[int] | Tensor,
     length_penalty: float,
     coverage_penalty: float,
@@ -32,7 +32,7 @@ def walk(
     """Generates one hypothesis per sentence; a sentence leaves the batch when it ends.
 
     Args:
-        choose: returns the next tokens (rows,) given the log-probabilities (rows, vocab) of allowed tokens.
+        choose: returns the next tokens (rows,) and their log-probabilities, given a step of the model.
 
     For the other arguments see `saccade.search.beam`; the penalties affect only the score.
     """
@@ -59,10 +59,8 @@ def walk(
         if weights:
             trail.looked(looked)
         covered = looked if coverage is None or looked is None else coverage + looked
-        log_probs = given.logits.float().log_softmax(dim=-1)
-        allowed = rules(log_probs, Past(past, sentences))
-        tokens = choose(allowed)
-        grown = totals + allowed.gather(1, tokens[:, None]).squeeze(1)
+        tokens, log_probs = choose(given, Past(past, sentences), rules)
+        grown = totals + log_probs
 
         ended = tokens == eos
         cut = ~ended & (limit <= step)

@@ -6,10 +6,11 @@ from torch import Tensor, nn
 
 from saccade.decoders.heads.base import OutputHead
 from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
+from saccade.kernels.linear import top_of_linear
 
 
 class LinearHead(OutputHead):
-    r"""One linear map, or the target embeddings themselves; the loss never holds all logits at once.
+    r"""One linear map, or the target embeddings themselves; neither the loss nor `best` holds all logits at once.
 
     .. math:: W x + b
 
@@ -43,3 +44,6 @@ class LinearHead(OutputHead):
     def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         weight, bias = self.proj.weight, self.proj.bias
         return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)
+
+    def best(self, features: Tensor, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
+        return top_of_linear(features, self.proj, count, without)

@@ -31,3 +31,6 @@ class LowRankHead(OutputHead):
 
     def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         return self.outer.loss(self.inner_proj(features), targets, smoothing=smoothing, first=first)
+
+    def best(self, features: Tensor, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
+        return self.outer.best(self.inner_proj(features), count, without)

@@ -182,6 +182,15 @@ class Calls:
 
         return note
 
+    def watched(self, original: Callable[..., bool]) -> Callable[..., bool]:
+        thread = self.thread
+
+        @functools.wraps(original)
+        def watched(attention: Attention) -> bool:
+            return bool(thread.recordings) or original(attention)
+
+        return watched
+
     def _has_torch_function(self, original: Callable[[Iterable[Any]], bool]) -> Callable[[Iterable[Any]], bool]:
         """PyTorch's layers ask this before they take a fast path. Recording allows these paths, changing does not."""
 

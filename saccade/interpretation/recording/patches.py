@@ -68,6 +68,7 @@ class Patches:
             self._replace(*replacement)
         self._override(Attention, "read", self.calls.read)
         self._override(Attention, "note", self.calls.note)
+        self._override(Attention, "watched", self.calls.watched)
         self._override(Tensor, "softmax", self.calls.softmax)
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
             self._stances.append(torch.compiler.set_stance("force_eager"))

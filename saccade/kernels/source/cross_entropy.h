@@ -14,7 +14,7 @@
 #define relative_exponential NAME(relative_exponential)
 INLINE vec relative_exponential(vec x, REAL largest) {
     x -= largest;
-    return exponential(choose(x < -SATURATED, splat(-SATURATED), x));
+    return exponential(larger(splat(-SATURATED), x)); /* NaN stays NaN */
 }
 
 /* Returns the loss; `plain` is the loss without smoothing, `right` whether the target is the first of the largest

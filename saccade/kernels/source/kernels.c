@@ -45,6 +45,8 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
+#include "linear.h" /* float only */
+#include "decoder_step.h"
 #undef REAL
 #undef INTEGER
 #undef IS_FLOAT

@@ -54,6 +54,10 @@ INLINE vec larger(vec a, vec b) {
     return (vec)_mm256_max_ps((__m256)a, (__m256)b);
 #elif defined(__AVX__) && !defined(__AVX512F__)
     return (vec)_mm256_max_pd((__m256d)a, (__m256d)b);
+#elif defined(__AVX512F__) && IS_FLOAT
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX512F__)
+    return (vec)_mm512_max_pd((__m512d)a, (__m512d)b);
 #else
     return choose(a > b, a, b);
 #endif
@@ -79,6 +83,8 @@ INLINE long pack(vec x, mask_vec chosen, REAL *to) {
 INLINE int any(mask_vec x) {
 #if defined(__AVX__) && !defined(__AVX512F__)
     return !_mm256_testz_si256((__m256i)x, (__m256i)x);
+#elif defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
 #else
     INTEGER result = 0;
     for (long i = 0; i < LANES; i++) result |= x[i];
@@ -86,7 +92,10 @@ INLINE int any(mask_vec x) {
 #endif
 }
 
-#if defined(__AVX__) && !defined(__AVX512F__) && IS_FLOAT
+#if defined(__AVX512F__) && IS_FLOAT
+INLINE REAL total(vec x) { return _mm512_reduce_add_ps((__m512)x); }
+INLINE REAL largest(vec x) { return _mm512_reduce_max_ps((__m512)x); }
+#elif defined(__AVX__) && IS_FLOAT
 INLINE REAL total(vec x) {
     __m128 half = _mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
     half = _mm_add_ps(half, _mm_movehl_ps(half, half));
