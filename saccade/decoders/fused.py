@@ -136,18 +136,16 @@ def _kind(layer: TransformerDecoderLayer) -> _Kind | None:
 def _scale(heads: MultiHead) -> float | None:
     """The factor of the inner products, if that is what the heads softmax over; else None."""
     attention, score = heads.attention, heads.attention.score
-    if (
-        type(heads) is not MultiHead
-        or type(attention) is not Attention
-        or type(score) not in (DotScore, ScaledDotScore)
-    ):
+    if type(heads) is not MultiHead or type(attention) is not Attention:
+        return None
+    if not isinstance(score, DotScore) or type(score) not in (DotScore, ScaledDotScore):
         return None
     usual = attention.selection.plain_softmax and type(attention.aggregation) is Expectation
     dims = {heads.query_dim, heads.key_dim, heads.value_dim, heads.output_proj.out_features}
     inner = {heads.query_proj.out_features, heads.value_proj.out_features}
     if not usual or heads.num_key_heads != heads.num_heads or len(dims | inner) != 1:
         return None
-    return score.scale(torch.empty(heads.query_dim // heads.num_heads))
+    return float(score.scale(torch.empty(heads.query_dim // heads.num_heads)))
 
 
 def _layer(layer: TransformerDecoderLayer, epsilon: float) -> Layer | None:
@@ -157,7 +155,7 @@ def _layer(layer: TransformerDecoderLayer, epsilon: float) -> Layer | None:
     norms = [_norm(each.norm, epsilon) for each in (layer.around_self, layer.around_cross, layer.around_feed_forward)]
     if any(part is None for part in (*parts, *norms)):
         return None
-    return Layer(*parts, norms=tuple(norms))  # type: ignore[arg-type]
+    return Layer(*parts, tuple(norms))  # type: ignore[arg-type, misc]
 
 
 def _norm(norm: nn.LayerNorm, epsilon: float) -> Norm | None:

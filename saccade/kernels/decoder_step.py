@@ -87,7 +87,13 @@ class Past(NamedTuple):
 
 
 class Computed(NamedTuple):
-    """The features (rows, dim), the keys and values of this step, and the mean weights (rows, length) of the last layer."""
+    """What a step computes.
+
+    Args:
+        features: (rows, dim).
+        now: its keys and values, for `Past.steps`.
+        weights: (rows, length), the mean over heads of the last layer's attention to the source.
+    """
 
     features: Tensor
     now: Tensor
@@ -119,8 +125,8 @@ class Decoder(NamedTuple):
         hidden = self.layers[0].hidden.output_dim
         numbers = [len(self.layers), dim, self.heads, hidden, int(self.before), ACTIVATIONS.index(self.activation)]
         numbers += [rows, len(past.steps), source.length, source.room, *source.values[0].stride()[:3]]
-        tensors = (source.layers, final, steps, counts, past.ancestry.contiguous(), past.sentences.contiguous())
-        tensors = (*tensors, source.mask, now, weights)
+        rows_of = (past.ancestry.contiguous(), past.sentences.contiguous())
+        tensors = (source.layers, final, steps, counts, *rows_of, source.mask, now, weights)
         table = torch.tensor([*numbers, *(0 if each is None else each.data_ptr() for each in tensors)])
         native.check(
             native.run(

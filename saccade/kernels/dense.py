@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.kernels import native
+from saccade.kernels.linear import Activation, Packed, computable, packs, quantised_linear_reference
 from saccade.kernels.private_torch import pack_weight, packed_linear
 
 
@@ -21,19 +24,28 @@ class Dense:
         (rows, input_dim) -> (rows, all output_dims).
 
     Args:
-        layers: the linear layers; their weights are copied.
+        layers: the linear layers, all of float32 or all quantised; their weights are copied.
         activation: of the outputs: `F.gelu`, `F.relu` or None.
     """
 
-    def __init__(self, *layers: nn.Linear, activation: object = None) -> None:
+    def __init__(self, *layers: nn.Module, activation: object = None) -> None:
         self.weight = _joined([layer.weight for layer in layers])
         self.bias = _joined([layer.bias for layer in layers])
+        scales = [getattr(layer, "scales", None) for layer in layers]
+        self.scales = None if scales[0] is None else _joined(scales)
         self.activation = activation
-        self.packed = pack_weight(self.weight)
+        self.packed = pack_weight(self.weight)  # which has an order for float32 only
+        whole = self.scales is not None and all(map(packs, layers)) and native.usable(self.bias)
+        self.whole = Packed(self.weight, self.bias, self.scales) if whole else None
 
     def __call__(self, inputs: Tensor) -> Tensor:
         gelu = self.activation is F.gelu
-        if self.packed is None:
+        if self.whole is not None and computable(inputs):
+            return self.whole(inputs.contiguous(), activation=_NAMES[self.activation])
+        if self.scales is not None:
+            outputs = quantised_linear_reference(inputs, self.weight, self.scales, self.bias)
+            outputs = F.gelu(outputs) if gelu else outputs
+        elif self.packed is None:
             outputs = F.linear(inputs, self.weight, self.bias)
             outputs = F.gelu(outputs) if gelu else outputs
         else:
@@ -41,5 +53,8 @@ class Dense:
         return outputs.relu_() if self.activation is F.relu else outputs
 
 
-def _joined(tensors: Sequence[Tensor]) -> Tensor:
+_NAMES: dict[object, Activation] = {None: None, F.relu: "relu", F.gelu: "gelu"}
+
+
+def _joined(tensors: Sequence[Any]) -> Tensor:
     return torch.cat([tensor.detach() for tensor in tensors])

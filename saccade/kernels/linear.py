@@ -103,7 +103,7 @@ def top_of_linear(
 
     Excluded classes still count in the normalisation. Ties go to the earlier class. No gradient.
     """
-    kept = packed(layer) if count and _computable(features) else None
+    kept = packed(layer) if count and computable(features) else None
     if kept is None:
         return top_log_probs_reference(layer(features).float(), count, without)
     return kept.top_log_probs(features.contiguous(), count, without)
@@ -112,7 +112,8 @@ def top_of_linear(
 def packs(layer: nn.Module) -> bool:
     """Whether `packed` can pack the layer: a float32 `nn.Linear`, or a layer of whole numbers on a fast processor."""
     if type(layer) is not nn.Linear:
-        return hasattr(layer, "scales") and native.count("linear_whole", torch.float32) == 1
+        scales = getattr(layer, "scales", None)
+        return isinstance(scales, Tensor) and scales.is_cpu and native.count("linear_whole", torch.float32) == 1
     tensors = (layer.weight,) if layer.bias is None else (layer.weight, layer.bias)
     return all(each.dtype is torch.float32 for each in tensors) and native.usable(*tensors)
 
@@ -142,5 +143,6 @@ _packed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 """By layer, and not in the layer, so that neither copies nor pickles of a model contain addresses."""
 
 
-def _computable(inputs: Tensor) -> bool:
+def computable(inputs: Tensor) -> bool:
+    """Whether the kernels take these inputs: float32 on a CPU, without gradients."""
     return inputs.dtype is torch.float32 and not torch.is_grad_enabled() and native.usable(inputs)

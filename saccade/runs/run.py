@@ -25,12 +25,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import check_header, load_weights, shapes_of
+from saccade.artifacts import check_header, load_weights, read_header, shapes_of
 from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
+from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.workers import Workers
@@ -237,8 +238,10 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     plan.task.load(path / "task")
     with torch.device("meta"):
         outline = plan.build()
-    check_header(weights.file, shapes_of(outline))  # before anything of that size is allocated
-    model = plan.build()
+    found = {name: dtype for name, (_, dtype) in read_header(weights.file).items()}
+    rounded = quantised_in(found, outline)
+    check_header(weights.file, shapes_of(quantise_layers(outline, rounded)))  # before any such size is allocated
+    model = quantise_layers(plan.build(), rounded)
     load_weights(model, weights.file)
     if weights.remark:
         warnings.warn(weights.remark, stacklevel=2)

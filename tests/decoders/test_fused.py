@@ -2,6 +2,7 @@
 
 import copy
 import math
+from itertools import chain
 
 import pytest
 import torch
@@ -82,7 +83,8 @@ def test_searches_find_the_same(monkeypatch):
     got = beam(model, source, size=3, nbest=2, **options), greedy(model, source, **options)
     monkeypatch.setattr(fused, "begin", lambda *_: None)
     wanted = beam(model, source, size=3, nbest=2, **options), greedy(model, source, **options)
-    for ours, theirs in zip([*sum(got[0], []), *got[1]], [*sum(wanted[0], []), *wanted[1]], strict=True):
+    found, expected = ([*chain(*several), *single] for several, single in (got, wanted))
+    for ours, theirs in zip(found, expected, strict=True):
         assert (ours.tokens, ours.finished, ours.rows) == (theirs.tokens, theirs.finished, theirs.rows)
         assert math.isclose(ours.log_prob, theirs.log_prob, rel_tol=1e-4)
         torch.testing.assert_close(ours.weights, theirs.weights, rtol=1e-4, atol=1e-5)

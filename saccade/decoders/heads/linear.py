@@ -42,6 +42,8 @@ class LinearHead(OutputHead):
         return logits
 
     def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
+        if not isinstance(self.proj, nn.Linear):  # quantised: for inference, where the logits are no burden
+            return super().loss(features, targets, smoothing=smoothing, first=first)
         weight, bias = self.proj.weight, self.proj.bias
         return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)
 

@@ -1,0 +1,45 @@
+"""Models whose largest linear layers have weights of 8 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import nn
+
+from saccade.decoders.heads import LinearHead
+from saccade.layers import FeedForward
+from saccade.layers.quantised import QuantisedLinear
+from saccade.multihead import MultiHead
+
+HOMES = (MultiHead, FeedForward, LinearHead)
+"""What holds the linear layers that are quantised: they take most of the time, and are used only by being called."""
+
+
+def quantisable(model: nn.Module) -> list[str]:
+    """The names of the linear layers that `quantise_layers` can replace."""
+    homes = [(name, module) for name, module in model.named_modules() if isinstance(module, HOMES)]
+    return [f"{name}.{own}" for name, home in homes for own, layer in home.named_children() if type(layer) is nn.Linear]
+
+
+def quantise_layers(model: nn.Module, names: Iterable[str]) -> nn.Module:
+    """Replaces these linear layers, in place, by ones with weights of 8 bits; returns the model.
+
+    Weights that a layer shares with embeddings stay there as they are.
+    """
+    for name in names:
+        home, _, own = name.rpartition(".")
+        layer = model.get_submodule(name)
+        assert isinstance(layer, nn.Linear)
+        setattr(model.get_submodule(home), own, QuantisedLinear.of(layer))
+    return model
+
+
+def is_quantised(model: nn.Module) -> bool:
+    """Whether any of the layers has weights of 8 bits."""
+    return any(isinstance(module, QuantisedLinear) for module in model.modules())
+
+
+def quantised_in(dtypes: Mapping[str, torch.dtype], model: nn.Module) -> list[str]:
+    """The names of the layers of `model` whose weights have 8 bits in a file with these tensors."""
+    return [name for name in quantisable(model) if dtypes.get(f"{name}.weight") is torch.int8]
