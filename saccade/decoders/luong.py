@@ -92,9 +92,7 @@ class LuongDecoder(Decoder):
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step(
-            (self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1])
-        )
+        return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1]))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from saccade.data.special import BOS
 from saccade.export.graphs import Graph, axes_between
 from saccade.export.states import plain_values, tensors_of, with_tensors
+from saccade.kernels.modes import plainly
 from saccade.models.base import EncoderDecoder
 
 
@@ -50,6 +51,7 @@ class Step(nn.Module):
 
 
 @torch.no_grad()
+@plainly()
 def writing_graphs(model: EncoderDecoder, make: Callable[[int, int], Sequence[Tensor]]) -> list[Graph]:
     """The encoder with the first step, and the decoder's later steps.
 

@@ -1,5 +1,9 @@
 """The PyTorch mode in which the code is running."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
 import torch
 from torch import Tensor
 
@@ -19,11 +23,24 @@ def transforming() -> bool:
     return transforms_active()
 
 
+_plainly: ContextVar[bool] = ContextVar("plainly", default=False)
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Inside, only PyTorch's own operators run: for code that will be exported, and to compare kernels with."""
+    token = _plainly.set(True)
+    try:
+        yield
+    finally:
+        _plainly.reset(token)
+
+
 def plain_only() -> bool:
-    """Whether only PyTorch's own operators work: under torch.export, torch.func or torch.jit.trace."""
+    """Whether only PyTorch's own operators work: under torch.export, torch.func or torch.jit.trace, or `plainly`."""
     if torch.compiler.is_compiling():
         return exporting()
-    return transforming() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return _plainly.get() or transforming() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
 
 
 def recording() -> bool:

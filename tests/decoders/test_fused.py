@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import saccade
-from saccade.decoders import fused
 from saccade.decoders.fused import FusedState
 from saccade.decoders.transformer import TransformerState
 from saccade.kernels import native
+from saccade.kernels.modes import plainly
 from saccade.models import models
 from saccade.search import beam, greedy
 
@@ -64,25 +64,25 @@ def walk(model, source, steps=6):
         {"dim": 96, "feed_forward_dim": 67, "score": "dot", "positions": "learned"},
     ],
 )
-def test_plain_steps(changes, monkeypatch):
+def test_plain_steps(changes):
     model = made(**changes)
     source = encoded(model)
     got, kind = walk(model, source)
     assert kind is FusedState
-    monkeypatch.setattr(fused, "begin", lambda *_: None)
-    wanted, kind = walk(model, source)
+    with plainly():
+        wanted, kind = walk(model, source)
     assert kind is TransformerState
     for one, other in zip(got, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_searches_find_the_same(monkeypatch):
+def test_searches_find_the_same():
     model = made()
     source = encoded(model, (5, 7, 2, 3, 11))
     options = {"max_length": torch.tensor([3, 9, 5, 11, 7])}
     got = beam(model, source, size=3, nbest=2, **options), greedy(model, source, **options)
-    monkeypatch.setattr(fused, "begin", lambda *_: None)
-    wanted = beam(model, source, size=3, nbest=2, **options), greedy(model, source, **options)
+    with plainly():
+        wanted = beam(model, source, size=3, nbest=2, **options), greedy(model, source, **options)
     found, expected = ([*chain(*several), *single] for several, single in (got, wanted))
     for ours, theirs in zip(found, expected, strict=True):
         assert (ours.tokens, ours.finished, ours.rows) == (theirs.tokens, theirs.finished, theirs.rows)
@@ -90,7 +90,7 @@ def test_searches_find_the_same(monkeypatch):
         torch.testing.assert_close(ours.weights, theirs.weights, rtol=1e-4, atol=1e-5)
 
 
-def test_more_rows_than_a_block(monkeypatch):
+def test_more_rows_than_a_block():
     model = made()
     source = encoded(model, (5, 7, 2) * 67)
     torch.set_num_threads(2)
@@ -98,8 +98,8 @@ def test_more_rows_than_a_block(monkeypatch):
         got = beam(model, source, max_length=4, size=2)
     finally:
         torch.set_num_threads(1)
-    monkeypatch.setattr(fused, "begin", lambda *_: None)
-    wanted = beam(model, source, max_length=4, size=2)
+    with plainly():
+        wanted = beam(model, source, max_length=4, size=2)
     assert [[each.tokens for each in found] for found in got] == [[each.tokens for each in found] for found in wanted]
 
 
@@ -150,7 +150,7 @@ def test_recordings_see_every_layer():
     torch.testing.assert_close(given.logits, again.logits, rtol=1e-4, atol=1e-5)
 
 
-def test_changed_parameters_and_copies(monkeypatch):
+def test_changed_parameters_and_copies():
     model = made()
     source = encoded(model)
     first, _ = walk(model, source)
@@ -162,8 +162,9 @@ def test_changed_parameters_and_copies(monkeypatch):
     same, _ = walk(copied, source)
     assert not torch.allclose(first[2], changed[2])
     torch.testing.assert_close(same, first)
-    monkeypatch.setattr(fused, "begin", lambda *_: None)
-    for one, other in zip(changed, walk(model, source)[0], strict=True):
+    with plainly():
+        wanted, _ = walk(model, source)
+    for one, other in zip(changed, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -176,10 +177,11 @@ def test_numbers_that_are_not_finite_are_refused_by_the_plain_step():
             model.step(torch.tensor([1, 1, 1]), model.begin(source))
 
 
-def test_a_source_without_positions_reads_zeros(monkeypatch):
+def test_a_source_without_positions_reads_zeros():
     model = made()
     source = encoded(model, (5, 0, 2))
     got, _ = walk(model, source)
-    monkeypatch.setattr(fused, "begin", lambda *_: None)
-    for one, other in zip(got, walk(model, source)[0], strict=True):
+    with plainly():
+        wanted, _ = walk(model, source)
+    for one, other in zip(got, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
