@@ -2,7 +2,9 @@
 const block = (id) => document.getElementById(id).textContent;
 
 async function unpacked(id) {
-  const packed = Uint8Array.from(atob(block(id)), (c) => c.charCodeAt(0));
+  const text = atob(block(id));
+  const packed = new Uint8Array(text.length);
+  for (let place = 0; place < text.length; place++) packed[place] = text.charCodeAt(place);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
@@ -90,7 +92,8 @@ function draw({ keys, queries, weights }) {
     line.append(cell("th", shown(query)));
     weights[place].slice(0, keys.length).forEach((weight, key) => {
       const made = cell("td", "", "weight");
-      made.style.setProperty("--weight", Math.sqrt(weight));
+      made.style.setProperty("--weight", weight.toFixed(4));
+      made.dataset.weight = weight.toFixed(4);
       made.title = `${shown(query)} ← ${shown(keys[key])}: ${weight.toFixed(4)}`;
       line.append(made);
     });
@@ -111,9 +114,11 @@ async function main() {
       if (mine !== last) return;
       const beam = Number(document.getElementById("beam").value);
       const began = performance.now();
+      const text = input.value, output = document.getElementById("answer");
       try {
-        const found = await (writes ? write : label)(model, input.value, { beam });
-        document.getElementById("answer").textContent = found.answer;
+        const found = await (writes ? write : label)(model, text, { beam });
+        output.textContent = found.answer;
+        output.dataset.input = text;
         draw(found);
         const score = found.score === undefined ? "" : `score ${found.score.toFixed(4)}, `;
         status.textContent = `${score}${(performance.now() - began).toFixed(0)} ms`;
