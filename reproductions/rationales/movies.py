@@ -26,7 +26,7 @@ EVIDENCE = {"class": "evidence", "unit": "words"}
 WORDS = {"class": "pretokenised", "vocab_size": 20000, "min_frequency": 2}
 TEXT = {"class": "text", "tokeniser": WORDS, "max_length": 1500}
 SMALL = {"embedding_dim": 64, "hidden_dim": 64}
-TRAINER = {"max_epochs": 8, "batch_tokens": 16384, "learning_rate": 2e-3, "schedule": "constant", "patience": None}
+TRAINER = {"max_epochs": 5, "batch_tokens": 16384, "learning_rate": 2e-3, "schedule": "constant", "patience": None}
 COSTS = (0.0003, 0.001, 0.003, 0.01)
 """The costs of a word; a beginning or an end costs twice as much."""
 
@@ -51,7 +51,7 @@ ROWS: dict[str, dict[str, Any]] = {
         "config": "classification/bert",
         "text": {"class": "wordpieces", "max_length": 256, "cut": "middle"},
         "model": {"pooling": "attention"},
-        "trainer": {"max_epochs": 2, "batch_tokens": 2048},
+        "trainer": {"max_epochs": 1, "batch_tokens": 2048},
     },
 }
 """Each model: its configuration, the field that reads reviews, and what differs from the configuration."""
