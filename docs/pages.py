@@ -26,6 +26,7 @@ KINDS: dict[str, str] = {
     "models": "What reads the inputs and makes the predictions?",
     "optimisers": "How are gradients turned into updates?",
     "schedules": "How does the learning rate change during training?",
+    "engines": "Where is a bulk prediction worked on?",
     "scores": "How well does this query match this key?",
     "selections": "What distribution over positions follows from the scores?",
     "aggregations": "What is read from the values?",

@@ -23,6 +23,7 @@ DOCUMENTS = (
     "docs/explorer.md",
     "docs/pairs.md",
     "docs/bert.md",
+    "docs/scale.md",
 )
 
 
