@@ -95,7 +95,7 @@ class Pretrained(NamedTuple):
         """(texts, dim): each text as one vector; of a long one, so many tokens, by default all that the model reads."""
         cls, sep = (self.tokeniser.special(name) for name in ("[CLS]", "[SEP]"))
         most = min(filter(None, (max_length, most_positions(self.model)))) - 2
-        return self.model.encode([[cls, *ids[:most], sep] for ids in self.tokeniser.encode_all(texts)])
+        return self.model.vectors([[cls, *ids[:most], sep] for ids in self.tokeniser.encode_all(texts)])
 
 
 def is_folder(folder: str | os.PathLike[str]) -> bool:

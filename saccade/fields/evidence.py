@@ -25,12 +25,14 @@ class Evidence(Field):
 
     Args:
         unit: what is counted, from 0: "characters", or "words" separated by spaces.
+        input: the input that was marked, for tasks with several; the first by default.
     """
 
-    def __init__(self, *, unit: Literal["characters", "words"] = "characters") -> None:
+    def __init__(self, *, unit: Literal["characters", "words"] = "characters", input: str | None = None) -> None:
         if unit not in ("characters", "words"):
             raise ValueError(f"unit must be 'characters' or 'words', got {unit!r}.")
         self.counts = unit
+        self.input = input
 
     def read(self, raw: Any, cell: Cell) -> list[Span]:
         spans = raw

@@ -1,4 +1,4 @@
-"""The base classes of encoder-decoders and language models, and objectives of a model's own."""
+"""The base classes of encoder-decoders, language models and text encoders; models with their own objective."""
 
 from __future__ import annotations
 
@@ -110,6 +110,19 @@ class LanguageModel(nn.Module):
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
         """Selects rows of the state that stay within their text."""
+        raise NotImplementedError
+
+
+class TextEncoder(nn.Module):
+    """A model that can represent each text by one vector."""
+
+    def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
+        """(texts, dim): one vector for each text.
+
+        Args:
+            texts: the token ids of each, including special ones.
+            first: how many tokens of each belong to the first of two texts; all by default.
+        """
         raise NotImplementedError
 
 

@@ -18,7 +18,7 @@ from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
 from saccade.layers import FeedForward, TokenEmbedding, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.initialisation import truncated_normal
-from saccade.models.base import models
+from saccade.models.base import TextEncoder, models
 from saccade.models.transformer import check_shape, head_sizes
 from saccade.models.unpadded import Unpadded
 from saccade.multihead import MultiHead
@@ -30,18 +30,18 @@ Head = Literal["label", "tokens", "span", "pretraining", "none"]
 Pooling = Literal["cls", "mean", "attention"]
 
 
-class Encoded(NamedTuple):
-    """What BERT makes of texts."""
+class BertStates(NamedTuple):
+    """The output of BERT's encoder."""
 
     states: Tensor
     """(batch, length, dim)."""
 
     pooled: Tensor
-    """(batch, dim): the whole text."""
+    """(batch, dim): one vector for each text."""
 
 
 @models.register("bert")
-class Bert(nn.Module):
+class Bert(TextEncoder):
     r"""A Transformer encoder over one text or a pair of texts, and a head for one of several tasks.
 
     .. math:: h^0 = \mathrm{LN}(E_{x_t} + P_t + S_{s_t}), \qquad h^l = \mathrm{layer}(h^{l-1}), \qquad
@@ -52,19 +52,19 @@ class Bert(nn.Module):
 
     Shapes:
         tokens (batch, length), mask bool (batch, length), True = real, segments (batch, length), 0 or 1
-        -> logits (batch, classes) for a label, (batch, length, classes) for tokens, (batch, length, 2) for the start
-        and the end of a span; otherwise `Encoded`, which `masked` and `next_sentence` turn into logits in pre-training.
+        -> logits: (batch, classes) for a label, (batch, length, classes) for tokens, (batch, length, 2) for the start
+        and the end of a span, (batch, length, vocab) for masked tokens. `read` gives the states before the head.
 
     Reference:
         Devlin et al. (2019), arXiv:1810.04805. The base model: dim 768, 12 heads, 12 layers.
 
     Args:
         head: "label" classifies the whole text, "tokens" each token, "span" finds a part of the text, "pretraining"
-            guesses masked tokens and whether the second text follows the first, and "none" leaves it at the states.
-        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states, "attention" one
-            that weighs them by a learned query, as in `pooling` and `han`; its weights show what decided.
+            predicts masked tokens and whether the second text follows the first. "none" is an encoder alone.
+        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states, "attention" a mean
+            weighted by a learned query, as in `pooling` and `han`, whose weights show what decided.
         feed_forward_dim: defaults to four times dim.
-        num_segments: how many texts are told apart.
+        num_segments: how many texts an input may consist of.
         max_length: the number of learned positions.
         score, selection: used in the heads; a short name, or an instance for the head size (dim / num_heads).
         dropout: applied to embeddings, to the output of every sublayer and before the classifier.
@@ -141,17 +141,24 @@ class Bert(nn.Module):
         self.head = head
         truncated_normal(self, std=0.02)
 
-    def forward(self, tokens: Tensor, mask: Tensor, segments: Tensor | None = None) -> Tensor | Encoded:
+    def forward(self, tokens: Tensor, mask: Tensor, segments: Tensor | None = None) -> Tensor:
+        states, pooled = self.read(tokens, mask, segments)
+        if self.masked is not None:
+            return self.masked(states)  # type: ignore[no-any-return]
+        if self.classifier is None:
+            raise ValueError("This BERT has no head and gives no logits: call `read` for its states.")
+        features = pooled if self.head == "label" else states
+        logits: Tensor = self.classifier(F.dropout(features, self.dropout, self.training))
+        return logits
+
+    def read(self, tokens: Tensor, mask: Tensor, segments: Tensor | None = None) -> BertStates:
+        """The states of all tokens and the vector of each text, before any head; shapes as for `forward`."""
         states = self.embed(tokens, segments)
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
-        if self.classifier is None:
-            return Encoded(states, self.pool(states, mask))
-        read = self.pool(states, mask) if self.head == "label" else states
-        logits: Tensor = self.classifier(F.dropout(read, self.dropout, self.training))
-        return logits
+        return BertStates(states, self.pool(states, mask))
 
-    def encode(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
+    def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
         """(texts, dim): each text as one vector, computed without padding and without gradients (see `Unpadded`).
 
         Args:

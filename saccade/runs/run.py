@@ -36,6 +36,7 @@ from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, Task
+from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
@@ -126,7 +127,7 @@ class Run:
         Args:
             inputs: as for `predict`.
         """
-        return self.task.vectors(self.model, self.read(inputs))
+        return vectors_of(self.task, self.model, self.read(inputs))
 
     def align(self, pairs: Sequence[tuple[Any, Any]], *, reverse: Run | None = None, **options: Any) -> list[Any]:
         """Which words of each input and a given answer belong together.

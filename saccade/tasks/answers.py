@@ -29,7 +29,10 @@ class Attended:
     """The places in `keys` of the pieces of each word, where the input is a text."""
 
     picked: list[int] | None = None
-    """The keys that were picked and read, where one query read no others."""
+    """The keys that were picked and read, if the model read no others."""
+
+    role: str | None = None
+    """The input whose positions are the keys of a single query; None for other attention."""
 
 
 @dataclass(frozen=True)

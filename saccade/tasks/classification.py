@@ -79,8 +79,8 @@ class Classification(Task):
             that all count the same; `{spam: 3, ham: 0.5}` names weights, and classes that it does not name have 1. Of
             several labels at once, "balanced" lets the examples with and without each label count the same, and
             weights are those of the examples that have it.
-        evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
-            it with what the model picked or attended to.
+        evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
+            what the model picked or attended to.
         metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece; of ordered labels also
             mean_absolute_error and quadratic_weighted_kappa; of tags, accuracy, macro_f1, and entity_f1 for tags such
             as B-place, I-place and O.

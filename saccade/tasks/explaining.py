@@ -66,7 +66,9 @@ def attended(
         values = [example[role] for example in examples]
         found = main.attended(values, trace, batch.get(f"{role}_mask"))
         if found:
-            looked.found = [Attended(each.weights.unsqueeze(0), [], each.names, picked=each.picked) for each in found]
+            looked.found = [
+                Attended(each.weights.unsqueeze(0), [], each.names, picked=each.picked, role=role) for each in found
+            ]
             return
     looked.found = _across(task, trace, batch, examples)
 

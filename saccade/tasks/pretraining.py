@@ -148,7 +148,7 @@ class Pretraining(Task):
         return [batch["text"], batch["text_mask"], batch["text_segments"]]
 
     def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
-        states, pooled = model(*self.given(batch))
+        states, pooled = model.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]
         masked = model.masked.loss(states[hidden], batch["wanted"][hidden])
         known = follows >= 0
@@ -168,7 +168,7 @@ class Pretraining(Task):
         if options.score:
             found = [Guessed(each[0], *map(int, each[1:])) for each in self._guess(model, examples)]
             return [Answer(g.log_prob, g.log_prob / max(1, g.tokens), details=g._asdict()) for g in found]
-        states, _ = model(*self.given(batch))
+        states, _ = model.read(*self.given(batch))
         tokeniser = self.text.tokeniser
         blank = batch["text"] == tokeniser.special(MASK)
         log_probs = model.masked(states[blank]).float().log_softmax(-1)
@@ -204,7 +204,7 @@ class Pretraining(Task):
 
     def _sums(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 5): what `_guess` sums."""
-        states, pooled = model(*self.given(batch))
+        states, pooled = model.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]
         wanted = batch["wanted"][hidden]
         log_probs = model.masked(states[hidden]).float().log_softmax(-1)

@@ -45,8 +45,8 @@ class Rating(Task):
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
             beyond), or "pairwise", after which only the order of the predictions means anything.
-        evidence: what people marked in the first input, if `columns` names a column of that role: evaluations compare
-            it with what the model picked or attended to.
+        evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
+            what the model picked or attended to.
         metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.
 
     Reference:

@@ -12,11 +12,12 @@ from saccade.evaluation.figures import Figure
 from saccade.evaluation.rationales import auprc, highest, iou_f1, positions_of, token_f1
 from saccade.fields import Evidence, Field
 from saccade.interpretation.explorer import Map, Measure, TextAxis, passages
+from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Task
 
 EVIDENCE = "evidence"
-"""The role of the column that says what people marked in the first input."""
+"""The role of the column that says what people marked in an input."""
 
 KEPT = "How many words the model picked. It answered from these alone: it did not read the others."
 AGREED = (
@@ -30,16 +31,25 @@ def extras(inputs: Mapping[str, Field], evidence: Field | str) -> dict[str, Fiel
     made = Evidence() if evidence == EVIDENCE else evidence
     if not isinstance(made, Evidence):
         raise ValueError(f"evidence must be the field evidence, got {evidence!r}.")
+    if made.input is not None and made.input not in inputs:
+        raise ValueError(f"evidence.input={made.input!r} is not an input.{nearest(made.input, inputs)}")
     return {} if EVIDENCE in inputs else {EVIDENCE: made}
 
 
+def marked_input(task: Task) -> str:
+    """The role of the input that people marked."""
+    field = task.extras.get(EVIDENCE)
+    named = field.input if isinstance(field, Evidence) else None
+    return next(iter(task.inputs)) if named is None else named
+
+
 def evidence_of(task: Task, example: Example) -> list[tuple[int, int]] | None:
-    """What people marked in the first input, as spans of its words; None if they were not asked."""
+    """What people marked in an input, as spans of its words; None if the example has no such column."""
     field = task.extras.get(EVIDENCE)
     if not isinstance(field, Evidence) or EVIDENCE not in example:
         return None
-    role, main = next(iter(task.inputs.items()))
-    return field.in_words(example[EVIDENCE], main.show(example[role]))
+    role = marked_input(task)
+    return field.in_words(example[EVIDENCE], task.inputs[role].show(example[role]))
 
 
 def check_evidence(task: Task, example: Example, cell: Cell) -> None:
@@ -50,19 +60,19 @@ def check_evidence(task: Task, example: Example, cell: Cell) -> None:
         raise cell.bad(str(error).rstrip("."), "Spans are counted from 0, and their ends are exclusive.") from None
 
 
-def words_of(task: Task, example: Example, attention: Attended | None = None) -> list[list[int]]:
-    """The positions of each word of the first input, where the model read it."""
-    role, main = next(iter(task.inputs.items()))
-    return main.words(example[role], None if attention is None else len(attention.keys))
+def words_of(task: Task, example: Example, attention: Attended | None) -> list[list[int]]:
+    """The positions of each word that a single query attended to; none if there was no such query."""
+    if attention is None or attention.role is None:
+        return []
+    return task.inputs[attention.role].words(example[attention.role], len(attention.keys))
 
 
 def rationale_of(task: Task, attention: Attended | None, example: Example) -> dict[str, list[str]]:
     """The passages that the model picked, as a detail of its answer; nothing if it reads its whole input."""
-    role, main = next(iter(task.inputs.items()))
-    axis = main.axis(example[role]) if attention is not None and attention.picked is not None else None
-    if attention is None or not isinstance(axis, TextAxis):
+    if attention is None or attention.picked is None or attention.role is None:
         return {}
-    return {"rationale": passages(axis, attention.picked or ())}
+    axis = task.inputs[attention.role].axis(example[attention.role])
+    return {"rationale": passages(axis, attention.picked)} if isinstance(axis, TextAxis) else {}
 
 
 def score_rationales(task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
@@ -86,7 +96,7 @@ def score_rationales(task: Task, answers: Sequence[Answer], examples: Sequence[E
     known = [
         (attention, own, spans)
         for attention, own, spans in zip(seen, words, gold, strict=True)
-        if attention is not None and spans is not None
+        if attention is not None and attention.role == marked_input(task) and spans is not None
     ]
     marked = [spans for _, _, spans in known]
     share = fmean(len(positions_of(spans)) / len(own) for _, own, spans in known) if known else 0.0
@@ -122,11 +132,12 @@ def word_weights(attention: Attended, words: Sequence[Sequence[int]]) -> list[fl
 
 
 def with_evidence(task: Task, maps: list[Map], example: Example) -> list[Map]:
-    """The maps over the first input with what people marked in it."""
+    """The maps, with what people marked in an input added to its axes."""
     spans = evidence_of(task, example)
     if spans is None:
         return maps
-    role, main = next(iter(task.inputs.items()))
+    role = marked_input(task)
+    main = task.inputs[role]
     marked = positions_of(spans)
     axes: dict[int, Any] = {}
     for axis in (each.keys for each in maps if id(each.keys) not in axes):
@@ -148,6 +159,6 @@ def describe_rationale(task: Task, answer: Answer, example: Example) -> list[Mea
     picked = words_picked(answer.attention, words)
     measures = [Measure(name="kept", value=f"{sum(picked):,} of {len(picked):,} words", meaning=KEPT)]
     spans = evidence_of(task, example)
-    if spans is not None:
+    if spans is not None and answer.attention.role == marked_input(task):
         measures.append(Measure(name="token F1", value=token_f1([picked], [spans]).f1, meaning=AGREED))
     return measures

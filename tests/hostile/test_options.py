@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from saccade.cli import add_task_options, build_parser
+from saccade.cli import build_parser
+from saccade.commands.task_options import add_task_options
 from saccade.data.readers.lines import LONGEST
 from tests.hostile.counting import bounded
 

@@ -36,7 +36,8 @@ def test_each_head_has_its_shape(head, shape):
 
 def test_pretraining_has_two_heads():
     model = build(head="pretraining")
-    states, pooled = model(*batch())
+    states, pooled = model.read(*batch())
+    assert torch.equal(model(*batch()), model.masked(states))
     assert model.masked(states).shape == (3, 13, VOCAB)
     assert model.next_sentence(pooled).shape == (3, 2)
     assert model.masked.weight is model.embedding.weight
@@ -47,11 +48,11 @@ def test_pretraining_has_two_heads():
 def test_a_padded_batch_equals_one_by_one(pooling, selection):
     model = build(pooling=pooling, selection=selection, head="none")
     tokens, mask, segments = batch()
-    together = model(tokens, mask, segments)
+    together = model.read(tokens, mask, segments)
     for row in range(3):
         length = int(mask[row].sum())
         part = [each[row : row + 1, :length] for each in (tokens, mask, segments)]
-        alone = model(*part)
+        alone = model.read(*part)
         torch.testing.assert_close(alone.states[0], together.states[row, :length], rtol=0, atol=1e-5)
         torch.testing.assert_close(alone.pooled[0], together.pooled[row], rtol=0, atol=1e-5)
 
@@ -59,10 +60,10 @@ def test_a_padded_batch_equals_one_by_one(pooling, selection):
 def test_pooling_is_what_it_says():
     tokens, mask, segments = batch()
     model = build(head="none", pooling="mean")
-    states, pooled = model(tokens, mask, segments)
+    states, pooled = model.read(tokens, mask, segments)
     torch.testing.assert_close(pooled[1], states[1, :7].mean(0))
     model = build(head="none")
-    states, pooled = model(tokens, mask, segments)
+    states, pooled = model.read(tokens, mask, segments)
     torch.testing.assert_close(pooled, torch.tanh(states[:, 0] @ model.pooler.weight.T + model.pooler.bias))
     model = build(head="none", pooling="attention")
     with saccade.record(model) as trace:
@@ -71,6 +72,13 @@ def test_pooling_is_what_it_says():
     assert weights.shape == (3, 1, 13)
     assert not weights[1, 0, 7:].any()
     torch.testing.assert_close(pooled, (weights @ states).squeeze(1))
+
+
+def test_without_a_head_there_are_states_but_no_logits():
+    model = build(head="none")
+    assert model.read(*batch()).pooled.shape == (3, 22)
+    with pytest.raises(ValueError, match="has no head and gives no logits: call `read`"):
+        model(*batch())
 
 
 def test_segments_are_told_apart_and_default_to_the_first():
@@ -90,7 +98,7 @@ def test_gradients_reach_every_weight():
         model(*batch()).square().sum().backward()
         assert all(parameter.grad is not None for parameter in model.parameters())
     model = build(head="pretraining").train()
-    states, pooled = model(*batch())
+    states, pooled = model.read(*batch())
     (model.masked(states).square().sum() + model.next_sentence(pooled).sum()).backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
 

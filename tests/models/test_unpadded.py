@@ -49,25 +49,25 @@ def test_numbers_equal_those_of_a_padded_batch(arguments, tokens, monkeypatch):
     model = build(**arguments)
     ids, first = texts()
     batch = padded(ids, first)
-    expected = model(*batch)
-    torch.testing.assert_close(model.encode(ids, first), expected.pooled, rtol=0, atol=1e-5)
+    expected = model.read(*batch)
+    torch.testing.assert_close(model.vectors(ids, first), expected.pooled, rtol=0, atol=1e-5)
     for row, states in enumerate(Unpadded(model).states(ids, first)):
         torch.testing.assert_close(states, expected.states[row, : LENGTHS[row]], rtol=0, atol=1e-5)
-    alone = model(batch[0], batch[1])
-    torch.testing.assert_close(model.encode(ids), alone.pooled, rtol=0, atol=1e-5)
+    alone = model.read(batch[0], batch[1])
+    torch.testing.assert_close(model.vectors(ids), alone.pooled, rtol=0, atol=1e-5)
 
 
 def test_nothing_and_training_mode():
     model = build().train()
     ids, first = texts()
-    assert torch.equal(model.encode(ids, first), model.encode(ids, first))  # no dropout
+    assert torch.equal(model.vectors(ids, first), model.vectors(ids, first))  # no dropout
     assert model.training
-    assert not model.encode(ids).requires_grad
-    assert model.encode([]).shape == (0, 22)
+    assert not model.vectors(ids).requires_grad
+    assert model.vectors([]).shape == (0, 22)
     with pytest.raises(ValueError, match="without any token"):
-        model.encode([[1], []])
+        model.vectors([[1], []])
     with pytest.raises(ValueError, match="max_length=17"):
-        model.encode([list(range(18))])
+        model.vectors([list(range(18))])
 
 
 def test_a_run_encodes_its_inputs(tmp_path):

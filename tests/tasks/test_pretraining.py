@@ -86,7 +86,7 @@ def test_the_loss_is_the_sum_of_two_means():
     model = model_of(task)
     _, batch = collated(task, generator=torch.Generator().manual_seed(5))
     loss = task.loss(model, batch)
-    states, pooled = model(batch["text"], batch["text_mask"], batch["text_segments"])
+    states, pooled = model.read(batch["text"], batch["text_mask"], batch["text_segments"])
     masked = F.cross_entropy(model.masked(states)[batch["hidden"]], batch["wanted"][batch["hidden"]])
     following = F.cross_entropy(model.next_sentence(pooled), batch["follows"])
     torch.testing.assert_close(loss.total / loss.count, masked + following)

@@ -10,7 +10,7 @@ from torch import nn
 from saccade.attention import Attention
 from saccade.configuration import ConfigError
 from saccade.data.tokenisers import WordTokeniser
-from saccade.fields import Number, Text
+from saccade.fields import Evidence, Number, Text
 from saccade.interpretation.recording import record
 from saccade.layers import TokenEmbedding
 from saccade.runs.plan import Plan
@@ -132,6 +132,21 @@ def test_each_attention_is_drawn_between_the_right_texts(pair):
     (answer,) = task.predict(model, [pair])
     assert answer.attention.keys == hypothesis
     torch.testing.assert_close(answer.weights, trace["pool"].weights[0, 0])
+
+
+@pytest.mark.parametrize("role", ["premise", "hypothesis", None])
+def test_evidence_belongs_to_the_input_that_it_names(role):
+    """The model's single query attends to the hypothesis, so only marks in it are compared with its weights."""
+    task, model = fitted(evidence=Evidence(unit="words", input=role))
+    pair = {**PAIRS[2], "evidence": [(0, 1)]}
+    (item,) = task.explain(model, [pair])
+    marked = {axis.pieces[0] for each in item.maps for axis in (each.queries, each.keys) if axis.gold}
+    assert marked == {pair[role or "premise"].split()[0]}
+    (answer,) = task.predict(model, [pair])
+    assert answer.attention.role == "hypothesis"
+    assert ("auprc" in task.score([answer], [pair])) == (role == "hypothesis")
+    with pytest.raises(ValueError, match=r"evidence.input='premises' is not an input. Did you mean 'premise'"):
+        fitted(evidence=Evidence(input="premises"))
 
 
 def test_a_model_of_one_text_is_refused_at_once():

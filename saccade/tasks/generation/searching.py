@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import nn
 
 from saccade.search import Hypothesis, Searchable, greedy
 from saccade.search import beam as beam_search
 from saccade.search import sample as draw
 from saccade.tasks.generation.options import WritingOptions
-from saccade.tasks.generation.sides import writer
-
-READ = 1000
-STRETCH = 4
-"""Inputs are read up to STRETCH times the length of the longest training example, and at least up to READ positions."""
 
 
 def search(
@@ -43,12 +37,3 @@ def search(
     if options.width == 1:
         return [[hypothesis] for hypothesis in greedy(model, encoded, max_length=max_length, **given)]
     return beam_search(model, encoded, size=options.width, nbest=options.nbest, max_length=max_length, **given)
-
-
-def most_read(model: nn.Module, trained: int) -> int:
-    """How many positions of an input a model reads, if training examples had at most `trained`.
-
-    Far beyond what it was trained on a model writes nothing good, and takes hours over it.
-    """
-    positions = writer(model).longest_source()
-    return min(max(READ, STRETCH * trained), *([] if positions is None else [positions]), 2**31 - 1)

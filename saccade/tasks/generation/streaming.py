@@ -3,11 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import Step
+from saccade.tasks.base import rounded
+from saccade.tasks.generation.options import SearchOptions
+
+
+def one_by_one(options: SearchOptions) -> SearchOptions:
+    """The options of a search that decides on one token after another; raises `ValueError` if others were asked for."""
+    if options.nbest > 1:
+        raise ValueError(
+            f"nbest={options.nbest} cannot be streamed: a stream is a single text. Use a prediction instead."
+        )
+    if options.beam is not None and options.beam > 1:
+        raise ValueError(
+            f"beam={options.beam} cannot be streamed: a beam search only knows its text at the end. Leave beam out, or "
+            "use a prediction instead."
+        )
+    return options if options.sample else replace(options, beam=1)
+
+
+def watch(model: nn.Module, tokeniser: Tokeniser, emit: Callable[[dict[str, Any]], None]) -> nn.Module:
+    """The model, whose tokens and weights go to `emit` as they are written."""
+
+    def seen(token: int, weights: Tensor | None) -> None:
+        row = [] if weights is None else rounded(weights[None])[0]
+        emit({"token": tokeniser.pieces([token])[0], "weights": row})
+
+    return cast(nn.Module, Watched(model, seen))  # a module in all that a search uses
 
 
 class Watched:

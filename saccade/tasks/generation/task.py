@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import Document, read_json
-from saccade.data.cell import Cell
-from saccade.data.marks import mark
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
@@ -25,23 +18,20 @@ from saccade.fields import Field, Links, Text, fields
 from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
-from saccade.layers.positions import LearnedPositions
-from saccade.models import EncoderDecoder
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.base import Example, Loss, Row, rounded, tasks
+from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explaining import ExplainOptions, explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
-from saccade.tasks.generation.searching import most_read, search
+from saccade.tasks.generation.searching import search
 from saccade.tasks.generation.sides import SourceToTarget, log_likelihoods, writer
-from saccade.tasks.generation.streaming import Watched
-from saccade.tasks.generation.supervision import attention_loss, gold_matrix, link_pieces, outside
+from saccade.tasks.generation.streaming import one_by_one, watch
+from saccade.tasks.generation.supervision import attention_loss
 
-LENGTHS = "lengths.json"
 AER = "aer"
 
 
@@ -60,9 +50,9 @@ class Generation(SourceToTarget):
         alignment_shift: 0 teaches the links of a token to the attention that writes it; 1 to that of the next step,
             which has read it: better alignments, but not where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
-            character_error_rate, word_error_rate; of captions with several references each, as the COCO evaluation
-            computes them, bleu_1 to bleu_4, rouge_l and cider, and distinct_1 and distinct_2; and aer, for examples
-            with an `alignment` column.
+            character_error_rate, word_error_rate; for captions with several references each, as in the COCO
+            evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; and aer, for examples with an
+            `alignment` column.
         bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
             tokenised already.
     """
@@ -123,82 +113,6 @@ class Generation(SourceToTarget):
         needed = {"alignment": Links()} if AER in self.metrics else {}
         return {"source": self.source, "target": self.target, **needed}
 
-    def check_example(self, example: Example, cell: Cell) -> None:
-        if "alignment" in example and isinstance(self.source, Text):
-            words = len(example["source"].split()), len(texts_of(example["target"])[0].split())
-            problem = outside(example["alignment"], *words)
-            if problem:
-                raise cell.bad(problem, "Count words from 0, separated by spaces.")
-
-    def observe(self, sizes: Sequence[Sequence[int]]) -> None:
-        sources, targets = np.asarray(sizes, dtype=np.int64).T
-        self.longest_target, self.target_ratio = int(targets.max()) - 1, float(targets.sum() / max(1, sources.sum()))
-
-    def sizes(self) -> dict[str, int]:
-        target = self.target.sizes()["vocab"]
-        if not self.target.fitted and not self.shared:
-            target += 2  # so that no two stand-ins are the same
-        return {**{f"source_{name}": size for name, size in self.source.sizes().items()}, "target_vocab": target}
-
-    def check(self, model: nn.Module) -> None:
-        longest = max(side.max_length for side in (self.source, self.target) if isinstance(side, Text))
-        for part in model.modules():
-            if isinstance(part, LearnedPositions) and part.max_length <= longest:
-                raise ValueError(
-                    f"the model's {part.max_length} learned positions are too few for texts of max_length={longest} "
-                    f"and their end: set model.max_length to {longest + 1} or more, or max_length of source and target "
-                    f"to {part.max_length - 1} or less."
-                )
-        reads = model.longest_source() if isinstance(model, EncoderDecoder) else None
-        kept = self.source.longest
-        if not isinstance(self.source, Text) and kept is not None and reads is not None and kept > reads:
-            raise ValueError(
-                f"the model reads {reads:,} {self.source.unit}, and training keeps sources of up to {kept:,}: raise "
-                "model.max_length, or let the source be shorter."
-            )
-
-    def encode(self, example: Example) -> Row:
-        row: Row = {"source": self.source.encode(example["source"])}
-        if "target" in example:
-            row["target"] = self.target.encode(example["target"])
-            if self.alignment_weight and "alignment" in example:
-                words = self._words(self.source, example["source"]), self._words(self.target, example["target"])
-                row["alignment"] = link_pieces(example["alignment"], *words, shift=self.alignment_shift)
-        return row
-
-    def rows(self, example: Example) -> list[Row]:
-        """A row for each of the right answers; links belong to the first."""
-        texts = texts_of(example["target"])[: 1 if self.alignment_weight else None]
-        return [self.encode({**example, "target": text}) for text in texts]
-
-    def joined(self, examples: Iterable[Example]) -> list[Example]:
-        if not self.source.repeats:
-            return list(examples)
-        found: dict[int, dict[str, Any]] = {}
-        for example in examples:
-            known = found.setdefault(mark(example, ["source"]), {**example, "target": []})
-            known["target"].extend(texts_of(example["target"]))
-        return list(found.values())
-
-    def size(self, row: Row) -> tuple[int, ...]:
-        sides = {"source": self.source, "target": self.target}
-        return tuple(field.size(row[side]) for side, field in sides.items() if side in row)
-
-    def left_out(self, row: Row) -> str | None:
-        for side, field in (("source", self.source), ("target", self.target)):
-            reason = field.left_out(row[side]) if side in row else None
-            if reason is not None:
-                return f"{side} {reason}"
-        return None
-
-    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        texts = [{side: value for side, value in row.items() if side != "alignment"} for row in rows]
-        batch = super().collate(texts, generator=generator)
-        if "alignment" in rows[0]:
-            links = [row["alignment"] for row in rows]
-            batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
-        return batch
-
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         model = writer(model)
         source, mask, target, real = (batch[n] for n in ("source", "source_mask", "target", "target_mask"))
@@ -223,10 +137,6 @@ class Generation(SourceToTarget):
         if model.training and (smoothing or "alignment" in batch or added is not None):
             parts["loss"] = found.plain
         return Loss(total, real.sum(), parts)
-
-    def prepare(self, model: nn.Module, example: Example) -> Row:
-        encoded = self.source.encode(example["source"])
-        return {"source": self.source.clip(encoded, most_read(model, self._trained()))}
 
     def blank(self, row: Row) -> Answer | None:
         if not isinstance(self.source, Text) or len(row["source"]) > 1:
@@ -262,26 +172,6 @@ class Generation(SourceToTarget):
         ratio = max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
         suggested = 2 * (ratio * positions).ceil().long() + 10
         return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
-
-    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        read = most_read(model, self._trained())
-        examples = [self.example(value) for value in inputs]
-        # A piece has at least half a character: short texts need not be tokenised.
-        possible = [
-            number
-            for number, example in enumerate(examples)
-            if not isinstance(self.source, Text) or 2 * len(example["source"]) > read
-        ]
-        lengths = {number: self.length(examples[number]) for number in possible}
-        return {
-            number: f"{length:,} {self.source.unit}, and the model reads only the first {read:,}"
-            for number, length in lengths.items()
-            if length > read
-        }
-
-    def length(self, example: Example) -> int:
-        size = self.source.size(self.source.encode(example["source"]))
-        return size - 1 if isinstance(self.source, Text) else size  # without the end
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         tokeniser = self.target.tokeniser
@@ -325,44 +215,13 @@ class Generation(SourceToTarget):
         return [answer.text, *links]
 
     def stream(
-        self, model: Any, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
+        self, model: nn.Module, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
-        """One text by greedy search, or a draw: what a beam search writes is known only at its end."""
-        if options.beam not in (None, 1) or options.nbest != 1:
-            name = "nbest" if options.nbest != 1 else "beam"
-            raise ValueError(
-                f"{name} must be 1 for a stream, got {getattr(options, name)}: what a search with several hypotheses "
-                "writes is known only at its end."
-            )
-        alone = options if options.sample else replace(options, beam=1)
-        pieces = self.target.tokeniser.pieces
-
-        def seen(token: int, weights: Tensor | None) -> None:
-            emit({"token": pieces([token])[0], "weights": [] if weights is None else rounded(weights[None])[0]})
-
-        return super().stream(Watched(model, seen), example, alone, emit)  # type: ignore[arg-type] # but for its steps
+        """One text, token by token, by greedy search or a draw; other searches are refused."""
+        alone, watched = one_by_one(options), watch(model, self.target.tokeniser, emit)
+        return super().stream(watched, example, alone, emit)
 
     def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:
         shown = super().as_json(example, answer, attention=attention)
         texts = [generated_json(each, attention=attention) for each in answer.alternatives or [answer]]
         return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
-
-    def save(self, folder: Path) -> None:
-        super().save(folder)
-        lengths = {"longest_target": self.longest_target, "target_ratio": self.target_ratio}
-        (folder / LENGTHS).write_text(json.dumps(lengths), encoding="utf-8")
-
-    def load(self, folder: Path) -> None:
-        super().load(folder)
-        found = Document(read_json(folder / LENGTHS), str(folder / LENGTHS))
-        self.longest_target = found.take("longest_target", int, least=0, most=2**31)
-        self.target_ratio = float(found.take("target_ratio", float, least=0.0, most=1e9))
-
-    def _trained(self) -> int:
-        return 2**31 - 1 if self.source.longest is None else self.source.longest
-
-    @staticmethod
-    def _words(field: Field, value: Any) -> list[list[int]]:
-        if not isinstance(field, Text):
-            raise ValueError("alignment_weight teaches links between words: the source must be a text.")
-        return field.tokeniser.words(field.show(value))

@@ -1,0 +1,50 @@
+"""Arguments of a configuration on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+
+from saccade.commands.columns import parse_column, parse_columns
+from saccade.configuration.sections import SECTIONS
+
+OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
+"""`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
+
+ROLE = re.compile(r"--(data\.(?!(?:columns|header|bad[_-]rows)\b)[A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
+"""`--data.text body`, for commands without a configuration."""
+
+
+def split_overrides(
+    given: Sequence[str], parser: argparse.ArgumentParser, pattern: re.Pattern[str] = OVERRIDE
+) -> tuple[list[str], dict[str, str]]:
+    """Separates `--section.argument value` from the rest of the command line."""
+    rest: list[str] = []
+    overrides: dict[str, str] = {}
+    remaining = iter(given)
+    for argument in remaining:
+        match = pattern.fullmatch(argument)
+        if match is None:
+            rest.append(argument)
+            continue
+        value = next(remaining, None) if match[2] is None else match[2]
+        if value is None or (match[2] is None and value.startswith("--")):
+            parser.error(f"{argument} needs a value.")
+        overrides[match[1].replace("-", "_")] = value
+    return rest, overrides
+
+
+def join_columns(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """`--data.text body`, as for a training, under `--columns`."""
+    rest, found = split_overrides(given, parser, ROLE)
+    columns = {key.removeprefix("data."): parse_column(value) for key, value in found.items()}
+    if not columns:
+        return rest
+    for place, argument in enumerate(rest):
+        if argument == "--columns" and place + 1 < len(rest):
+            columns = {**(parse_columns(rest[place + 1]) or {}), **columns}
+        elif argument.startswith("--columns="):
+            columns = {**(parse_columns(argument.partition("=")[2]) or {}), **columns}
+    return [*rest, "--columns", json.dumps(columns)]
