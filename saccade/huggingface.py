@@ -190,7 +190,7 @@ def save(
     """
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"{path} exists already: choose another folder.")
+        raise FileExistsError(f"{path} already exists: choose another folder.")
     head = "none" if model.head == "label" and model.pooler is None else model.head
     settings = _settings(model, tokeniser, CLASSES[head])
     if labels is not None and model.classifier is not None and len(labels) == model.classifier.out_features:

@@ -209,7 +209,7 @@ def test_cut_predictions_and_skipped_rows_are_told(work, run, capsys, monkeypatc
     give(monkeypatch, "abc\n")
     code, _, err = call(capsys, "predict", run, "--temperature", "0.5")
     assert code == 2
-    assert "temperature changes draws: it needs sample" in err
+    assert "temperature only affects sampling: set sample as well" in err
 
 
 def test_validate_and_copy(work, capsys, monkeypatch) -> None:

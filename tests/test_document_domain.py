@@ -105,7 +105,7 @@ def test_long_documents_are_truncated_and_counted(work, call, capsys):
     named = [line for line in err.splitlines() if line.startswith("Input ")]
     assert len(named) == 5
     assert named[0].endswith("tokens: the rest is not read.")
-    assert err.splitlines()[-1].endswith("of 50 inputs were too long, and truncated.")
+    assert err.splitlines()[-1].endswith("of 50 inputs were too long and were truncated.")
     with pytest.warns(UserWarning, match="has a text with more than max_sentences=4 sentences"):
         saccade.load(short).predict(["good film. " * 9])
 

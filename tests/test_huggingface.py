@@ -86,7 +86,7 @@ def test_only_what_that_library_has_can_be_saved(saved, tmp_path):
         huggingface.save(tmp_path / "sparse", sparse, tokeniser)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match="full exists already"):
+    with pytest.raises(FileExistsError, match="full already exists"):
         huggingface.save(tmp_path / "full", sparse, tokeniser)
 
 

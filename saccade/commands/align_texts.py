@@ -90,7 +90,7 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
     if given.symmetrise is not None and given.reverse_model is None:
         raise ValueError("--symmetrise needs the model of the other direction: add --reverse-model runs/other.")
     if given.subwords and given.gold is not None:
-        raise ValueError("--gold has links between words: leave --subwords out.")
+        raise ValueError("--gold has links between words, so --subwords does not apply: leave it out.")
     if given.choose is not None and (given.layer, given.head, given.shift) != (-1, None, None):
         raise ValueError("--choose finds the layer, head and shift: leave --layer, --head and --shift out.")
     check_count("--batch-size", given.batch_size)
@@ -183,7 +183,7 @@ def _chunks(source: str, target: str) -> Iterator[list[Pair]]:
     for number, lines in enumerate(zip_longest(read_lines(Path(source)), read_lines(Path(target))), start=1):
         if None in lines:
             counts = (f"{file} has {sum(1 for _ in read_lines(Path(file)))} lines" for file in (source, target))
-            raise ValueError(f"Texts to align must have equally many lines: {', '.join(counts)}.")
+            raise ValueError(f"The texts to align must have the same number of lines: {', '.join(counts)}.")
         for text, role, file in zip(lines, ("source", "target"), (source, target), strict=True):
             if text.strip():
                 text_of(text, Cell(file, number, role, Path()))
@@ -202,7 +202,7 @@ def _warn_about_long(run: Run, pairs: Sequence[Pair], before: int) -> None:
     if lines:
         shown = ", ".join(lines[:5]) + (", ..." if len(lines) > 5 else "")
         print(
-            f"{len(lines)} pairs have more tokens than the model has positions, and get no links: lines {shown}. Split "
+            f"{len(lines)} pairs have more tokens than the model has positions and get no links: lines {shown}. Split "
             "them into sentences.",
             file=sys.stderr,
         )

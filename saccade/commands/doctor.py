@@ -13,7 +13,7 @@ HIDDEN = {"all", "bench", "dev", "docs", "peers"}
 
 
 def doctor() -> None:
-    """Show versions, kernels, devices and extras, for a report of a problem.
+    """Show versions, kernels, devices and extras, to include in a bug report.
 
     saccade doctor
     """

@@ -41,7 +41,7 @@ def embed(
         saccade train my.yaml --task.inputs.text.vectors '{class: file, path: vectors.txt}' --output runs/my-model
 
     Texts are split into words and punctuation marks. The file has word2vec's format: text, or binary if its name ends
-    in .bin. To learn vectors from the training texts of a run alone, no file is needed: see `saccade show word2vec`.
+    in .bin. To learn vectors from the training texts of a run, you need no file: see `saccade show word2vec`.
 
     Args:
         data: corpus.txt, with a text in each line, or a table as .tsv, .csv, .jsonl or .parquet.
@@ -49,15 +49,15 @@ def embed(
         columns: the column of a table to read, as text=body.
         header: whether TSV and CSV files begin with a header, yes or no.
         lowercase: fold upper case to lower case.
-        dim: numbers in a vector.
-        window: how far two words may be apart to be neighbours.
-        negatives: words that are drawn against each neighbour.
-        epochs: how often the texts are read.
+        dim: the size of the vectors.
+        window: the maximum distance between two words that predict each other.
+        negatives: random words to contrast with each neighbour.
+        epochs: the number of passes over the texts.
         learning_rate: at the beginning; it falls to 0.
-        subsample: the share of the texts above which a word is thinned out; 0 for none.
-        min_count: words that occur less often have no vector.
-        seed: of everything that is drawn.
-        neighbours: print the nearest words of these, as river,king.
+        subsample: words that make up more than this share of the texts are downsampled; 0 keeps all.
+        min_count: rarer words get no vector.
+        seed: for everything random.
+        neighbours: print the nearest neighbours of these words, as river,king.
     """
     from saccade.checks import check_count
 

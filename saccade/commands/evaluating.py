@@ -42,10 +42,10 @@ def evaluate(
         saccade evaluate runs/my-model --data test.tsv --vary beam=1,5,10
         saccade evaluate runs/my-classifier --data test.csv --plot reliability.png
 
-    Files are read like those of the training, with the same columns and the same treatment of bad rows, unless
-    --columns, --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`. Answers are
-    made as `saccade predict` makes them; the validations of a training may use other options
-    (trainer.validate_options). `saccade evaluate RUN --help` lists the options of a run's task.
+    Files are read like the training files, with the same columns and the same treatment of bad rows, unless --columns,
+    --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`. Predictions are made as
+    by `saccade predict`; validation during training may use other options (trainer.validate_options). `saccade evaluate
+    RUN --help` lists the options of a run's task.
 
     Args:
         run: the folder of a trained model.
@@ -189,7 +189,7 @@ def _varied(text: str | None) -> dict[str, list[Any]]:
     except ValueError:
         numbers = []
     if not equals or not option.strip() or not numbers:
-        raise ValueError(f"--vary is an option and numbers, as beam=1,5,10; got {text!r:.60}.")
+        raise ValueError(f"--vary takes an option and numbers, as in beam=1,5,10; got {text!r:.60}.")
     return {option.strip().replace("-", "_"): numbers}
 
 

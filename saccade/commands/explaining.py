@@ -49,15 +49,15 @@ def explain(
     Args:
         run: the folder of a trained model.
         inputs: files to read inputs from, as for `saccade predict`.
-        input: an input itself, or a JSON object for a task with several; may be given several times, to see them side
-            by side.
-        target: what the model is made to answer, for each input; its own answer if left out.
-        targets: a file of targets, one a line.
+        input: an input as text, or as a JSON object for a task with several; may be given several times, to compare
+            them side by side.
+        target: the answer to force the model to give, for each input (default: its own answer).
+        targets: a file of targets, one per line.
         columns: which columns of a table to read, as text=body.
         against: the folder of another model, to see both side by side.
         output: the file to write; its suffix is the format: .html, .txt, .png, .svg or .json.
-        format: html, text, png, svg or json, if the suffix does not tell (default: text, without --output).
-        title: of the page.
+        format: html, text, png, svg or json; by default taken from the suffix of --output, or text.
+        title: the title of the page.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     with leaving_at_once():
@@ -67,15 +67,17 @@ def explain(
     form = _format(output, format, FORMATS)
     check_one_source(input, inputs)
     if target and targets is not None:
-        raise ValueError("--target and --targets mean the same: give one of the two.")
+        raise ValueError("--target and --targets cannot be combined: use one of them.")
     if not input and not inputs:
-        raise ValueError('Say what to explain: --input "a text", or a file')
+        raise ValueError('There is nothing to explain: give --input "a text", or a file')
     folders = [run] if against is None else [run, against]
     names = _names(folders)
     models = [load(folder, trust=trust_classes) for folder in folders]
     tasks = [type(model.task).__name__ for model in models]
     if len(set(tasks)) > 1:
-        raise ValueError(f"{' and '.join(folders)} have different tasks ({', '.join(tasks)}): name two of the same.")
+        raise ValueError(
+            f"{' and '.join(folders)} have different tasks ({', '.join(tasks)}): name two runs with the same task."
+        )
     several = []
     for model, name in zip(models, names, strict=True):
         wanted = target or (_lines(targets) if targets is not None else None)
@@ -114,7 +116,8 @@ def _format(output: str | None, format: str | None, formats: Sequence[str]) -> s
         suffix = Path(output).suffix.lower()
         if format is None and suffix not in SUFFIXES:
             raise ValueError(
-                f"--output {output}: no format has the suffix {suffix!r}.{nearest(suffix, SUFFIXES)} Or give --format."
+                f"--output {output}: there is no format for the suffix {suffix!r}.{nearest(suffix, SUFFIXES)} Or set "
+                "--format."
             )
         form = format or SUFFIXES[suffix]
     if form in ("png", "svg"):

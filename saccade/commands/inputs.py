@@ -37,7 +37,7 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
 def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None:
     """Raises if inputs are given in two ways."""
     if values and paths:
-        raise ValueError("Give inputs by --input, or files to read them from, not both.")
+        raise ValueError("Give inputs with --input, or files to read them from, but not both.")
 
 
 def read_inputs(
@@ -53,7 +53,7 @@ def read_inputs(
             yield from _from_path(task, corpus, path)
         except FileNotFoundError as error:
             if error.errno is None:  # ours
-                raise FileNotFoundError(f'{error} An input itself is given as --input "..."') from None
+                raise FileNotFoundError(f'{error} To give the input itself, use --input "..."') from None
             raise
 
 

@@ -68,7 +68,7 @@ def predict(
         saccade predict runs/speech recordings/ --output transcripts.txt
         saccade predict runs/my-model --data big/*.parquet --output answers/
 
-    Each input gives one line, in order. --scores adds a column after a tab. If several answers are asked for, each has
+    Each input gives one line, in order. --scores adds a column after a tab. If you ask for several answers, each has
     its own line, which begins with the number of its input, counted from 1.
 
     The options of a prediction depend on the task: `saccade predict RUN --help` lists those of a run. Very long inputs
@@ -79,13 +79,13 @@ def predict(
 
     Args:
         run: the folder of a trained model.
-        inputs: files or folders to read; standard input if there are none.
-        input: an input itself; may be given several times.
+        inputs: files or folders to read (default: standard input).
+        input: an input as text; may be given several times.
         data: large tables, or a pattern such as 'big/*.parquet'; --output is then a folder.
-        format: text, jsonl (an object a line, with scores and attention weights) or csv.
-        output: the file to write, or the folder with --data; standard output if left out.
+        format: text, jsonl (one object per line, with scores and attention weights) or csv.
+        output: the file to write, or with --data the folder (default: standard output).
         scores: add the score of each answer: the higher, the surer.
-        draw: draw what the model looked at for each answer, with characters.
+        draw: draw what the model looked at for each answer, in the terminal.
         plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
         columns: which columns of a table to read, as text=body.
         header: whether tables begin with a header, yes or no.
@@ -135,7 +135,7 @@ def predict(
     workers = 1 if workers is None else workers
     check_one_source(input, inputs)
     if draw and format != "text":
-        raise ValueError(f"--draw and --format {format} do not go together.")
+        raise ValueError(f"--draw cannot be combined with --format {format}.")
     check_count("--workers", workers)
     check_count("--batch-size", batch_size)
     if plot is not None:
@@ -228,7 +228,7 @@ def _answers(
             sys.stdout.flush()
             read += len(chunk)
     if long > NAMED:
-        print(f"{long:,} of {read:,} inputs were too long, and truncated.", file=sys.stderr)
+        print(f"{long:,} of {read:,} inputs were too long and were truncated.", file=sys.stderr)
 
 
 def _writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> Any:

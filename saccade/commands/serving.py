@@ -38,23 +38,23 @@ def serve(
         SACCADE_TOKEN=... saccade serve runs/model --host 0.0.0.0 --token
         curl localhost:8000/predict -H 'content-type: application/json' -d '{"inputs": ["le 3 avril 1998"]}'
 
-    Open http://localhost:8000 for the page, and /docs for the interface. Inputs that arrive together share a batch.
-    SIGTERM answers what was accepted, then ends; SIGHUP takes over new versions of the run folders without dropping
-    a request. The log is one JSON object a line, and holds no inputs.
+    Open http://localhost:8000 for the page, and /docs for the API. Inputs that arrive together share a batch. On
+    SIGTERM the server answers the requests it has accepted and exits; on SIGHUP it reloads the run folders without
+    dropping a request. The log has one JSON object per line, without inputs.
 
     Args:
         runs: the folder of a trained model, or several as name=folder.
-        host: the address to listen on; anything but this machine needs --token.
+        host: the address to listen on; other addresses than this machine's own need --token.
         port: the port to listen on.
         workers: processes for each model, with one thread each.
         queue: how many inputs may wait for each model; more are refused with status 429.
         wait_ms: how long a busy server waits for more inputs to fill a batch; an idle one never waits.
-        batch_cost: the most positions (tokens, frames) of a batch, padding included.
-        deadline: seconds after which a request is given up.
-        max_body: the most bytes of a request.
-        max_inputs: the most inputs of a request.
+        batch_cost: the maximum number of positions (tokens, frames) in a batch, padding included.
+        deadline: seconds after which a request fails.
+        max_body: the maximum size of a request in bytes.
+        max_inputs: the maximum number of inputs in a request.
         token: require the token in the environment variable SACCADE_TOKEN with every request.
-        allow_origin: let web pages of this origin call the server; may be given several times.
+        allow_origin: allow web pages from this origin to call the server; may be given several times.
         log_inputs: write inputs to the log.
         engine: embedded, or ray for a cluster of machines with Ray Serve; the limits above are then those of a replica.
         min_replicas: with --engine ray, how many copies of the server there are without load.

@@ -46,20 +46,20 @@ def train_model(
     Any argument of the configuration can be set as --section.argument value, where the sections are task, model, data
     and trainer, and a value may be YAML; with a configuration, --help lists them all. `--data.text body` says which
     column is the text, and so on for every role of the task. Ctrl-C (or SIGTERM) saves a checkpoint and exits with
-    code 130; --resume continues exactly there. The processes that torchrun starts share every batch, and give the
-    losses of a single process. With --folds, a model is trained for each fold on the others and evaluated on its own;
-    the same command again keeps finished folds and continues an interrupted one.
+    code 130; --resume continues exactly there. The processes that torchrun starts share every batch, and the losses
+    are those of a single process. With --folds, a model is trained for each fold on the others and evaluated on its
+    own; after an interruption, the same command keeps finished folds and continues the unfinished one.
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
-        output: the folder to create, for the weights, the configuration, the figures and the model card.
+        output: the folder to create for the weights, the configuration, the figures and the model card.
         resume: the folder of a run to continue.
-        init_from: a folder whose weights to start from, where names and shapes agree: another run, or a BERT that the
-            transformers library saved, whose sizes and vocabulary are then used.
-        folds: cross-validate: the number of folds, or the name of the column that names the fold of each example.
+        init_from: a folder whose weights to start from, as far as names and shapes match: another run, or a BERT saved
+            by the transformers library, whose sizes and vocabulary are then used.
+        folds: cross-validate with this many folds, or with the folds that a column of this name gives.
     """
     if folds is not None and (resume is not None or output is None):
-        raise ConfigError("--folds needs an --output, and no --resume: the same command again continues.")
+        raise ConfigError("--folds needs --output and does not take --resume: to continue, run the same command again.")
     with _stopping(Path(output or resume or "."), again=folds is not None):
         overrides = _with_data(overrides)
         if config is not None:
@@ -181,7 +181,7 @@ def copy_config(name: str, file: str) -> None:
     """
     source, target = find_config(name), Path(file)
     if target.exists():
-        raise FileExistsError(f"{target} exists already: choose another name.")
+        raise FileExistsError(f"{target} already exists: choose another name.")
     text = read_text(source)
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("x", encoding="utf-8", newline="") as copy:

@@ -17,7 +17,7 @@ from saccade.selections import Selection
 
 
 class LSTMNEncoder(Encoder):
-    """Layers of long short-term memory networks, whose every step attends to all earlier steps.
+    """Layers of long short-term memory networks in which every step attends to all earlier steps.
 
     Shapes:
         source (batch, length), mask bool (batch, length) -> states (batch, length, hidden_dim) of the last layer,

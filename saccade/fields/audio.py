@@ -54,13 +54,13 @@ class Audio(Field):
 
     Args:
         rate: samples per second that the features are computed from.
-        mels: how many bands of frequencies a frame has.
-        window: how many seconds a frame looks at.
-        hop: how many seconds there are from one frame to the next.
+        mels: the number of frequency bands of a frame.
+        window: the length of a frame in seconds.
+        hop: the time from one frame to the next, in seconds.
         max_seconds: training leaves out longer recordings.
         gain: training makes recordings louder or quieter by up to this many decibels.
         time_masks, time_width: training blanks `time_masks` stretches of up to `time_width` frames in each recording.
-        mel_masks, mel_width: and `mel_masks` groups of up to `mel_width` neighbouring bands.
+        mel_masks, mel_width: training blanks `mel_masks` groups of up to `mel_width` neighbouring bands.
 
     Reference:
         Masks: Park et al. (2019), SpecAugment, arXiv:1904.08779.

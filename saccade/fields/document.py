@@ -34,13 +34,13 @@ class Document(Field):
     """A text as sentences, each read as the ids of its pieces: reviews, articles, letters.
 
     Args:
-        tokeniser: word, char, bpe, unigram, tagged or pretokenised, with its own options if need be.
+        tokeniser: word, char, bpe, unigram, tagged or pretokenised, with options if needed.
         sentences: "split" splits each text into sentences; "lines" takes each line as one; "given" takes a list of
-            sentences (from JSON lines, Parquet or memory) as it is. Several columns follow one another.
+            sentences (from JSON lines, Parquet or memory) as it is. Several columns are concatenated.
         language: of the texts to split, as an ISO 639 code: en, de, ja, ...
-        max_sentences: models read so many sentences of a document, the first ones.
-        max_words: models read so many pieces of a sentence, the first ones.
-        vectors: where the model's embeddings start, as for a text: "word2vec", or `{class: file, path: glove.txt}`.
+        max_sentences: how many sentences of a document are read; the rest is cut off.
+        max_words: how many pieces of a sentence are read; the rest is cut off.
+        vectors: initial embeddings, as for a text: "word2vec", or `{class: file, path: glove.txt}`.
     """
 
     blank: Any = ()

@@ -23,12 +23,12 @@ MOST = 100_000
 
 @fields.register("label")
 class Label(Field):
-    """One of several classes, by name. The classes are those of the training data, unless they are given.
+    """One of several classes, by name. By default the classes are those of the training data.
 
     Args:
         names: the classes. With `ordered`, from lowest to highest.
-        ordered: whether the classes are grades of one scale, such as stars: being off by one is then better than being
-            off by three. Names that are not given are sorted as numbers, which they must be.
+        ordered: whether the classes are grades on a scale, such as stars, where being off by one is better than being
+            off by three. Unless `names` gives the order, the classes must be numbers.
     """
 
     def __init__(self, *, names: list[str] | None = None, ordered: bool = False) -> None:
@@ -144,7 +144,7 @@ class Labels(Label):
 
     Args:
         names: the classes; by default those of the training data.
-        separator: between the names, where a cell holds text.
+        separator: what separates the names in a cell of text.
     """
 
     def __init__(self, *, names: list[str] | None = None, separator: str = ",") -> None:

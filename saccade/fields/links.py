@@ -13,7 +13,7 @@ from saccade.interpretation.alignments import read_pharaoh
 class Links(Field):
     """Links between the words of two texts: `0-0 1-2`, counted from 0. A pair of texts may have none.
 
-    What the links connect is known to the task alone, which encodes them.
+    Only the task knows what the links connect, so it encodes them.
     """
 
     def read(self, raw: Any, cell: Cell) -> str:

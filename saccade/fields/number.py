@@ -21,7 +21,7 @@ SMALLEST, LARGEST = math.ulp(0.0), sys.float_info.max
 
 @fields.register("number")
 class Number(Field):
-    """A number, such as a rating or a price; models see it with mean 0 and deviation 1."""
+    """A number, such as a rating or a price; models see it scaled to mean 0 and standard deviation 1."""
 
     def __init__(self) -> None:
         self.mean = 0.0

@@ -18,8 +18,9 @@ Part = dict[str, list[Any]]
 class Span(Field):
     """A part of another column's text, such as the answer to a question about it.
 
-    A cell holds the words themselves, whose first occurrence is meant, or `{"text": ..., "start": 17}` with where they
-    begin, in characters from 0. Several right answers are a list, or lists under `text` and `answer_start` (SQuAD).
+    A cell holds the words themselves, meaning their first occurrence, or `{"text": ..., "start": 17}` with their
+    position in characters, counted from 0. Several right answers are a list, or lists under `text` and `answer_start`
+    (as in SQuAD).
     An empty cell means that the text has no answer.
     """
 

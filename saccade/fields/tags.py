@@ -18,7 +18,7 @@ from saccade.fields.label import Label
 class Tags(Label):
     """A class for each word of a text, such as its part of speech: a list, or names separated by spaces.
 
-    There must be as many as the text has words, which are separated by spaces too.
+    There must be one for each word of the text; words are separated by spaces too.
 
     Args:
         names: the classes; by default those of the training data.

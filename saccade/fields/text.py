@@ -27,12 +27,12 @@ class Text(Field):
     """A text, read as the ids of its pieces and an end token.
 
     Args:
-        tokeniser: char, word, bpe, unigram, tagged or pretokenised, with its own options if need be.
+        tokeniser: char, word, bpe, unigram, tagged or pretokenised, with options if needed.
         max_length: training leaves out examples with more tokens.
-        join: how several columns become one text, with `{}` for each: "{} <{}>" makes `run <V;PST>` of `run` and
-            `V;PST`. By default they are joined by spaces.
-        vectors: where the model's embeddings of the text start: "word2vec" learns them from the training texts first,
-            and `{class: file, path: glove.txt}` takes them from a file. By default they start at random.
+        join: how several columns become one text, with `{}` for each: "{} <{}>" turns `run` and `V;PST` into
+            `run <V;PST>`. By default they are joined by spaces.
+        vectors: initial embeddings: "word2vec" learns them from the training texts first, and
+            `{class: file, path: glove.txt}` reads them from a file. They are random by default.
     """
 
     blank = ""

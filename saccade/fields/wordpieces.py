@@ -34,12 +34,12 @@ class WordPieces(Field):
     learned from the training texts, unless training starts from another model, whose vocabulary it then takes.
 
     Args:
-        vocab_size: the largest number of pieces that are learned, including the special ones.
+        vocab_size: the maximum size of the vocabulary, including the special tokens.
         lowercase: whether to fold upper case to lower case, and to remove accents.
-        max_length: the most tokens, the special ones included. Of a longer text the rest is not read; of a pair, the
-            longer text is cut first.
-        cut: what is not read of a long text: its end, its middle (a quarter of what is kept comes from the beginning),
-            or its start.
+        max_length: the maximum number of tokens, including the special ones. Longer texts are truncated; in a pair,
+            the longer text first.
+        cut: where long texts are truncated: at the end, in the middle (a quarter of what is kept comes from the
+            beginning), or at the start.
 
     Reference:
         Devlin et al. (2019), arXiv:1810.04805, section 3; the middle: Sun et al. (2019), arXiv:1905.05583, section 5.3.

@@ -10,7 +10,7 @@ from saccade.models.base import EncoderDecoder, models
 
 @models.register("cho")
 class Cho(EncoderDecoder):
-    """A gated recurrent unit encodes the source into one vector, which another gets at every step of the target.
+    """A gated recurrent unit encodes the source into one vector, which the decoder receives at every step.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps)

@@ -29,12 +29,12 @@ class GAT(nn.Module):
 
     Args:
         dim: features of a node.
-        classes: how many labels there are.
+        classes: the number of labels.
         hops: how far the subgraph reaches; each layer needs one step.
-        num_layers: with n layers, a node sees what is up to n steps away.
+        num_layers: with n layers, a node sees nodes up to n steps away.
         num_heads, head_dim: of all layers but the last.
         output_heads: of the last layer, which averages them.
-        score, selection: of every layer, by short name or with arguments of their own.
+        score, selection: used in every layer; a short name, or one with arguments.
         dropout: of the features and attention weights in every layer.
     """
 

@@ -29,25 +29,25 @@ class HAN(nn.Module):
         z = W_c v + b_c
 
     h_it are the states of a bidirectional recurrent network over the words of sentence i, and h_i those of another one
-    over the vectors s_i. Sentences without words are skipped. Only real sentences are computed, those of similar
-    lengths together, so that there is little padding.
+    over the vectors s_i. Sentences without words are skipped. Only real sentences are computed, grouped by length,
+    so that there is little padding.
 
     Shapes:
         tokens (batch, sentences, words), mask bool of the same shape, real words first -> logits (batch, classes).
 
     Reference:
-        Yang et al. (2016), "Hierarchical attention networks for document classification", NAACL, section 2.2: 200
-        features of words, a GRU of 50 features each way, and 100 features of u_w and u_s.
+        Yang et al. (2016), "Hierarchical attention networks for document classification", NAACL, section 2.2: word
+        vectors of size 200, a GRU with 50 units per direction, and u_w and u_s of size 100.
 
     Args:
-        hidden_dim: features of each direction of both networks.
-        context_dim: features of the score's hidden layer, which u_w and u_s compare with.
+        hidden_dim: units per direction of both networks.
+        context_dim: the size of the score's hidden layer, and of u_w and u_s.
         cell: "gru", "paper_gru" (resets before the product) or "lstm".
         word_pooling, sentence_pooling: "attention", "average" or "max".
-        score, selection: of both attentions, each a short name or an instance; query_free is the paper's.
-        sentence_score, sentence_selection: those of the sentences, if they differ.
+        score, selection: used at both levels, each a short name or an instance; the paper uses query_free.
+        sentence_score, sentence_selection: the same for sentences, if they should differ.
         dropout: applied to embeddings, sentence vectors and document vectors.
-        max_length: the most words of a sentence and sentences of a document, for scores that must know.
+        max_length: the maximum number of words per sentence and of sentences per document, for scores that need it.
     """
 
     def __init__(

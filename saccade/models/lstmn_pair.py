@@ -21,7 +21,7 @@ from saccade.selections import Selection
 
 @models.register("lstmn_pair")
 class LSTMNPair(nn.Module):
-    r"""Two long short-term memory networks, of which the second attends to the first as well as to itself.
+    r"""Two long short-term memory networks; the second attends to the first as well as to itself.
 
     .. math:: g = \mathrm{LSTMN}(a), \quad h = \mathrm{LSTMN}(b; g), \quad
         z = W_2 \operatorname{relu}(W_1 [\bar g; \bar h] + b_1) + b_2

@@ -45,19 +45,19 @@ class Rationale(nn.Module):
         baseline. Straight-through samples: Jang et al. (2017), arXiv:1611.01144.
 
     Args:
-        hidden_dim: features of one direction of the generator, and of each layer of the encoder.
-        encoder_layers: the answer is read from the last states of all of them.
+        hidden_dim: units per direction of the generator, and of each layer of the encoder.
+        encoder_layers: the number of layers; the classifier reads the last states of all of them.
         cell: "rcnn", as in the paper, "gru" or "lstm".
-        generator: "independent" picks each word given the text alone, "recurrent" also given what it picked before.
-        sampler_dim: features of the recurrent generator's memory of what it picked.
+        generator: "independent" picks each word given the text alone, "recurrent" also given the earlier picks.
+        sampler_dim: units of the recurrent generator's memory of its picks.
         estimator: how gradients reach the generator, "reinforce" or "straight_through".
         baseline: what is subtracted from the cost in REINFORCE, a "moving" average or "none".
-        temperature: of straight-through samples: low ones have less biased gradients, of higher variance.
+        temperature: of straight-through samples; lower ones give less biased gradients of higher variance.
         sparsity: lambda_1, the cost of each word picked. 0.0003 suits texts of hundreds of words.
         coherence: lambda_2, the cost of each place where a run of picked words begins or ends.
-        warmup: over how many training steps both costs grow from 0. Costs that are high from the start teach a model to
-            pick nothing before it can read.
-        dropout: applied to embeddings, between layers and to the states that the answer is read from.
+        warmup: over how many training steps both costs grow from 0. If they are high from the start, a model learns to
+            pick nothing.
+        dropout: applied to embeddings, between layers and before the classifier.
     """
 
     baseline_value: Tensor

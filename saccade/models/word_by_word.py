@@ -21,14 +21,14 @@ from saccade.selections import Selection
 
 @models.register("word_by_word")
 class WordByWord(nn.Module):
-    r"""Reads one text, then another, whose every word attends to the words of the first.
+    r"""Reads one text, then another in which every word attends to the words of the first.
 
     .. math:: y, c = \mathrm{LSTM}(a), \quad h = \mathrm{LSTM}(b; c_0 = c_L), \quad
         r_t = \mathrm{attention}([h_t; r_{t-1}], y) + \tanh(W_t r_{t-1}), \quad
         z = W \tanh(W_p r_N + W_x h_N) + b
 
-    Each text has an LSTM of its own; that of the second starts from the memory cell of the first. The weights say which
-    words of the first text each word of the second was held against.
+    Each text has an LSTM of its own; that of the second starts from the memory cell of the first. The weights show
+    which words of the first text each word of the second was compared with.
 
     Shapes:
         tokens_a (batch, length_a), mask_a bool (batch, length_a), and the same of the second text

@@ -211,7 +211,7 @@ class Run:
         remarks = task.remarks(answers)
         long = len(task.truncated(self.model, examples))
         if long:
-            remarks.append(f"{long:,} of {len(examples):,} inputs were too long, and truncated.")
+            remarks.append(f"{long:,} of {len(examples):,} inputs were too long and were truncated.")
         skipped = report_skipped(read)
         if plot is not None:
             task.draw(answers, examples, plot)

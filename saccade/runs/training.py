@@ -67,7 +67,7 @@ def train(
     given = {"task": task, "model": model, "data": data, "trainer": trainer}
     folder, raw = _start(config, output, resume)
     if resume is not None and init_from is not None:
-        raise ConfigError("A resumed run has weights already: leave init_from out.")
+        raise ConfigError("A resumed run already has weights: leave init_from out.")
     origin = None if init_from is None else find_origin(init_from)
     plan, held = planned(raw, given, overrides or {}, trust, origin)
     if resume is not None:
@@ -76,7 +76,7 @@ def train(
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
     if "train" not in held and plan.data.train is None:
-        raise ConfigError("data.train is missing: say what to train on, for example --data.train pairs.tsv")
+        raise ConfigError("data.train is missing: name the training data, for example --data.train pairs.tsv")
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
@@ -160,11 +160,11 @@ def _start(config: Any, output: Any, resume: Any) -> tuple[Path, Any]:
     """The run folder and the configuration to start with."""
     if resume is not None:
         if config is not None or output is not None:
-            raise ConfigError("A resumed run has its configuration and its folder: leave config and output out.")
+            raise ConfigError("A resumed run already has a configuration and a folder: leave config and output out.")
         folder = check_run(resume)
         return folder, read_config(folder / "config.yaml")
     if output is None:
-        raise ConfigError("output is missing: say where the run goes, for example --output runs/my-model")
+        raise ConfigError("output is missing: name a folder for the run, for example --output runs/my-model")
     folder = Path(output)
     if is_main():  # it may have started writing before the others look
         check_output(folder)

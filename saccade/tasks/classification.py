@@ -62,8 +62,8 @@ class ClassificationOptions(Options):
 class Classification(Task):
     r"""Chooses a label for each input, or for each word of a text: a topic, the kind of a node, a part of speech.
 
-    One label is learned by cross-entropy, as are the tags of words, several at once by a binary cross-entropy for each,
-    and ordered labels by the probability of being above each grade:
+    A single label and the tags of words are learned with cross-entropy, several labels with a binary cross-entropy for
+    each, and ordered labels through the probability of exceeding each grade:
 
     .. math:: p(y > k) = \sigma(z_k), \quad k = 1, ..., K - 1
 
@@ -71,19 +71,19 @@ class Classification(Task):
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         label: `label` for one of several classes (`{class: label, ordered: true}` for grades such as stars), `labels`
             for any number of them, `tags` for one class per word of the first input. A model for tags gives logits
-            (batch, positions, classes); the first piece of a word decides about it.
+            (batch, positions, classes), read at the first piece of each word.
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
-        label_smoothing: how much probability training spreads evenly over all classes; of one unordered label, or of
-            tags.
-        class_weights: how much the examples of each class count in training: "balanced" weighs rare classes more, so
-            that all count the same; `{spam: 3, ham: 0.5}` names weights, and classes that it does not name have 1. Of
-            several labels at once, "balanced" lets the examples with and without each label count the same, and
-            weights are those of the examples that have it.
+        label_smoothing: how much probability training spreads evenly over all classes, for a single unordered label or
+            for tags.
+        class_weights: how much the examples of each class count in training. "balanced" gives each class the same total
+            weight; `{spam: 3, ham: 0.5}` sets weights by name, 1 for all others. If an example can have several labels,
+            "balanced" gives the examples with and without each label the same total weight, and a named weight
+            applies to the examples that have the label.
         evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
             what the model picked or attended to.
-        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece; of ordered labels also
-            mean_absolute_error and quadratic_weighted_kappa; of tags, accuracy, macro_f1, and entity_f1 for tags such
-            as B-place, I-place and O.
+        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece; for ordered labels also
+            mean_absolute_error and quadratic_weighted_kappa; for tags accuracy, macro_f1 and, if they look like
+            B-place, I-place and O, entity_f1.
 
     Reference:
         Ordered labels: Cheng et al. (2008), arXiv:0704.1028.

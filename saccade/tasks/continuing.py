@@ -49,7 +49,7 @@ class ContinuationOptions(WritingOptions):
     def check(self) -> None:
         super().check()
         if self.score and self.writing():
-            raise ValueError(f"score measures the text, and {self.writing()[0]} changes how it continues: give one.")
+            raise ValueError(f"score measures a text, but {self.writing()[0]} changes how it is continued: choose one.")
 
     def writing(self) -> list[str]:
         """The options of a continuation that are given."""

@@ -39,11 +39,11 @@ class LanguageModelling(Task):
 
     .. math:: -\sum_t \log p(x_t \mid x_{<t}) \qquad\text{or}\qquad -\sum_{t \in M} \log p(x_t \mid \tilde x)
 
-    A text with more than `max_length` tokens (see the field `text`) is cut into pieces of that length, each of which
-    sees the last token before it.
+    A text with more than `max_length` tokens (see the field `text`) is cut into pieces of that length. Each piece sees
+    the last token before it.
 
-    A causal model continues texts. A masked one fills in each `[MASK]` of a text. Both give the log-probability of
-    texts by `score`; that of a masked model is the sum over its tokens, each masked once, together with others.
+    A causal model continues texts. A masked one fills in each `[MASK]` of a text. With `score`, both
+    give the log-probability of texts; for a masked model it is the sum over all tokens, each masked once.
 
     Args:
         text: the column of the texts.
@@ -168,7 +168,7 @@ class LanguageModelling(Task):
             before = self._sums(model, batch)[:, 0].tolist()
             return continue_texts(self.text.tokeniser, model, batch, before, examples, options)
         if options.writing():
-            raise ValueError(f"{options.writing()[0]} changes how a text continues, and a masked model fills blanks.")
+            raise ValueError(f"{options.writing()[0]} changes how texts continue, but a masked model fills in blanks.")
         return fill_blanks(self.text.tokeniser, model, batch, self.mask_id, examples)
 
     def _read(self, model: LanguageModel, examples: Sequence[Example]) -> list[list[float]]:

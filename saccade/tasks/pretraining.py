@@ -33,7 +33,7 @@ class PretrainingOptions(Options):
     """What is asked of a text.
 
     Args:
-        score: how well hidden tokens and next sentences of each document are guessed, instead of filling in [MASK].
+        score: report how well the model predicts hidden tokens and next sentences, instead of filling in [MASK].
     """
 
     score: bool = False
@@ -41,18 +41,18 @@ class PretrainingOptions(Options):
 
 @tasks.register("pretraining")
 class Pretraining(Task):
-    r"""Learns from raw text to guess masked tokens, and whether one stretch of text follows another.
+    r"""Learns from raw text to predict masked tokens, and whether one passage follows another.
 
     .. math:: -\frac{1}{|M|} \sum_{t \in M} \log p(x_t \mid \tilde x) - \log p(\text{next} \mid \tilde x)
 
     A document is a row, or in a plain text file everything up to an empty line. Each of its lines is a sentence. The
-    model that is learned fills in each `[MASK]` of a text; other trainings start from it (`--init-from`).
+    trained model fills in each `[MASK]` of a text, and other models can start from it (`--init-from`).
 
     Args:
         text: the column of the documents.
-        mask_share: how many of the tokens are hidden; of these, 80 % are masked, 10 % replaced and 10 % left.
-        max_predictions: how many tokens are hidden at most in a pair of texts.
-        short_share: how many documents are cut into shorter stretches than fit.
+        mask_share: the share of tokens to hide; 80 % of these are masked, 10 % replaced and 10 % kept.
+        max_predictions: the maximum number of tokens to hide in a pair of texts.
+        short_share: the share of documents that are cut into shorter passages than would fit.
         metrics: the figures of an evaluation: masked_accuracy, masked_perplexity, next_accuracy.
 
     Reference:

@@ -31,20 +31,20 @@ NUMBER = "What the model answered for this input, in the unit of the training da
 class Rating(Task):
     r"""Predicts a number for each input: a price, a score, a duration; or learns to rank inputs.
 
-    Numbers are learned on a scale with mean 0 and deviation 1, so that the loss does not depend on their unit. The
-    pairwise loss learns the order alone, from all pairs of a batch with different targets:
+    Numbers are scaled to mean 0 and standard deviation 1, so that the loss does not depend on their unit. The pairwise
+    loss only learns the order, from all pairs of a batch with different targets:
 
     .. math:: \sum_{y_i > y_j} \log(1 + \exp(z_j - z_i))
 
-    The `score` of an answer is the prediction on that scale: how many deviations it lies above the mean of the training
-    data. Answers sorted by it are ranked; it says nothing about how sure the model is.
+    The `score` of an answer is the prediction on that scale: how many standard deviations it lies above the mean of the
+    training data. Sort by it to rank answers. It does not say how sure the model is.
 
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         number: the column of the numbers.
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
-        loss: "squared", "absolute" (which outliers affect less), "huber" (squared up to one deviation, absolute
-            beyond), or "pairwise", after which only the order of the predictions means anything.
+        loss: "squared", "absolute" (less affected by outliers), "huber" (squared up to one standard deviation, absolute
+            beyond), or "pairwise", which makes only the order of the predictions meaningful.
         evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
             what the model picked or attended to.
         metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.

@@ -43,11 +43,11 @@ class SpanOptions(Options):
 
 @tasks.register("spans")
 class Spans(Task):
-    r"""Finds the part of a text that answers a question, or the part that matters where there is no question.
+    r"""Finds the part of a text that answers a question or, without questions, the relevant part.
 
     .. math:: -\tfrac{1}{2} (\log p_{\text{start}}(i) + \log p_{\text{end}}(j))
 
-    The text is the last of the input's columns, a question comes before it:
+    The text is the last of the input's columns, after the question:
     `--data.columns '{text: [question, context], span: answer}'`. A text without an answer points to `[CLS]`.
 
     Args:

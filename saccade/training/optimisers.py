@@ -67,7 +67,7 @@ class Adam(Optimiser):
 
 @optimisers.register("adamw")
 class AdamW(Adam):
-    """Adam whose weight decay is apart from the gradient.
+    """Adam with decoupled weight decay.
 
     Args:
         betas: how slowly the running means of the gradient and of its square move.

@@ -20,7 +20,7 @@ from saccade.training.schedules import Schedule, schedules
 
 
 class Trainer:
-    """Trains a model on a task, and resumes exactly where it was after a crash.
+    """Trains a model on a task; after a crash, it resumes exactly where it was.
 
     A step minimises the summed loss of a global batch divided by its number of items, however many processes and
     accumulated batches it is spread over. The run folder gets `metrics.jsonl`, `checkpoints/` and, at the end, the
@@ -32,11 +32,11 @@ class Trainer:
         max_minutes: stop after this many minutes, including those before it was resumed.
         batch_tokens: the token budget of a batch over all processes.
         accumulate: how many such batches make one update.
-        learning_rate: what the schedule multiplies.
+        learning_rate: the rate that the schedule scales.
         optimiser: adam, adamw, adadelta, adagrad, rmsprop, sgd, or an instance with its own options.
         schedule: constant, inverse_sqrt, cosine, linear, plateau, or an instance with its own options (noam).
-        clip_norm: the greatest norm of the gradient; None does not clip.
-        weight_decay: of matrices; vectors (biases, gains) never decay.
+        clip_norm: the maximum norm of the gradient; None does not clip.
+        weight_decay: applied to matrices, not to vectors (biases, gains).
         precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
         sharding: "fsdp" splits weights, gradients and the optimiser's state among the processes, for models that are
             too large for one; checkpoints are whole, so that any number of processes can resume them.

@@ -156,7 +156,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{run}", "{given}", "--choose", "a,b"], "--choose takes two texts and their links"),
         (["{run}", "{given}", "--gold", "{texts}/short"], "short, line 1: 'x' is not a link"),
         (["{run}", "{given}", "--gold", "{texts}/few.talp"], "few.talp has alignments of 1 sentence pairs, not of 3"),
-        (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "leave --subwords out"),
+        (["{run}", "{given}", "--gold", "{texts}/gold.talp", "--subwords"], "--subwords does not apply"),
         (
             ["--score", "{texts}/few.talp", "--gold", "{texts}/gold.talp"],
             "few.talp has alignments of 1 sentence pairs, not of 3",

@@ -76,7 +76,7 @@ def test_search_options(run, call, table) -> None:
         (["--bad-rows", "ignore"], "--bad-rows is error or skip, got 'ignore'"),
         (["--beam", "0"], "beam must be from 1 to 1000, got 0"),
         (["--vary", "beam=3,0"], "beam must be from 1 to 1000, got 0"),
-        (["--vary", "beam=3,x"], "--vary is an option and numbers, as beam=1,5,10; got 'beam=3,x'"),
+        (["--vary", "beam=3,x"], "--vary takes an option and numbers, as in beam=1,5,10; got 'beam=3,x'"),
         (["--by-length", "0"], "--by-length must be 1 or more, got 0"),
         (["--workers", "0"], "--workers must be 1 or more, got 0"),
         (["--batch-size", "0"], "--batch-size must be 1 or more, got 0"),
@@ -117,7 +117,7 @@ def test_sources_that_are_not_read_to_their_end_are_told(run, call, tmp_path) ->
     (tmp_path / "long.tsv").write_text(f"{'dodo su ' * 700}\todod\nsu\tus\n")
     code, out, err = call("evaluate", run, "--data", str(tmp_path / "long.tsv"), "--max-length", "3", "--json")
     assert code == 0
-    assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs were too long, and truncated."]
+    assert json.loads(out)["remarks"][-1:] == ["1 of 2 inputs were too long and were truncated."]
     assert "1 of 2 inputs were too long" in err
 
 

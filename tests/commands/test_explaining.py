@@ -127,7 +127,7 @@ def test_a_model_without_attention(blind, call, given, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Say what to explain"),
+        ([], "There is nothing to explain: give --input"),
         (["--input", "ba", "--format", "htlm"], "Did you mean 'html'?"),
         (["--input", "ba", "--output", "page.pgn"], "Did you mean '.png'?"),
         (["--input", "ba", "--output", "nowhere/page.html"], "there is no folder nowhere"),

@@ -47,7 +47,7 @@ def test_alignments_between_pieces_are_asked_for(run, call) -> None:
         assert len(row.split("\t")[1].split()) == len(prediction.tokens)
     code, _, err = call("predict", run, "--subwords", given=LINES)
     assert code == 2
-    assert "subwords changes alignments: give both" in err
+    assert "subwords only affects alignments: set alignments as well" in err
 
 
 def test_workers_write_the_same_in_the_same_order(run, call) -> None:
@@ -100,10 +100,10 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--top-p", "0.9"], "top_p changes draws: it needs sample"),
-        (["--beam", "5", "--top-p", "0.9"], "top_p changes draws: it needs sample"),
-        (["--top-k", "3"], "top_k changes draws: it needs sample"),
-        (["--seed", "3"], "seed changes draws: it needs sample"),
+        (["--top-p", "0.9"], "top_p only affects sampling: set sample as well"),
+        (["--beam", "5", "--top-p", "0.9"], "top_p only affects sampling: set sample as well"),
+        (["--top-k", "3"], "top_k only affects sampling: set sample as well"),
+        (["--seed", "3"], "seed only affects sampling: set sample as well"),
         (["--sample", "--beam", "5"], "give one of the two"),
         (["--sample", "--top-p", "2"], "top_p must be above 0 and at most 1"),
         (["--nbest", "6"], "nbest=6 needs a beam of at least 6"),
@@ -126,7 +126,7 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
         (["--sample", "--seed", str(2**64)], "got 18446744073709551616"),
         (["--forced", "3=a", "--max-length", "3"], "a place is counted from 0 and below 3, got 3"),
         (["--forced", "The"], "as 0=The; got 'The'"),
-        (["--format", "jsonl", "--draw"], "do not go together"),
+        (["--format", "jsonl", "--draw"], "cannot be combined"),
         (["--plot", "a.gif"], "no picture has the suffix '.gif'"),
         (["--plot", "nowhere/a.png"], "there is no folder nowhere"),
     ],

@@ -146,7 +146,7 @@ def test_two_configurations(call) -> None:
 def test_a_text_where_a_file_is_expected(train, call) -> None:
     assert train()[0] == 0
     for command in ("predict", "explain"):
-        assert "There is no file bado. An input itself is given as --input" in call(command, "run", "bado")[2]
+        assert "There is no file bado. To give the input itself, use --input" in call(command, "run", "bado")[2]
 
 
 def test_what_is_no_run(train, work, call) -> None:
@@ -171,4 +171,4 @@ def test_models_of_different_tasks(train, work, call) -> None:
     assert code == 0, err
     code, _, err = call("explain", "run", "--against", "kinds", "--input", "bado")
     assert code == 2
-    assert "run and kinds have different tasks (Generation, Classification): name two of the same." in err
+    assert "run and kinds have different tasks (Generation, Classification): name two runs with the same task." in err

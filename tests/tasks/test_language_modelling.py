@@ -162,7 +162,7 @@ def test_options_of_continuations() -> None:
         assert scores == sorted(scores, reverse=True)
     for prompt, answer in zip(prompts, task.predict(model, prompts, min_length=4, max_length=4), strict=True):
         assert len(answer.tokens) == len(prompt.split()) + 4
-    with pytest.raises(ValueError, match="score measures the text, and beam"):
+    with pytest.raises(ValueError, match="score measures a text, but beam"):
         task.predict(model, prompts, score=True, beam=3)
 
 

@@ -165,7 +165,7 @@ def train_skip_gram(
         negatives: how many words are drawn for each context.
         epochs: how often the corpus is read.
         learning_rate: of the first step.
-        subsample: the share of the corpus above which a word is thinned out; 0 for none.
+        subsample: words that make up more than this share of the corpus are downsampled; 0 keeps all.
         seed: of everything that is drawn.
 
     Reference:

@@ -18,19 +18,19 @@ class Word2Vec(Vectors):
     .. math:: -\log \sigma(v_w^\top u_c) - \sum_{i=1}^{k} \log \sigma(-v_w^\top u_{n_i}), \quad n_i \sim n^{3/4}
 
     They are learned from the training texts when training starts, in as many dimensions as the model's embeddings
-    have. Words that are too rare keep the values that the model starts with.
+    have. Words that are too rare keep their random initial values.
 
     Reference:
         Mikolov et al. (2013), arXiv:1310.4546, equation 4: w is the word, c a word near it, u its output vector.
 
     Args:
-        window: how far c is away from w at most; the distance is drawn anew for each w.
+        window: the maximum distance between c and w; it is drawn anew for each w.
         negatives: k.
-        epochs: how often the texts are read.
+        epochs: the number of passes over the texts.
         learning_rate: at the beginning; it falls to 0.
-        subsample: the share of the texts above which a word is thinned out; 0 for none.
+        subsample: words that make up more than this share of the texts are downsampled; 0 keeps all.
         min_count: words that occur less often have no vector.
-        seed: of everything that is drawn.
+        seed: for everything random.
         tune: what training changes: "all" embeddings, only those of "new" words, which are too rare, or "none".
         rescale: multiply the vectors by one number, so that they are as long as the embeddings that they replace.
     """

@@ -51,7 +51,7 @@ class ExplainOptions(Options):
         faithfulness: also test long inputs for whether the model depends on what it looks at, which takes time.
         gold: the file of the links that people made between the words of each input and target, or the links: they are
             shown, and judge the attention.
-        gold_format: the format of that file, pharaoh, talp, naacl or json, if the suffix does not tell.
+        gold_format: the format of that file, pharaoh, talp, naacl or json; by default taken from the suffix.
         gold_one_based: words in that file are counted from 1.
         name: of the model, where several are shown side by side.
     """

@@ -38,18 +38,18 @@ class WritingOptions(Options):
     ((5 + tokens) / 6) ^ length_penalty. With a length penalty of 0 it is the log-probability itself.
 
     Args:
-        beam: hypotheses kept at each step of the search; 1 is greedy search (default: 5).
-        nbest: how many texts to return for each input; with sample, how many to draw.
-        length_penalty: exponent of the length that a score is divided by; 0 favours short texts, 1 compares nearly by
-            token (default: 0.6, and 0 with sample).
-        min_length: the fewest tokens of a text (default: 0).
-        max_length: the most tokens of a text.
-        no_repeat_ngram: never write a sequence of this many tokens twice; 0 allows all (default: 0).
-        sample: draw from the model instead of searching.
-        temperature: of the draws; below 1 they are more alike (default: 1).
-        top_k: draw from only this many of the likeliest tokens (default: from all).
-        top_p: draw from the fewest tokens that together have this probability (default: 1).
-        seed: of the draws; the same seed gives the same answers (default: a new one each time).
+        beam: the number of hypotheses kept at each step of the search; 1 is greedy search (default: 5).
+        nbest: how many texts to return for each input.
+        length_penalty: the exponent of the length that scores are divided by; 0 favours short texts, 1 nearly compares
+            means per token (default: 0.6, and 0 with sample).
+        min_length: the minimum number of tokens of a text (default: 0).
+        max_length: the maximum number of tokens of a text.
+        no_repeat_ngram: never write the same sequence of this many tokens twice; 0 allows repetition (default: 0).
+        sample: sample from the model instead of searching.
+        temperature: of sampling; lower values give less varied answers (default: 1).
+        top_k: sample only from this many of the most probable tokens (default: from all).
+        top_p: sample only from the most probable tokens that together have this probability (default: 1).
+        seed: of sampling; the same seed gives the same answers (default: a new one each time).
     """
 
     usual_beam: ClassVar[int] = BEAM
@@ -73,13 +73,13 @@ class WritingOptions(Options):
                 raise ValueError(f"{name} must be from {least} to {most}, got {value}.")
         if self.sample:
             if self.beam is not None:
-                raise ValueError("beam searches and sample draws: give one of the two.")
+                raise ValueError("beam and sample exclude each other: choose beam search or sampling.")
             draws: dict[str, Any] = {"temperature": self.temperature, "top_k": self.top_k, "top_p": self.top_p}
             check_draws(**{name: value for name, value in draws.items() if value is not None})
         else:
             for name in ("temperature", "top_k", "top_p", "seed"):
                 if getattr(self, name) is not None:
-                    raise ValueError(f"{name} changes draws: it needs sample.")
+                    raise ValueError(f"{name} only affects sampling: set sample as well.")
             if self.nbest > self.width:
                 raise ValueError(f"nbest={self.nbest} needs a beam of at least {self.nbest}, got beam={self.width}.")
         if self.max_length is not None and (self.min_length or 0) > self.max_length:
@@ -111,15 +111,15 @@ class SearchOptions(WritingOptions):
     The coverage penalty, if there is one, is added to the score.
 
     Args:
-        coverage_penalty: cost of leaving parts of the input unread (default: 0).
-        max_length: the most tokens of a text (default: ten more than the longest training target, or than twice what
-            the length of the input suggests).
-        prefix: a text that all answers begin with; in Python also a list with one for each input.
-        forbidden: texts that no answer contains, as the vocabulary splits them; may be given several times.
-        forced: pieces at places counted from 0, as 0=The; may be given several times.
-        alignments: add which input word each output word attended to most, as 0-0 1-2: words are separated by spaces
-            and counted from 0.
-        subwords: align the pieces of the vocabulary instead of words, the last input piece being its end.
+        coverage_penalty: the cost of leaving parts of the input unread (default: 0).
+        max_length: the maximum number of tokens of a text (default: ten more than the longest training target, or than
+            twice what the length of the input suggests, whichever is more).
+        prefix: a text that all answers must begin with; in Python also a list with one for each input.
+        forbidden: a text that no answer may contain, split by the vocabulary; may be given several times.
+        forced: a piece to write at a position, counted from 0, as in 0=The; may be given several times.
+        alignments: also print which input word each output word attended to most, as in 0-0 1-2; words are separated by
+            spaces and counted from 0.
+        subwords: align pieces of the vocabulary instead of words; the last input piece is the end token.
     """
 
     coverage_penalty: float | None = None
@@ -139,20 +139,20 @@ class SearchOptions(WritingOptions):
     def check(self) -> None:
         super().check()
         if self.subwords and not self.alignments:
-            raise ValueError("subwords changes alignments: give both.")
+            raise ValueError("subwords only affects alignments: set alignments as well.")
         if self.prefix is not None and not _is_text_or_ids(self.prefix):
-            raise ValueError(f"prefix is a text, or a list with one for each input; got {self.prefix!r:.60}.")
+            raise ValueError(f"prefix must be a text, or a list with one for each input; got {self.prefix!r:.60}.")
         if isinstance(self.forbidden, str):
-            raise ValueError(f"forbidden is a list: write [{self.forbidden!r}].")
+            raise ValueError(f"forbidden must be a list: write [{self.forbidden!r}].")
         for text in self.forbidden or ():
             if (not text and text != 0) or not (isinstance(text, int) or _is_text_or_ids(text)):
-                raise ValueError(f"forbidden: each entry is a text of at least one piece, got {text!r:.60}.")
+                raise ValueError(f"forbidden: each entry must be a text of at least one piece, got {text!r:.60}.")
         if self.forced is not None and not isinstance(self.forced, dict):
-            raise ValueError(f"forced maps places to pieces, as {{0: The}}; got {self.forced!r:.60}.")
+            raise ValueError(f"forced must map positions to pieces, as in {{0: The}}; got {self.forced!r:.60}.")
         for place in self.forced or ():
             most = self.max_length or RANGES["max_length"][1]
             if not isinstance(place, int) or not 0 <= place < most:
-                raise ValueError(f"forced: a place is counted from 0 and below {most}, got {place!r:.60}.")
+                raise ValueError(f"forced: positions are counted from 0 and must be below {most}, got {place!r:.60}.")
 
     @property
     def looks(self) -> bool:
@@ -166,7 +166,7 @@ class SearchOptions(WritingOptions):
         if not isinstance(self.prefix, list | tuple) or not self.prefix or isinstance(self.prefix[0], int):
             return self
         if len(self.prefix) != of:
-            raise ValueError(f"prefix is one text for all inputs or one for each of {of}, got {len(self.prefix)}.")
+            raise ValueError(f"prefix must be one text for all inputs or one for each of {of}, got {len(self.prefix)}.")
         return replace(self, prefix=[self.prefix[number] for number in numbers])
 
     def describe(self) -> str:
@@ -192,5 +192,5 @@ def _place(entry: Any) -> tuple[int, str]:
     """`0=The` as (0, "The")."""
     place, equals, piece = str(entry).partition("=")
     if not equals or not place.strip().isdecimal() or not piece or len(place) > 9:
-        raise ValueError(f"forced is a place and a piece, as 0=The; got {entry!r:.60}.")
+        raise ValueError(f"forced takes a position and a piece, as in 0=The; got {entry!r:.60}.")
     return int(place), piece

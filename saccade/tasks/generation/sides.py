@@ -37,7 +37,7 @@ class SourceToTarget(Task):
     target: Text
 
     alignment_weight: float = 0.0
-    """How much a miss of given links counts next to a token's loss."""
+    """How much the loss of given links counts relative to the loss of a token."""
 
     alignment_shift: int = 0
     """0 if the attention is read at the step that writes a word, 1 at the next step."""

@@ -41,14 +41,15 @@ class Generation(SourceToTarget):
 
     Args:
         source: what is read: a text, a recording, or any other field.
-        target: the text that is written; like the source if both are texts and this is left out.
+        target: the text to write; by default a field like the source, if that is a text.
         joint: one vocabulary, learned from both sides and shared by them.
         label_smoothing: how much probability training spreads evenly over all tokens that can follow.
-        alignment_weight: how much a miss of given links counts next to a token's loss. Above 0, every training example
-            has a third column, `alignment`: links of source and target words (separated by spaces, counted from 0)
-            such as 0-0 1-2.
-        alignment_shift: 0 teaches the links of a token to the attention that writes it; 1 to that of the next step,
-            which has read it: better alignments, but not where the token was translated from.
+        alignment_weight: how much the loss of given links counts relative to that of a token. If it is above 0, every
+            training example needs a third column, `alignment`, with links between source and target words (separated
+            by spaces, counted from 0), such as 0-0 1-2.
+        alignment_shift: 0 trains the attention of the step that writes a token on the links of that token; 1 trains the
+            attention of the next step, which has read the token. This gives better alignments, but they no longer show
+            where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
             character_error_rate, word_error_rate; for captions with several references each, as in the COCO
             evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; and aer, for examples with an
