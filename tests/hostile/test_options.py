@@ -159,7 +159,7 @@ EXPLAIN = [
     (["--targets", "missing"], "There is no file missing"),
     (["--against", "missing"], "missing"),
     (["--against", "folder"], "folder"),
-    (["source.txt"], "Give inputs by --input, or files to read them from, not both"),
+    (["source.txt"], "Give inputs with --input, or files to read them from, but not both"),
     (["--beam", "0"], "beam must be from 1 to 1000"),
     (["--forced", "99999999999=a"], "forced takes a position and a piece"),
     (["--input", "\0"], "NUL character"),
