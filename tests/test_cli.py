@@ -94,7 +94,7 @@ def test_select_prints_weights(capsys) -> None:
                 "aggregations, configs, fields, history, models, optimisers, readers",
             ],
         ),
-        (["show", "additve"], ["'additve'", "Did you mean 'additive'", "softmax"]),
+        (["show", "additve"], ["'additve'", "Did you mean 'additive'", "`saccade list`"]),
         (["show"], ["name"]),
         (["select"], ["at least one score"]),
         (["select", "1", "x"], ["'x'"]),

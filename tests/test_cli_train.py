@@ -146,7 +146,7 @@ def test_evaluate_prints_tables_with_signatures(work, run, capsys) -> None:
     data = str(work / "test.tsv")
     code, out, _ = call(capsys, "evaluate", run, "--data", data, "--by-length", "3", "--vary", "beam=1,2")
     assert code == 0
-    searched = "Predicted by beam search (beam 5, length penalty 0.6); validations in its training use greedy search"
+    searched = "Predicted by beam search (beam 5, length penalty 0.6); validation during training used greedy search"
     assert out.startswith(searched)
     assert "exact_match" in out
     assert "tok:13a" in out

@@ -97,13 +97,15 @@ def evaluate(
     search = model.task.options.of(options).describe()
     if plot is not None and in_lines:
         _plot(found, plot)
+    if plot is not None:
+        print(f"Wrote {plot}.", file=sys.stderr)
     if json:
         print(json_module.dumps({"search": search, **evaluation_json(found)}, indent=2))
         return
     if search:
         trained = model.task.options.of(model.plan.trainer.validate_options).describe()
         differs = trained != search and model.plan.trainer.validate_examples != 0
-        also = f"; validations in its training use {trained}" if differs else ""
+        also = f"; validation during training used {trained}" if differs else ""
         print(f"Predicted by {search}{also}.")
     print_evaluation(found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from saccade.configuration.catalogue import Described, Parameter, catalogue
 from saccade.configuration.files import shipped
-from saccade.registry import nearest
+from saccade.registry import closest, nearest
 
 if TYPE_CHECKING:
     import torch
@@ -83,7 +83,9 @@ def show_member(name: str) -> None:
     ]
     if not found:
         known = {known for kind in catalogue().values() for known in (*kind.members, *kind.aliases)}
-        raise ValueError(f"No member is called {name!r}.{nearest(name, known)}")
+        close = closest(name, known)
+        hint = "" if close is None else f" Did you mean {close!r}?"
+        raise ValueError(f"No member is called {name!r}.{hint} `saccade list` lists all of them.")
     for number, (kind, short, member) in enumerate(found):
         if number:
             print()

@@ -13,8 +13,11 @@ from saccade.configuration.sections import SECTIONS
 OVERRIDE = re.compile(rf"--([A-Za-z_][\w-]*\.[\w.-]+|{'|'.join(SECTIONS)})(?:=(.*))?", re.DOTALL)
 """`--model.hidden_dim 64`, `--model.hidden_dim=64`, or a whole section as `--model '{class: rnnsearch}'`."""
 
-ROLE = re.compile(r"--(data\.(?!(?:columns|header|bad[_-]rows)\b)[A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
+ROLE = re.compile(r"--(data\.[A-Za-z_][\w-]*)(?:=(.*))?", re.DOTALL)
 """`--data.text body`, for commands without a configuration."""
+
+SAME = {"data.columns": "--columns", "data.header": "--header", "data.bad_rows": "--bad-rows"}
+"""The options of training files under the names that commands without a configuration have for them."""
 
 
 def split_overrides(
@@ -37,9 +40,10 @@ def split_overrides(
 
 
 def join_columns(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
-    """`--data.text body`, as for a training, under `--columns`."""
+    """Options of files that are written as for training: `--data.text body`, `--data.header yes`."""
     rest, found = split_overrides(given, parser, ROLE)
-    columns = {key.removeprefix("data."): parse_column(value) for key, value in found.items()}
+    rest += [part for key, value in found.items() if key in SAME for part in (SAME[key], value)]
+    columns = {key.removeprefix("data."): parse_column(value) for key, value in found.items() if key not in SAME}
     if not columns:
         return rest
     for place, argument in enumerate(rest):

@@ -24,6 +24,7 @@ from saccade.artifacts import (
 )
 from saccade.configuration import ConfigError, write_config
 from saccade.data.readers import absolute
+from saccade.registry import closest
 from saccade.tasks import Task
 from saccade.training import Checkpoints
 
@@ -105,7 +106,10 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     if not os.fspath(folder) or "\0" in str(path):
         raise FileNotFoundError(f"{str(folder)!r:.60} is not a run: name the folder of one.")
     if not path.exists():
-        raise FileNotFoundError(f"There is no folder {path}: name the folder of a run.")
+        beside = [str(each.parent) for each in path.parent.glob("*/config.yaml")] if path.parent.is_dir() else []
+        close = closest(str(path), beside)
+        hint = "name the folder of a run." if close is None else f"did you mean {close}?"
+        raise FileNotFoundError(f"There is no folder {path}: {hint}")
     if not (path / "config.yaml").is_file():
         if not path.is_dir():
             raise FileNotFoundError(f"{path} is a file: name the folder of a run.")

@@ -145,6 +145,11 @@ def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Exam
             problems.append(str(error))
         else:
             found.append(example)
+    if problems and not found:
+        raise ValueError(
+            f"None of the {len(problems):,} held-out examples can be validated on: {problems[0].rstrip('.')}. Is every "
+            "label in more than one example? If so, name a file to validate on (--data.valid)."
+        )
     if problems and main:
         say(f"WARNING: {len(problems):,} of the held-out examples cannot be validated on: {problems[0]}")
     return found

@@ -44,8 +44,8 @@ class ClassificationOptions(Options):
     """How a label is chosen.
 
     Args:
-        top: how many labels to list for each input, the likeliest first; not for tags.
-        threshold: of several labels at once, those with at least this probability are given.
+        top: how many labels to list for each input, the most probable first; not for tags.
+        threshold: if an input can have several labels, the probability from which a label is given.
     """
 
     top: int = 1

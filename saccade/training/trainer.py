@@ -187,7 +187,7 @@ class Trainer:
             watching = self.watching()
             if watching:
                 raise ValueError(
-                    f"{' and '.join(watching)} need{'s' * (len(watching) == 1)} validation data: set data.valid, or "
+                    f"{', '.join(watching)} need{'s' * (len(watching) == 1)} validation data: set data.valid, or "
                     "data.held_out above 0."
                 )
         if self.metric != "loss":

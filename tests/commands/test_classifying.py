@@ -94,4 +94,4 @@ def test_cross_validation(tables, call, tmp_path):
     assert call("evaluate", str(tmp_path / "cv" / "fold-1"), "--data", str(tables / "test.csv"))[0] == 0
     code, out, err = call("train", *SMALL, "--resume", "x", "--folds", "3")
     assert code == 2
-    assert "the same command again continues" in err
+    assert "to continue, run the same command again" in err

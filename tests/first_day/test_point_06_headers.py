@@ -15,7 +15,7 @@ def test_how_to_name_them(train, work) -> None:
     code, _, err = train("--data.header", "yes", data="named.csv")
     assert code == 2
     assert "3 columns in its header ('id', 'latin', 'cyrillic'), and 2 are needed (source, target)" in err
-    assert "--data.columns source=" in err
+    assert "--data.columns source=latin,target=cyrillic" in err
     assert train("--data.columns", "source=latin,target=cyrillic", data="named.csv")[0] == 0
 
 
@@ -24,3 +24,26 @@ def test_how_to_name_those_of_objects(train, work) -> None:
     code, _, err = train(data="named.jsonl")
     assert code == 2
     assert "Say which is which, as --data.columns source=latin,target=cyrillic." in err
+
+
+def test_an_undeclared_header_is_named_as_it_was_given(train, work) -> None:
+    write(work / "named.tsv", [("cyrillic", "id", "latin"), *((b, "7", a) for a, b in PAIRS)])
+    code, _, err = train("--data.columns", "source=2,target=0", data="named.tsv")
+    assert code == 0, err
+    assert "line 1 looks like a header" in err
+    assert "Name the columns, as --data.columns source=latin,target=cyrillic" in err
+
+
+def test_a_column_that_is_not_there(train) -> None:
+    code, _, err = train("--data.columns", "source=0,target=5")
+    assert code == 2
+    assert "rivers.tsv, line 1: there is no column 5. It has 2 columns, counted from 0." in err
+
+
+def test_files_are_read_with_the_options_of_training(train, work, call) -> None:
+    assert train()[0] == 0
+    write(work / "named.tsv", [("x", "cyrillic", "latin"), *(("1", b, a) for a, b in PAIRS[:5])])
+    options = ("--data.columns", "source=2,target=1", "--data.header", "yes", "--data.bad_rows", "skip")
+    code, out, err = call("evaluate", "run", "--data", "named.tsv", *options)
+    assert code == 0, err
+    assert "5 examples" in out

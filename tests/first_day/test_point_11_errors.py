@@ -172,3 +172,24 @@ def test_models_of_different_tasks(train, work, call) -> None:
     code, _, err = call("explain", "run", "--against", "kinds", "--input", "bado")
     assert code == 2
     assert "run and kinds have different tasks (Generation, Classification): name two runs with the same task." in err
+
+
+def test_a_run_that_is_not_there(train, call) -> None:
+    assert train()[0] == 0
+    for name, close in (("runn", "run"), ("./ru", "run")):
+        assert f"There is no folder {os.path.normpath(name)}: did you mean {close}?" in call("predict", name)[2]
+    assert "There is no folder x/run: name the folder of a run." in call("predict", "x/run")[2]
+
+
+def test_labels_that_occur_only_once(work, call) -> None:
+    write(work / "ids.tsv", [(latin, str(number)) for number, (latin, _) in enumerate(PAIRS)])
+    code, _, err = call("train", "classification/pooling", "--data.train", "ids.tsv", "--output", "run")
+    assert code == 2
+    assert "held-out examples can be validated on: no training example has the label" in err
+    assert "Is every label in more than one example?" in err
+    # The folder can be used again, once the mistake is found.
+    write(work / "kinds.tsv", [(latin, "ab"[len(latin) % 2]) for latin, _ in PAIRS])
+    code, _, err = call(
+        "train", "classification/pooling", "--data.train", "kinds.tsv", "--output", "run", "--trainer.max_steps", "1"
+    )
+    assert code == 0, err

@@ -17,6 +17,9 @@ Record = Mapping[str, Any] | Sequence[Any]
 
 ABSENT = object()
 
+NUMBERS = ("", "#", "id", "idx", "index", "no", "nr", "number", "row")
+"""Names of columns that only count rows, as a rule."""
+
 
 class Columns:
     """The columns that the roles of a task take.
@@ -59,6 +62,14 @@ class Columns:
     def mentioned(self) -> list[str | int]:
         """The single columns that are given."""
         return [column for given in (self.given or {}).values() for column in parts(given)]
+
+    def example_named(self, header: Sequence[str]) -> str:
+        """How to name the columns of a header: those given by number, or the first ones that are more than a number."""
+        places = [column for role in self.required for column in parts((self.given or {}).get(role, ""))]
+        known = [header[place] for place in places if isinstance(place, int) and place < len(header)]
+        if len(known) != len(self.required):
+            known = [name for name in header if name.strip().lower() not in NUMBERS]
+        return self.example(known if len(known) >= len(self.required) else header)
 
     def example(self, names: Sequence[str | int]) -> str:
         """How to say which column is which, with these columns as an example."""

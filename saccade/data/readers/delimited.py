@@ -85,8 +85,10 @@ class Delimited(Reader):
             return BadRow(self.name, line, "the line is empty", "--data.bad_rows skip leaves such lines out.")
         count = f"{len(cells)} column{'s' if len(cells) != 1 else ''}"
         if width is None:
-            fix = self._separated_otherwise(cells) or self.fix
-            return BadRow(self.name, line, f"{count}, but at least {least} are needed", fix)
+            otherwise = self._separated_otherwise(cells)
+            if self.columns.given is not None and len(cells) > 1 and otherwise is None:
+                return BadRow(self.name, line, f"there is no column {least - 1}", f"It has {count}, counted from 0.")
+            return BadRow(self.name, line, f"{count}, but at least {least} are needed", otherwise or self.fix)
         return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", self.fix)
 
     def _header(self, lines: Iterator[Row]) -> list[str]:
@@ -111,13 +113,13 @@ class Delimited(Reader):
             file = Path(self.name).name
             print(
                 f"WARNING: {file}, line 1 looks like a header but is read as an example: {listed(rows[0])}. Name the "
-                f"columns, as {self.columns.example(rows[0])}, or set --data.header yes; if it is an example, set "
-                "--data.header no.",
+                f"columns, as {self.columns.example_named(rows[0])}, or set --data.header yes; if it is an example, "
+                "set --data.header no.",
                 file=sys.stderr,
             )
         elif rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
             print(
-                f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, of which the first are read as "
+                f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, and the first are read as "
                 f"{' and '.join(self.columns.roles)}: {listed(rows[0])}. To read others, give "
                 f"their numbers, as {self.columns.example(range(len(self.columns.roles)))}.",
                 file=sys.stderr,

@@ -59,6 +59,6 @@ def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> di
         raise DataError(
             f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
             f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
-            f"{columns.example(header)}."
+            f"{columns.example_named(header)}."
         )
     return by_position(columns, len(header))
