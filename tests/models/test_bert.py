@@ -67,7 +67,7 @@ def test_pooling_is_what_it_says():
     torch.testing.assert_close(pooled, torch.tanh(states[:, 0] @ model.pooler.weight.T + model.pooler.bias))
     model = build(head="none", pooling="attention")
     with saccade.record(model) as trace:
-        states, pooled = model(tokens, mask, segments)
+        states, pooled = model.read(tokens, mask, segments)
     weights = trace["reader"].weights[:, 0]
     assert weights.shape == (3, 1, 13)
     assert not weights[1, 0, 7:].any()
