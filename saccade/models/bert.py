@@ -61,8 +61,8 @@ class Bert(TextEncoder):
     Args:
         head: "label" classifies the whole text, "tokens" each token, "span" finds a part of the text, "pretraining"
             predicts masked tokens and whether the second text follows the first. "none" is an encoder alone.
-        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states, "attention" a mean
-            weighted by a learned query, as in `pooling` and `han`, whose weights show what decided.
+        pooling: how a text becomes one vector: "cls" is the paper's c, "mean" the mean of all states, "attention" a
+            mean weighted by a learned query, as in `pooling` and `han`, whose weights show what decided.
         feed_forward_dim: defaults to four times dim.
         num_segments: how many texts an input may consist of.
         max_length: the number of learned positions.
