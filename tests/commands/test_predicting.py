@@ -104,7 +104,7 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
         (["--beam", "5", "--top-p", "0.9"], "top_p only affects sampling: set sample as well"),
         (["--top-k", "3"], "top_k only affects sampling: set sample as well"),
         (["--seed", "3"], "seed only affects sampling: set sample as well"),
-        (["--sample", "--beam", "5"], "give one of the two"),
+        (["--sample", "--beam", "5"], "exclude each other"),
         (["--sample", "--top-p", "2"], "top_p must be above 0 and at most 1"),
         (["--nbest", "6"], "nbest=6 needs a beam of at least 6"),
         (["--min-length", "9", "--max-length", "3"], "min_length=9 is more than max_length=3"),

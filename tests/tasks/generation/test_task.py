@@ -253,7 +253,7 @@ def test_predictions_end_with_the_learned_positions() -> None:
         ({"length_penality": 1.0}, "no option 'length_penality'. Did you mean 'length_penalty'"),
         ({"temperature": 0.5}, "temperature only affects sampling: set sample as well"),
         ({"beem": 3, "sample": True}, "Did you mean 'beam'"),
-        ({"beam": 3, "sample": True}, "give one of the two"),
+        ({"beam": 3, "sample": True}, "exclude each other"),
         ({"top_p": 0.5, "beam": 3}, "top_p only affects sampling: set sample as well"),
         ({"top_p": 1.5, "sample": True}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"top_k": 0, "sample": True}, "top_k must be from 1 to 2147483647, got 0"),
