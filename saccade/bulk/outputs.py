@@ -48,7 +48,7 @@ class Output:
         taken = [name for name in names if name in known]
         if taken:
             raise DataError(
-                f"{block.file} has a column {taken[0]!r} already: give --prefix for the new ones, as --prefix model_"
+                f"{block.file} has a column {taken[0]!r} already: give --column-prefix for the new ones, as --column-prefix model_"
             )
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -69,7 +69,9 @@ class JsonLinesOutput(Output):
         for row in rows:
             for name in self.names:
                 if name in row.record:
-                    raise DataError(f"{self.block.file}, line {row.line}: there is a {name!r} already: give --prefix.")
+                    raise DataError(
+                        f"{self.block.file}, line {row.line}: there is a {name!r} already: give --column-prefix."
+                    )
             found = {**row.record, **row.values}
             try:
                 line = json.dumps(found, ensure_ascii=False).encode()

@@ -55,7 +55,7 @@ def predict(
     workers: int | None = None,
     engine: str = "embedded",
     block_rows: int = 10_000,
-    prefix: str = "",
+    column_prefix: str = "",
     details: bool = False,
     trust_classes: bool = False,
     **options: Any,
@@ -91,12 +91,12 @@ def predict(
         header: whether tables begin with a header, yes or no.
         bad_rows: what to do with a row that cannot be used, error or skip; skipped rows get no answer.
         batch_size: how many inputs are answered together.
-        workers: how many processes share the work, each with one thread; as many as there are cores is fastest. One by
-            default, and all cores of the cluster with --engine ray.
-        engine: where --data is worked on, embedded or ray (a cluster); the rows are the same.
-        block_rows: the rows of each output file of --data.
-        prefix: of the columns that --data adds.
-        details: with --data, add a column of all that the task says about an answer, as JSON.
+        workers: how many processes share the work, each with one thread; as many as there are cores is fastest
+            (default: 1, or all cores of the cluster with --engine ray).
+        engine: where --data is processed: embedded (this machine) or ray (a cluster), with the same result.
+        block_rows: how many rows each output file of --data has.
+        column_prefix: how the names of the columns that --data adds begin.
+        details: with --data, add a JSON column with all details of an answer.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -123,7 +123,7 @@ def predict(
             workers=workers,
             block_rows=block_rows,
             batch_size=batch_size,
-            prefix=prefix,
+            prefix=column_prefix,
             details=details,
             **options,
         )

@@ -184,7 +184,7 @@ def test_blanks_are_filled() -> None:
     assert len(answer.details["blanks"]) == 2
     with pytest.raises(ValueError, match=r"has no \[MASK\] to fill in"):
         task.predict(model, ["cat sees"])
-    with pytest.raises(ValueError, match="beam changes how a text continues"):
+    with pytest.raises(ValueError, match="beam changes how texts continue"):
         task.predict(model, ["cat [MASK]"], beam=3)
 
 
