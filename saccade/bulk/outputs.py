@@ -48,7 +48,7 @@ class Output:
         taken = [name for name in names if name in known]
         if taken:
             raise DataError(
-                f"{block.file} has a column {taken[0]!r} already: give --column-prefix for the new ones, as --column-prefix model_"
+                f"{block.file} already has a column {taken[0]!r}: rename the new ones, as with --column-prefix model_"
             )
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -70,7 +70,7 @@ class JsonLinesOutput(Output):
             for name in self.names:
                 if name in row.record:
                     raise DataError(
-                        f"{self.block.file}, line {row.line}: there is a {name!r} already: give --column-prefix."
+                        f"{self.block.file}, line {row.line}: there already is a {name!r}: give --column-prefix."
                     )
             found = {**row.record, **row.values}
             try:

@@ -12,7 +12,7 @@ from saccade.models.base import EncoderDecoder
 from saccade.runs import Run
 from saccade.tasks import Classification, Generation, Rating
 from saccade.tasks.generation.options import RANGES
-from saccade.tasks.generation.searching import most_read
+from saccade.tasks.generation.sides import most_read
 from saccade.tasks.limits import most_tokens
 
 

@@ -131,7 +131,7 @@ def test_bad_rows_stop_it_or_are_counted(model, tmp_path) -> None:
 def test_a_column_of_the_same_name_needs_a_prefix(model, tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"text": "ba su", "answer": "mine"}) + "\n")
-    with pytest.raises(ValueError, match="'answer' already: give --column-prefix"):
+    with pytest.raises(ValueError, match="already has a column 'answer': rename"):
         predict(model, [str(path)], tmp_path / "out")
     predict(model, [str(path)], tmp_path / "other", prefix="model_")
     (row,) = read_back(tmp_path / "other")
