@@ -17,6 +17,7 @@
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
 | `torch.ops.mkldnn._reorder_linear_weight`, `_linear_pointwise` | linear layers with weights packed beforehand |
 | `torch._native_multi_head_attention`, `torch._transformer_encoder_layer_fwd` | fast paths that `record` replaces |
+| `torch._inductor.aoti_compile_and_package`, `aoti_load_package` | exported programs as native code |
 | `torch._higher_order_ops.scan` | loops over any number of steps in an exported program |
 | `flex_attention_hop` in `torch.nn.attention.flex_attention` | the operator that `record` replaces |
 
@@ -25,6 +26,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -113,6 +115,20 @@ def scan(body: Any, state: Any, inputs: Any) -> Any:
 def hooked(module: nn.Module) -> bool:
     """Whether the module or one inside it has hooks that its forward pass calls."""
     return any(each._forward_hooks or each._forward_pre_hooks for each in module.modules())
+
+
+def compile_package(program: torch.export.ExportedProgram, path: str | os.PathLike[str]) -> None:
+    """Compiles an exported program to native code, and writes it as a package that needs no compiler."""
+    from torch._inductor import aoti_compile_and_package
+
+    aoti_compile_and_package(program, package_path=str(path))
+
+
+def load_package(path: str | os.PathLike[str]) -> Any:
+    """What `compile_package` wrote, to be called with the program's inputs."""
+    from torch._inductor import aoti_load_package
+
+    return aoti_load_package(str(path))
 
 
 def scale_all(tensors: Sequence[Tensor], factor: float) -> None:

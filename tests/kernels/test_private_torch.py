@@ -31,6 +31,9 @@ NAMES = [
     "torch.Tensor._version",
     "torch._foreach_mul_",
     "torch._dynamo",
+    "torch._higher_order_ops.scan",
+    "torch._inductor.aoti_compile_and_package",
+    "torch._inductor.aoti_load_package",
     *(
         ".".join(name)
         for name in (private_torch.NATIVE_MULTI_HEAD, private_torch.NATIVE_ENCODER_LAYER, private_torch.FLEX_OPERATOR)
