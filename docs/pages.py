@@ -22,6 +22,7 @@ KINDS: dict[str, str] = {
     "readers": "Where do rows come from?",
     "tokenisers": "How is a text split into pieces?",
     "encoders": "What does a picture become before attention reads it?",
+    "backbones": "Which pretrained network describes pictures?",
     "vectors": "Where do the embeddings of words start?",
     "models": "What reads the inputs and makes the predictions?",
     "optimisers": "How are gradients turned into updates?",

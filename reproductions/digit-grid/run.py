@@ -38,7 +38,7 @@ RED, BLUE = (1.0, 0.15, 0.15), (0.15, 0.15, 1.0)
 NOISE = 0.1
 MODELS: dict[str, dict[str, Any]] = {
     "soft": {"selection": "softmax"},
-    "hard": {"selection": {"class": "hard", "expectation_rate": 0.5}, "reward_weight": 1.0},
+    "hard": {"selection": "hard"},
 }
 """What differs between the models."""
 
@@ -50,8 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m reproductions digit-grid", description=__doc__)
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/digit-grid"), help="folder for the trained models")
-    parser.add_argument("--steps", type=int, default=1500, help="updates of each model")
-    parser.add_argument("--examples", type=int, default=4000, help="training pictures")
+    parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
+    parser.add_argument("--examples", type=int, default=3000, help="training pictures")
     parser.add_argument("--tested", type=int, default=1000, help="test pictures")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
@@ -123,7 +123,8 @@ def measured(
         trainer={
             "max_steps": steps,
             "batch_tokens": 64 * (GRID**2 + GRID + 1),
-            "learning_rate": 3e-3,
+            "learning_rate": 2e-3,
+            "schedule": {"class": "constant", "warmup": 50},
             "validate_every": max(1, steps // 5),
             "metric": "exact_match",
             "seed": seed,

@@ -27,8 +27,8 @@ def list_members(kind: str | None = None, *, json: bool = False) -> None:
     but the configs is listed.
 
     Args:
-        kind: scores, selections, aggregations, history, encoders, models, fields, readers, tasks, tokenisers, vectors,
-            optimisers, schedules, formats or configs.
+        kind: scores, selections, aggregations, history, encoders, backbones, models, fields, readers, tasks,
+            tokenisers, vectors, optimisers, schedules, formats or configs.
         json: print a JSON array of objects instead of a table.
     """
     if kind == "configs":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 
 from torch import Tensor
+
+from saccade.data.marks import digest
 
 
 class Cache:
@@ -38,3 +41,14 @@ class Cache:
     def __reduce__(self) -> tuple[type[Cache], tuple[int]]:
         """A copy, such as another process gets, starts empty."""
         return Cache, (self.most,)
+
+
+def content_key(source: str | bytes) -> Hashable:
+    """Differs for different contents; None for a file that is not there."""
+    if isinstance(source, bytes):
+        return digest(source)
+    try:
+        stat = os.stat(source)
+    except (OSError, ValueError):
+        return None  # decoding says what is wrong with it
+    return source, stat.st_mtime_ns, stat.st_size

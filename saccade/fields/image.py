@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,10 +14,11 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
 from saccade.data.errors import DataError
-from saccade.data.marks import digest
 from saccade.data.pictures import KINDS, PictureError, Pixels, Square, as_png, check_picture, read_picture
+from saccade.encoders.backbones import Backbone
 from saccade.fields.base import Field, Padded, fields
-from saccade.fields.cache import Cache
+from saccade.fields.cache import Cache, content_key
+from saccade.fields.features import Annotator
 from saccade.interpretation.explorer import ImageAxis, TextAxis
 
 MEAN = (0.485, 0.456, 0.406)
@@ -54,6 +56,10 @@ class Image(Field):
             unless it is a square.
         random_crop: training cuts out a square from a random place, not from the middle.
         flip: training mirrors half of the pictures, left to right.
+        backbone: a pretrained network, such as `{class: efficientnet_lite0, weights: FILE}`, whose annotations take the
+            place of the patches. It is not trained, and each picture passes through it once: what it makes of the
+            training pictures is kept in `features`.
+        features: the folder for annotations, by default in the user's cache folder; several trainings may share it.
     """
 
     decodes = True
@@ -70,10 +76,12 @@ class Image(Field):
         square: Square = "crop",
         random_crop: bool = False,
         flip: bool = False,
+        backbone: Backbone | None = None,
+        features: str | None = None,
     ) -> None:
         check_count("size", size)
         check_count("patch", patch)
-        if size % patch:
+        if size % patch and backbone is None:
             raise ValueError(f"size must be a multiple of patch, got size={size} and patch={patch}.")
         if square not in ("crop", "stretch"):
             raise ValueError(f"square must be 'crop' or 'stretch', got {square!r}.")
@@ -81,8 +89,15 @@ class Image(Field):
         self.resize = size if resize is None else resize
         if not size <= self.resize <= LARGEST:
             raise ValueError(f"resize must be from size={size} to {LARGEST}, got {self.resize}.")
+        if backbone is not None and (random_crop or flip):
+            raise ValueError("a backbone sees each picture once: leave out random_crop and flip.")
+        if backbone is None and features is not None:
+            raise ValueError(f"features={features!r} keeps what a backbone makes of pictures: name a backbone.")
         self.random_crop, self.flip = random_crop, flip
-        self.grid = size // patch
+        self.grid = size // patch if backbone is None else backbone.grid(size)
+        if self.grid < 1:
+            raise ValueError(f"size={size} is too small for the backbone: it takes {backbone.stride} pixels or more.")  # type: ignore[union-attr]
+        self.backbone = None if backbone is None else Annotator(backbone, features, (size, self.resize, square))
         self._cache = Cache(CACHED)
         self._known: set[Hashable] = set()
         """The files that were decoded without an error; a table may name a picture once for each of its captions."""
@@ -95,7 +110,7 @@ class Image(Field):
         name = _name(raw, cell)
         try:
             source = _source(raw, cell)
-            key = _key(source)
+            key = content_key(source)
             if key is None or key not in self._known:
                 check_picture(source)
                 self._known.add(key)
@@ -104,8 +119,22 @@ class Image(Field):
         path, data = (source, None) if isinstance(source, str) else ("", source)
         return {"name": name, "path": path, "bytes": data}
 
+    def fit(self, values: Iterable[Picture]) -> None:
+        """Lets the backbone, if there is one, annotate all pictures."""
+        if self.backbone is not None:
+            self.backbone.read()
+            self.backbone.annotate_all((self.encode(value) for value in values), self._middle)
+
+    def save(self, folder: Path) -> None:
+        if self.backbone is not None:
+            self.backbone.save(folder)
+
+    def load(self, folder: Path) -> None:
+        if self.backbone is not None:
+            self.backbone.load(folder)
+
     def sizes(self) -> dict[str, int]:
-        return {"dim": 3 * self.patch**2}
+        return {"dim": 3 * self.patch**2 if self.backbone is None else self.backbone.dim}
 
     def encode(self, value: Picture) -> dict[str, Any]:
         return {"path": value["path"], "bytes": value["bytes"]}
@@ -114,9 +143,15 @@ class Image(Field):
         return self.longest
 
     def pad(self, encoded: Sequence[Mapping[str, Any]], generator: torch.Generator | None = None) -> Padded:
+        mask = torch.ones(len(encoded), self.longest).bool()
+        if self.backbone is not None:
+            return {"values": self.backbone.annotations(encoded, self._middle), "mask": mask}
         squares = torch.stack([self._square(self._pixels(each), generator) for each in encoded])
         values = (squares.float() / 255.0 - _colours(MEAN)) / _colours(DEVIATION)
-        return {"values": to_patches(values, self.patch), "mask": torch.ones(len(encoded), self.longest).bool()}
+        return {"values": to_patches(values, self.patch), "mask": mask}
+
+    def _middle(self, encoded: Mapping[str, Any]) -> Tensor:
+        return self._square(self._pixels(encoded), None)
 
     def axis(self, value: Picture, length: int | None = None) -> ImageAxis | TextAxis:
         positions = length or self.longest
@@ -136,7 +171,8 @@ class Image(Field):
         return str(value["name"])
 
     def learned(self) -> str:
-        return f"{self.grid} x {self.grid} patches of pictures of {self.side} x {self.side} pixels"
+        what = "patches" if self.backbone is None else f"annotations by {self.backbone.name}"
+        return f"{self.grid} x {self.grid} {what} of pictures of {self.side} x {self.side} pixels"
 
     def _decoded(self, encoded: Mapping[str, Any], shorter: int | None) -> Pixels:
         source = encoded["path"] if encoded["bytes"] is None else encoded["bytes"]
@@ -148,7 +184,7 @@ class Image(Field):
 
     def _pixels(self, encoded: Mapping[str, Any]) -> Tensor:
         """uint8 (3, lines, columns), the shorter side scaled to `resize`; from the cache if possible."""
-        key = _key(encoded["path"] if encoded["bytes"] is None else encoded["bytes"])
+        key = content_key(encoded["path"] if encoded["bytes"] is None else encoded["bytes"])
         found = None if key is None else self._cache.get(key)
         if found is None:
             found = torch.from_numpy(self._decoded(encoded, self.resize)).permute(2, 0, 1).contiguous()
@@ -187,17 +223,6 @@ def to_patches(pictures: Tensor, patch: int) -> Tensor:
 
 def _colours(three: tuple[float, float, float]) -> Tensor:
     return torch.tensor(three).reshape(3, 1, 1)
-
-
-def _key(source: str | bytes) -> Hashable:
-    """Differs for different contents; None for a file that is not there."""
-    if isinstance(source, bytes):
-        return digest(source)
-    try:
-        stat = os.stat(source)
-    except (OSError, ValueError):
-        return None  # decoding says what is wrong with it
-    return source, stat.st_mtime_ns, stat.st_size
 
 
 def _source(raw: Any, cell: Cell) -> str | bytes:

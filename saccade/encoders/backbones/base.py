@@ -1,0 +1,50 @@
+"""The base class of backbones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor, nn
+
+from saccade.registry import Registry
+
+Colours = tuple[float, float, float]
+
+
+class Backbone(nn.Module):
+    """A pretrained network that makes annotations of pictures; nothing in it is trained.
+
+    A new backbone sets `output_dim` and `stride` and writes `forward`; its parameters have the names of a published
+    state file.
+
+    Shapes:
+        pictures (batch, 3, side, side), normalised -> annotations (batch, output_dim, lines, columns).
+
+    Args:
+        weights: the state file, .safetensors or .pth; a run keeps a copy of what it needs of it.
+    """
+
+    mean: Colours = (0.485, 0.456, 0.406)
+    deviation: Colours = (0.229, 0.224, 0.225)
+    """Of red, green and blue, which the network expects to be taken out."""
+
+    output_dim: int
+    """Features of an annotation."""
+
+    stride: int
+    """Pixels from one annotation to the next."""
+
+    def __init__(self, *, weights: str) -> None:
+        super().__init__()
+        self.weights = weights
+
+    def renamed(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """A published state by the names of this module's own; what it does not need may stay."""
+        return dict(state)
+
+    def grid(self, side: int) -> int:
+        """The lines of annotations, and the columns, of a picture with this side in pixels."""
+        return -(-side // self.stride)
+
+
+backbones: Registry[Backbone] = Registry("backbone", base=Backbone, home="saccade.encoders.backbones")
