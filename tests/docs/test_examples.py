@@ -24,6 +24,7 @@ DOCUMENTS = (
     "docs/pairs.md",
     "docs/bert.md",
     "docs/scale.md",
+    "docs/export.md",
 )
 
 
