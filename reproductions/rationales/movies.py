@@ -77,7 +77,8 @@ def write_splits(archive: Path, folder: Path, most: int | None = None) -> dict[s
             lines = []
             for row in rows:
                 text = packed.read(names[row["annotation_id"]]).decode()
-                spans = [[each["start_token"], each["end_token"]] for group in row["evidences"] for each in group]
+                marked = [(each["start_token"], each["end_token"]) for group in row["evidences"] for each in group]
+                spans = [span for span in marked if span[0] < span[1]]  # a few are empty
                 lines.append(json.dumps({"text": text, "label": row["classification"], "evidence": spans}) + "\n")
             path = folder / f"{split}.jsonl"
             path.write_text("".join(lines), encoding="utf-8")
@@ -112,7 +113,8 @@ def by_gradient(run: saccade.Run, examples: Sequence[Example], batch_size: int =
         batch = run.task.collate([run.task.prepare(run.model, example) for example in several])
         gradients: Tensor = label_gradient_times_input(run.model, *run.task.given(batch))
         for example, row in zip(several, gradients.tolist(), strict=True):
-            found.append(row[: len(example["text"].split())])
+            words = len(example["text"].split())
+            found.append([*row[:words], *[0.0] * (words - len(row))])  # what it did not read
     return found
 
 

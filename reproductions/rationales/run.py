@@ -158,11 +158,15 @@ def finished(
     if notes.is_file():
         kept: dict[str, Any] = json.loads(notes.read_text())
         return kept
-    shutil.rmtree(folder, ignore_errors=True)  # an attempt that did not end
-    started = time.process_time()
-    run = saccade.train(config, output=folder, **arguments)
-    minutes = (time.process_time() - started) / 60
-    results = {"minutes": minutes, **measured(run)}
+    trained = folder / "trained.json"
+    if trained.is_file():
+        run = saccade.load(folder)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # an attempt that did not end
+        started = time.process_time()
+        run = saccade.train(config, output=folder, **arguments)
+        trained.write_text(json.dumps((time.process_time() - started) / 60))
+    results = {"minutes": json.loads(trained.read_text()), **measured(run)}
     notes.write_text(json.dumps(results, indent=1) + "\n")
     print(folder.name, json.dumps({key: value for key, value in results.items() if key != "curve"}), flush=True)
     return results
