@@ -52,18 +52,24 @@ def train_model(
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
-        output: the folder to create for the weights, the configuration, the figures and the model card.
+        output: the folder to create for the weights, the configuration, the figures and the model card; by default one
+            in runs/, named after the configuration.
         resume: the folder of a run to continue.
         init_from: a folder whose weights to start from, as far as names and shapes match: another run, or a BERT saved
             by the transformers library, whose sizes and vocabulary are then used.
         folds: cross-validate with this many folds, or with the folds that a column of this name gives.
     """
+    by_default = output is None and resume is None and config is not None
+    if by_default:
+        output = str(Path("runs", Path(str(config)).stem))
     if folds is not None and (resume is not None or output is None):
         raise ConfigError("--folds needs --output and does not take --resume: to continue, run the same command again.")
     with _stopping(Path(output or resume or "."), again=folds is not None):
         overrides = _with_data(overrides)
         if config is not None:
             check_spelling(override(read_config(config), overrides))  # before anything slow is imported
+        if by_default:
+            print(f"The run goes to {output}; --output names another folder.", file=sys.stderr)
         if folds is None:
             _train(config, output, resume, init_from, overrides)
         else:

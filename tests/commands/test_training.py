@@ -83,3 +83,16 @@ def test_a_signal_while_the_data_are_read(tmp_path) -> None:
     assert "run the same command again" in err
     assert "Traceback" not in err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_an_output_is_named_after_its_configuration(call, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("copy", "translation/rnnsearch", "my.yaml")[0] == 0
+    command = ["train", "my.yaml", *SMALL, "--trainer.metric=loss", "--data.train", write_pairs(tmp_path / "pairs.tsv")]
+    code, _, err = call(*command)
+    assert code == 0, err
+    assert "The run goes to runs/my; --output names another folder." in err
+    assert call("predict", "runs/my", given="su\n")[0] == 0
+    code, _, err = call(*command)
+    assert code != 0
+    assert "runs/my" in err
