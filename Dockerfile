@@ -1,16 +1,24 @@
 # A server for one run:
 #   docker build -t saccade --build-arg PIP_EXTRA_INDEX_URL=... .
 #   docker run -p 8000:8000 -e SACCADE_TOKEN -v ./runs/model:/model:ro saccade
+FROM python:3.12-slim AS build
+
+# The compiler stays here: the wheel takes the compiled kernels along.
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev
+WORKDIR /source
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
+COPY saccade saccade
+RUN pip wheel --no-deps --wheel-dir /wheels .
+
 FROM python:3.12-slim
 
 # PyTorch's index of CPU builds (see its install page): without it, pip takes the CUDA build, which is ten times as large.
 ARG PIP_EXTRA_INDEX_URL
 ENV PIP_NO_CACHE_DIR=1 PYTHONUNBUFFERED=1
 
-WORKDIR /app
-COPY pyproject.toml constraints.txt README.md LICENSE ./
-COPY saccade saccade
-RUN pip install -c constraints.txt ".[serve,train]" && rm -rf /app/saccade
+COPY constraints.txt /
+COPY --from=build /wheels /wheels
+RUN pip install -c /constraints.txt "$(ls /wheels/*.whl)[images,serve,train]" && rm -r /wheels
 
 RUN useradd --create-home --uid 10001 saccade
 USER saccade

@@ -19,7 +19,7 @@ def serve(
     workers: int = 1,
     queue: int = 128,
     wait_ms: float = 5.0,
-    batch_cost: int = 4096,
+    batch_cost: int = 16_384,
     deadline: float = 30.0,
     max_body: int = 16_777_216,
     max_inputs: int = 256,
@@ -49,7 +49,7 @@ def serve(
         workers: processes for each model, with one thread each.
         queue: how many inputs may wait for each model; more are refused with status 429.
         wait_ms: how long a busy server waits for more inputs to fill a batch; an idle one never waits.
-        batch_cost: the maximum number of positions (tokens, frames) in a batch, padding included.
+        batch_cost: the maximum number of positions (tokens, frames) in a batch, padding and beam included.
         deadline: seconds after which a request fails.
         max_body: the maximum size of a request in bytes.
         max_inputs: the maximum number of inputs in a request.

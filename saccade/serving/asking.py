@@ -13,6 +13,9 @@ from saccade.serving.hosting import BadInput, Hosted, Mistake, Version
 from saccade.serving.inputs import cost, read_contents, read_inputs
 from saccade.tasks import Example, Options
 
+SHORT = 4096
+"""Characters that are read at once: handing them to a thread would take longer."""
+
 
 def chosen(models: Mapping[str, Hosted], name: str | None) -> Hosted:
     """The model that a request names."""
@@ -48,6 +51,8 @@ def checked_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
 async def read(version: Version, inputs: Sequence[Any], *, files: bool = False) -> list[tuple[Example, int]]:
     """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded."""
     version.queue.check(len(inputs))
+    if all(isinstance(value, str) for value in inputs) and sum(map(len, inputs)) <= SHORT:
+        return _examples(version, inputs, files)
     return await asyncio.to_thread(_examples, version, inputs, files)
 
 

@@ -15,7 +15,8 @@ class Settings:
         workers: processes for each model, with one thread each.
         queue: how many inputs may wait for each model; more are refused with 429.
         wait: seconds that a busy server waits for more inputs to fill a batch; an idle one never waits.
-        batch_cost: the most positions of a batch, padding included, unless one input alone has more.
+        batch_cost: the most positions of a batch, padding and the hypotheses of a beam included, unless one input
+            alone has more.
         deadline: seconds after which a request is given up, and answered with 503.
         max_body: the most bytes of a request.
         max_inputs: the most inputs of a request.
@@ -27,7 +28,7 @@ class Settings:
     workers: int = 1
     queue: int = 128
     wait: float = 0.005
-    batch_cost: int = 4096
+    batch_cost: int = 16_384
     deadline: float = 30.0
     max_body: int = 16 * 2**20
     max_inputs: int = 256
