@@ -41,8 +41,8 @@ class Overload:
         right = right_answers()
         with ours() as target:
             capacity = load(target)
-            half = self._send(target, capacity / 2, 20.0, right)
-            self._send(target, 2 * capacity, 15.0, right)  # memory is counted once every queue has been full
+            half = self._send(target, capacity / 2, 12.0, right)
+            self._send(target, 2 * capacity, 10.0, right)  # memory is counted once every queue has been full
             memory = _megabytes(target.server)
             twice = self._send(target, 2 * capacity, self.seconds, right)
             grown = _megabytes(target.server) - memory
