@@ -42,6 +42,12 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 """What differs between the models."""
 
+ENCODERS: dict[str, dict[str, Any]] = {
+    "local": {"class": "patches", "num_layers": 0},  # its own cell
+    "residual": {"class": "residual", "channels": [16, 32, 64]},  # its own cell and those around it
+}
+"""What makes the 4 x 4 annotations of a picture."""
+
 Picture = NDArray[np.float64]
 
 
@@ -53,13 +59,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
     parser.add_argument("--examples", type=int, default=3000, help="training pictures")
     parser.add_argument("--tested", type=int, default=1000, help="test pictures")
+    parser.add_argument("--encoder", choices=list(ENCODERS), default="local", help="what an annotation sees")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     draws = np.random.default_rng(given.seed)
     train, test = ([drawn(draws) for _ in range(count)] for count in (given.examples, given.tested))
     results = {
-        name: measured(MODELS[name], train, test, given.runs / name, given.steps, given.seed) for name in given.models
+        name: measured(
+            {**MODELS[name], "encoder": ENCODERS[given.encoder]},
+            train,
+            test,
+            given.runs / name,
+            given.steps,
+            given.seed,
+        )
+        for name in given.models
     }
     header = [
         "attention",
@@ -111,7 +126,6 @@ def measured(
         },
         model={
             "class": "show_attend_tell",
-            "encoder": {"class": "residual", "channels": [16, 32, 64]},  # 4 x 4 annotations
             "annotation_dim": 64,
             "embedding_dim": 64,
             "hidden_dim": 64,
