@@ -19,14 +19,14 @@ from saccade.reading import Reading, State
 
 
 class LuongState(NamedTuple):
-    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `source` is the
+    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `real` is the
     mask of the source positions, of which the memory may hold fewer."""
 
     memory: Memory
     hidden: tuple[CellState, ...]
     fed: Tensor | None
     attention: State
-    source: Tensor
+    real: Tensor
 
 
 class LuongDecoder(Decoder):
@@ -92,7 +92,7 @@ class LuongDecoder(Decoder):
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.source.shape[1]))
+        return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.real.shape[1]))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
@@ -123,7 +123,7 @@ class LuongDecoder(Decoder):
         reading = self.attention.read(hidden.unsqueeze(1), state.memory, state=state.attention)
         features = self._combine(reading, hidden.unsqueeze(1)).squeeze(1)
         fed = None if self.feed_proj is None else features
-        return features, reading, LuongState(state.memory, states, fed, reading.state, state.source)
+        return features, reading, LuongState(state.memory, states, fed, reading.state, state.real)
 
     def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))
