@@ -1,6 +1,6 @@
 """Layers: the building blocks of encoders and decoders."""
 
-from saccade.layers.cell import Cell
+from saccade.layers.cell import RecurrentCell
 from saccade.layers.convolution import ConvolutionBlock
 from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmbedding
 from saccade.layers.gru import GRUCell
@@ -15,7 +15,6 @@ from saccade.layers.sequential import SequentialSelection
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
-    "Cell",
     "ConvolutionBlock",
     "FeatureEmbedding",
     "FeedForward",
@@ -28,6 +27,7 @@ __all__ = [
     "Maxout",
     "RCNNCell",
     "ReadPicked",
+    "RecurrentCell",
     "RecurrentLayer",
     "RecurrentStack",
     "Residual",

@@ -13,7 +13,7 @@ CellState = tuple[Tensor, ...]
 """A recurrent state, the output first: (h,) for a GRU and (h, c) for an LSTM."""
 
 
-class Cell(nn.Module):
+class RecurrentCell(nn.Module):
     """The recurrent half of a cell; its inputs are already projected, with all gates concatenated.
 
     A new cell implements `tensors`, `step` and `sequence`.

@@ -11,10 +11,10 @@ from torch.autograd.function import once_differentiable
 
 from saccade.kernels.modes import exporting
 from saccade.kernels.steps import over_steps
-from saccade.layers.cell import Cell, CellState, sum_of_products
+from saccade.layers.cell import CellState, RecurrentCell, sum_of_products
 
 
-class GRUCell(Cell):
+class GRUCell(RecurrentCell):
     r"""A gated recurrent unit without its input projection, which is computed for all steps at once.
 
     .. math:: r = \sigma(x_r + U_r h), \quad z = \sigma(x_z + U_z h), \quad h' = z \odot h + (1 - z) \odot n

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from saccade.layers.cell import Cell
+from saccade.layers.cell import RecurrentCell
 
 
 @torch.no_grad()
@@ -28,7 +28,7 @@ def normal_and_orthogonal(module: nn.Module, std: float = 0.01) -> None:
         else:
             parameter.zero_()
     for part in module.modules():
-        if isinstance(part, Cell):
+        if isinstance(part, RecurrentCell):
             part.reset_parameters()
 
 

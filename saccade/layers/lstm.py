@@ -11,10 +11,10 @@ from torch.autograd.function import once_differentiable
 
 from saccade.kernels.modes import exporting
 from saccade.kernels.steps import over_steps
-from saccade.layers.cell import Cell, CellState, sum_of_products
+from saccade.layers.cell import CellState, RecurrentCell, sum_of_products
 
 
-class LSTMCell(Cell):
+class LSTMCell(RecurrentCell):
     r"""A long short-term memory without its input projection, which is computed for all steps at once.
 
     .. math:: i, f, o = \sigma(x_{i,f,o} + U_{i,f,o} h), \quad g = \tanh(x_g + U_g h), \quad

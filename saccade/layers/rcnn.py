@@ -11,10 +11,10 @@ from torch.autograd.function import once_differentiable
 
 from saccade.kernels.modes import exporting
 from saccade.kernels.steps import over_steps
-from saccade.layers.cell import Cell, CellState, sum_of_products
+from saccade.layers.cell import CellState, RecurrentCell, sum_of_products
 
 
-class RCNNCell(Cell):
+class RCNNCell(RecurrentCell):
     r"""A recurrent convolution over pairs of words that need not be neighbours, without its input projection.
 
     .. math:: \lambda = \sigma(x_\lambda + U h), \qquad c_1' = \lambda \odot c_1 + (1 - \lambda) \odot x_1

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.layers.cell import Cell, CellState, glorot_by_gate
+from saccade.layers.cell import CellState, RecurrentCell, glorot_by_gate
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.rcnn import RCNNCell
@@ -19,7 +19,7 @@ from saccade.registry import nearest
 CellName = Literal["gru", "paper_gru", "lstm", "rcnn"]
 
 
-def make_cell(cell: CellName, hidden_dim: int) -> Cell:
+def make_cell(cell: CellName, hidden_dim: int) -> RecurrentCell:
     """Builds a cell by name; `gru` resets after the product, as in PyTorch, `paper_gru` before it."""
     if cell == "gru":
         return GRUCell(hidden_dim=hidden_dim, reset="after")
@@ -52,10 +52,10 @@ class RecurrentLayer(nn.Module):
         glorot_by_gate(self.input_proj, hidden_dim)
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> RecurrentCell:
         """The cell of the forward direction."""
         cell = self.cells[0]
-        assert isinstance(cell, Cell)
+        assert isinstance(cell, RecurrentCell)
         return cell
 
     def step(self, inputs: Tensor, state: CellState) -> CellState:
@@ -86,8 +86,8 @@ class RecurrentLayer(nn.Module):
         outputs = torch.cat([ahead[0], reverse(behind[0], mask)], dim=-1)
         return outputs, tuple(torch.cat(pair, dim=-1) for pair in final)
 
-    def _cells(self) -> list[Cell]:
-        return [cell for cell in self.cells if isinstance(cell, Cell)]
+    def _cells(self) -> list[RecurrentCell]:
+        return [cell for cell in self.cells if isinstance(cell, RecurrentCell)]
 
 
 class RecurrentStack(nn.Module):

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
+from saccade.decoders import OutputHead
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.pretraining import HIGHER_IS_BETTER, Guessed, score_guesses
 from saccade.fields import Field, WordPieces, fields
 from saccade.fields.wordpieces import CLS, MASK, PAD, SEP
 from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.models.bert import BertStates
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
@@ -26,6 +28,18 @@ from saccade.tasks.sentence_pairs import chunks, number_of, pairs, room
 
 SHOWN = 5
 """How many candidates for a blank are listed."""
+
+
+class Pretrainable(Protocol):
+    """What a model of this task has."""
+
+    masked: OutputHead
+    """Predicts hidden tokens from their states."""
+
+    next_sentence: nn.Linear
+    """Predicts from the vector of a pair whether the second text follows the first."""
+
+    def read(self, tokens: Tensor, mask: Tensor, segments: Tensor) -> BertStates: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,12 +161,13 @@ class Pretraining(Task):
     def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
         return [batch["text"], batch["text_mask"], batch["text_segments"]]
 
-    def loss(self, model: Any, batch: dict[str, Tensor]) -> Loss:
-        states, pooled = model.read(*self.given(batch))
+    def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
+        reader = cast(Pretrainable, model)
+        states, pooled = reader.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]
-        masked = model.masked.loss(states[hidden], batch["wanted"][hidden])
+        masked = reader.masked.loss(states[hidden], batch["wanted"][hidden])
         known = follows >= 0
-        logits = model.next_sentence(pooled)[known].float()
+        logits = reader.next_sentence(pooled)[known].float()
         following = F.cross_entropy(logits, follows[known], reduction="sum")
         tokens, texts, count = (n.clamp(min=1) for n in (hidden.sum(), known.sum(), torch.tensor(len(follows))))
         count = count.to(pooled.device)
@@ -163,15 +178,16 @@ class Pretraining(Task):
         return Loss(count * (masked.total / tokens + following / texts), count, parts)
 
     def answer(
-        self, model: Any, batch: dict[str, Tensor], examples: Sequence[Example], options: PretrainingOptions
+        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: PretrainingOptions
     ) -> list[Answer]:
         if options.score:
             found = [Guessed(each[0], *map(int, each[1:])) for each in self._guess(model, examples)]
             return [Answer(g.log_prob, g.log_prob / max(1, g.tokens), details=g._asdict()) for g in found]
-        states, _ = model.read(*self.given(batch))
+        reader = cast(Pretrainable, model)
+        states, _ = reader.read(*self.given(batch))
         tokeniser = self.text.tokeniser
         blank = batch["text"] == tokeniser.special(MASK)
-        log_probs = model.masked(states[blank]).float().log_softmax(-1)
+        log_probs = reader.masked(states[blank]).float().log_softmax(-1)
         best = log_probs.topk(min(SHOWN, log_probs.shape[-1]))
         numbers = blank.nonzero()[:, 0].tolist()
         answers = []
@@ -191,7 +207,7 @@ class Pretraining(Task):
             answers.append(Answer(filled + parts[-1], mean, details={"blanks": blanks}))
         return answers
 
-    def _guess(self, model: Any, examples: Sequence[Example]) -> list[list[float]]:
+    def _guess(self, model: nn.Module, examples: Sequence[Example]) -> list[list[float]]:
         """What `Guessed` holds, for each document."""
         device = next(model.parameters()).device
         pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
@@ -199,10 +215,10 @@ class Pretraining(Task):
         for start in range(0, len(pieces), 64):
             numbers, rows = zip(*pieces[start : start + 64], strict=True)
             batch = {name: tensor.to(device) for name, tensor in self.collate(rows).items()}
-            found.index_add_(0, torch.tensor(numbers), self._sums(model, batch))
+            found.index_add_(0, torch.tensor(numbers), self._sums(cast(Pretrainable, model), batch))
         return found.tolist()
 
-    def _sums(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+    def _sums(self, model: Pretrainable, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 5): what `_guess` sums."""
         states, pooled = model.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]

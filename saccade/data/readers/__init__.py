@@ -6,7 +6,7 @@ from saccade.data.readers.folder import Folder
 from saccade.data.readers.generated import Dates
 from saccade.data.readers.hub import Hub
 from saccade.data.readers.jsonl import JsonLines
-from saccade.data.readers.memory import Memory, Rows
+from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parallel import ParallelText
 from saccade.data.readers.parquet import Parquet
 from saccade.data.readers.parts import Part
@@ -17,8 +17,8 @@ __all__ = [
     "Dates",
     "Folder",
     "Hub",
+    "InMemory",
     "JsonLines",
-    "Memory",
     "ParallelText",
     "Parquet",
     "Part",

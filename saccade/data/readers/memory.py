@@ -24,7 +24,7 @@ class Rows:
 
 
 @readers.register("memory")
-class Memory(Reader):
+class InMemory(Reader):
     """Rows that are dictionaries, tuples in the order of the roles or, for a single role, bare values.
 
     A dictionary has the columns that the user named for files, or the roles themselves as keys.

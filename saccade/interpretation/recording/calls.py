@@ -17,7 +17,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.functions import ATTENTION, EDGE_SOFTMAX, SOFTMAX, Function
-from saccade.interpretation.recording.recipes import Attended, Change, Given
+from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
 from saccade.kernels.private_torch import function_modes, overrides_functions
 from saccade.memory import Memory
@@ -34,7 +34,7 @@ class Recording(Protocol):
     changes: bool
 
     def change_at(self, frame: FrameType) -> Change | None: ...
-    def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None: ...
+    def attended(self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "") -> None: ...
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
@@ -112,7 +112,7 @@ class Calls:
                 result, self.thread.changed = changed
                 weights = self.thread.changed
                 for recording in self.thread.recordings:
-                    recording.attended(lambda: Attended(Given(), {"weights": weights}), frame)
+                    recording.attended(lambda: Captured(Given(), {"weights": weights}), frame)
                 return result
         result = original(*args, **kwargs)
         for recording in self.thread.recordings:

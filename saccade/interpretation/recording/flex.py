@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.recipes import (
-    Attended,
+    Captured,
     Change,
     Recipe,
     Shape,
@@ -58,12 +58,12 @@ class Flex(Recipe):
         allowed = over_indices(self.mask_mod, scored=False)(*indices)
         return softmax_or_zeros(scores.masked_fill(~allowed, -torch.inf))
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
         query, key = tensors["query"], tensors["key"]
         group = query.shape[1] // key.shape[1]
         numbers = heads if self.heads is None else [self.heads[head] for head in heads]
         chosen = {"query": query[:, heads], "key": key[:, [head // group for head in heads]]}
-        return Attended(Flex(self.scale, self.score_mod, self.mask_mod, tuple(numbers)), chosen)
+        return Captured(Flex(self.scale, self.score_mod, self.mask_mod, tuple(numbers)), chosen)
 
 
 def flex_forward(
@@ -75,9 +75,9 @@ def flex_forward(
     scale: float,
     *others: Any,
     **options: Any,
-) -> Attended:
+) -> Captured:
     """A call of the operator behind `flex_attention`; the last part of its block mask is the mask function."""
-    return Attended(Flex(scale, score_mod, block_mask[-1]), {"query": query, "key": key})
+    return Captured(Flex(scale, score_mod, block_mask[-1]), {"query": query, "key": key})
 
 
 def flex_changed(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from torch.overrides import TorchFunctionMode
 
-from saccade.interpretation.recording.recipes import Attended, Change
+from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.softmaxes import PART_OF, Part, Softmaxes
 from saccade.kernels.private_torch import function_modes, set_function_modes
 
@@ -46,7 +46,7 @@ class RecordingMode(TorchFunctionMode):
         *,
         softmaxes: Softmaxes,
         written: Callable[[Any], None],
-        attended: Callable[[Callable[[], Attended], FrameType], None],
+        attended: Callable[[Callable[[], Captured], FrameType], None],
         change_at: Callable[[FrameType], Change | None] | None,
     ) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from saccade.interpretation.recording.flex import flex_changed, flex_forward
 from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
-from saccade.interpretation.recording.recipes import Attended, Change, ScaledDot
+from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot
 from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
 
 Changed = tuple[Any, Tensor] | None
@@ -31,7 +31,7 @@ class Function(NamedTuple):
 
     module: str
     name: str
-    attend: Callable[..., Attended]
+    attend: Callable[..., Captured]
     changed: Callable[..., Changed] | None = None
     suffix: str = ""
 
@@ -46,12 +46,12 @@ def sdpa_forward(
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Attended:
+) -> Captured:
     """A call of `F.scaled_dot_product_attention`."""
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Attended(ScaledDot(scale, is_causal), tensors)
+    return Captured(ScaledDot(scale, is_causal), tensors)
 
 
 def sdpa_changed(

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.recipes import Attended, Recipe, Shape, Tensors
+from saccade.interpretation.recording.recipes import Captured, Recipe, Shape, Tensors
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Edges(Recipe):
         flat.index_add_(1, places, weights[inside].T.contiguous())
         return flat.view(1, -1, last - first, self.num_sources)
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
-        return Attended(self, {**tensors, "weights": tensors["weights"][:, heads]})
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
+        return Captured(self, {**tensors, "weights": tensors["weights"][:, heads]})
 
 
-def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType | None) -> Attended:
+def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType | None) -> Captured:
     """A call of `torch_geometric.utils.softmax`; `frame` is that of the layer's `forward`, which knows the edges.
 
     Pooling has no edges: each item is a key of its own.
@@ -59,4 +59,4 @@ def edge_softmax(weights: Tensor, index: Tensor, num_nodes: int | None, dim: int
         seen = int(sources.max()) + 1 if count else 0
         bipartite = isinstance(x, list | tuple) and isinstance(x[0], Tensor)
         num_sources = x[0].shape[0] if bipartite and x is not None else max(seen, targets)
-    return Attended(Edges(targets, num_sources), {"weights": weights, "targets": index, "sources": sources})
+    return Captured(Edges(targets, num_sources), {"weights": weights, "targets": index, "sources": sources})

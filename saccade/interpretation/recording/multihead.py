@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.interpretation.recording.recipes import Attended, Recipe, ScaledDot, Shape, Tensors
+from saccade.interpretation.recording.recipes import Captured, Recipe, ScaledDot, Shape, Tensors
 
 PADDING, BOTH = 1, 2
 """Mask types of the fast paths: over keys (batch, keys), or both masks merged; 0 is a mask (queries, keys)."""
@@ -39,7 +39,7 @@ class Projected(Recipe):
         keys = tensors["static_key"].shape[1] if "static_key" in tensors else _length(key)
         return query.size(0), self.num_heads, _length(query), keys + ("extra_key" in tensors) + self.zero_key
 
-    def resolve(self, tensors: Tensors) -> Attended:
+    def resolve(self, tensors: Tensors) -> Captured:
         tensors = dict(tensors)
         query, key = tensors["query"], tensors["key"]
         hidden: Tensor | None = None
@@ -68,13 +68,13 @@ class Projected(Recipe):
             mask = torch.zeros(nowhere.shape, dtype=query.dtype, device=query.device).masked_fill_(nowhere, -torch.inf)
         if mask is not None:
             found["mask"] = mask
-        return Attended(ScaledDot(), found)
+        return Captured(ScaledDot(), found)
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
         recipe, resolved = self.resolve(tensors)
         return recipe.compute(resolved, rows)
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
         recipe, resolved = self.resolve(tensors)
         return recipe.choose(resolved, heads)
 
@@ -105,7 +105,7 @@ def functional_forward(
     static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
-) -> Attended:
+) -> Captured:
     """A call of `F.multi_head_attention_forward`, whose inputs are sequence first."""
     if query.dim() == 2:
         query, key = query.unsqueeze(1), key.unsqueeze(1)
@@ -128,7 +128,7 @@ def functional_forward(
         "mask": attn_mask,
         "padding": key_padding_mask,
     }
-    return Attended(Projected(num_heads, zero_key=add_zero_attn), _given(tensors))
+    return Captured(Projected(num_heads, zero_key=add_zero_attn), _given(tensors))
 
 
 def native_forward(
@@ -145,10 +145,10 @@ def native_forward(
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
-) -> Attended:
+) -> Captured:
     """A call of the fast path of `nn.MultiheadAttention`."""
     tensors = {"query": query, "key": key, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
-    return Attended(Projected(num_heads), _given(tensors))
+    return Captured(Projected(num_heads), _given(tensors))
 
 
 def encoder_layer_forward(
@@ -165,13 +165,13 @@ def encoder_layer_forward(
     norm_weight: Tensor,
     norm_bias: Tensor,
     *others: Any,
-) -> Attended:
+) -> Captured:
     """A call of the fast path of `nn.TransformerEncoderLayer`."""
     mask, mask_type = others[6:8]  # after the second norm and the two linear layers
     tensors = {"query": source, "key": source, **_packed(in_proj_weight, in_proj_bias), **_masks(mask, mask_type)}
     if norm_first:
         tensors |= {"norm_weight": norm_weight, "norm_bias": norm_bias}
-    return Attended(Projected(num_heads, norm_eps=norm_eps), _given(tensors))
+    return Captured(Projected(num_heads, norm_eps=norm_eps), _given(tensors))
 
 
 def _packed(weight: Tensor, bias: Tensor) -> dict[str, Tensor | None]:

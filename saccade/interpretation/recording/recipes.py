@@ -15,7 +15,7 @@ Change = Callable[[Tensor, Tensor], Tensor]
 """Weights and, in the same shape, which keys may be attended -> other weights, or the same object to change nothing."""
 
 
-class Attended(NamedTuple):
+class Captured(NamedTuple):
     """One call of attention: references to its tensors, and how to compute its weights from them."""
 
     recipe: Recipe
@@ -34,15 +34,15 @@ class Recipe:
         """(batch, heads, queries, keys)."""
         raise NotImplementedError
 
-    def resolve(self, tensors: Tensors) -> Attended:
+    def resolve(self, tensors: Tensors) -> Captured:
         """An equivalent call that is cheaper to compute, with projections done; called once for all queries."""
-        return Attended(self, tensors)
+        return Captured(self, tensors)
 
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
         """The weights of the queries in `rows`."""
         raise NotImplementedError
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
         """The same call with some heads only, without references to the others."""
         raise NotImplementedError
 
@@ -106,15 +106,15 @@ class ScaledDot(Recipe):
         weights = softmax_or_zeros(scores)
         return weights.expand(*leading, *weights.shape[-2:]).reshape(*four(leading), *weights.shape[-2:])
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
         query, key, mask = tensors["query"], tensors["key"], tensors.get("mask")
         if query.dim() < 4:
-            return Attended(self, tensors)  # there is only one head
+            return Captured(self, tensors)  # there is only one head
         group = query.shape[-3] // key.shape[-3]
         chosen: Tensors = {"query": _pick(query, heads), "key": _pick(key, [head // group for head in heads])}
         if mask is not None:
             chosen["mask"] = _pick(mask, heads) if mask.dim() > 2 and mask.shape[-3] > 1 else mask
-        return Attended(self, chosen)
+        return Captured(self, chosen)
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class Given(Recipe):
         weights = full(tensors["weights"][..., rows, :])
         return weights.reshape(*four(weights.shape[:-2]), *weights.shape[-2:])
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
         weights = tensors["weights"]
-        return Attended(self, tensors if weights.dim() < 4 else {"weights": _pick(weights, heads)})
+        return Captured(self, tensors if weights.dim() < 4 else {"weights": _pick(weights, heads)})
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class Top(Recipe):
         values, places = full(tensors["values"][:, :, rows]), tensors["places"][:, :, rows]
         return values.new_zeros(*values.shape[:-1], self.keys).scatter_(-1, places.long(), values)
 
-    def choose(self, tensors: Tensors, heads: list[int]) -> Attended:
-        return Attended(replace(self), {name: _pick(tensor, heads) for name, tensor in tensors.items()})
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
+        return Captured(replace(self), {name: _pick(tensor, heads) for name, tensor in tensors.items()})
 
 
 def four(leading: tuple[int, ...]) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.patches import patches
 from saccade.interpretation.recording.readings import attended_by
-from saccade.interpretation.recording.recipes import Attended, Change
+from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.retention import Kept, Reduction, Retention, storage_of
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
@@ -125,7 +125,7 @@ class Recorder:
         with patches.calls.muted():
             return change(weights, mask)
 
-    def attended(self, attend: Callable[[], Attended], frame: FrameType, suffix: str = "") -> None:
+    def attended(self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "") -> None:
         """Keeps attention that was called in this frame, if the model called it."""
         place = self._names.place(frame)
         if place is None or in_backward():
@@ -151,7 +151,7 @@ class Recorder:
     def _path(self, place: Place) -> str:
         return path_of(place) or self._root
 
-    def _completed(self, attend: Callable[[], Attended], frame: FrameType) -> None:
+    def _completed(self, attend: Callable[[], Captured], frame: FrameType) -> None:
         with patches.calls.muted():
             self.attended(attend, frame)
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place, path_of
-from saccade.interpretation.recording.recipes import Attended, Given, Recipe, Shape, Tensors, Top
+from saccade.interpretation.recording.recipes import Captured, Given, Recipe, Shape, Tensors, Top
 from saccade.kernels.private_torch import version
 
 BLOCK = 1 << 24
@@ -124,7 +124,7 @@ class Retention:
         self._masks: dict[Any, tuple[Tensor, Path]] = {}
         self._count = 0
 
-    def keep(self, attended: Attended, place: Place) -> tuple[Recipe, Kept]:
+    def keep(self, attended: Captured, place: Place) -> tuple[Recipe, Kept]:
         """What to keep of a call of the module at this place, without its autograd graph."""
         recipe, tensors = attended
         for part, tensor in tensors.items():
@@ -194,7 +194,7 @@ def weights_of(recipe: Recipe, tensors: Tensors) -> Tensor:
         return whole
 
 
-def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
+def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Captured:
     """Reduced weights, without ever holding all of them."""
     keys = recipe.shape(tensors)[3]
     parts = []
@@ -210,8 +210,8 @@ def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Attended:
             parts.append((values, places.int()))  # type: ignore[arg-type]
     joined = [torch.cat(part, dim=2) for part in zip(*parts, strict=True)]
     if isinstance(reduce, tuple):
-        return Attended(Top(keys), {"values": joined[0], "places": joined[1]})
-    return Attended(Given(), {"weights": joined[0]})
+        return Captured(Top(keys), {"values": joined[0], "places": joined[1]})
+    return Captured(Given(), {"weights": joined[0]})
 
 
 def storage_of(tensor: Tensor) -> int:

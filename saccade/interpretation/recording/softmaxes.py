@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.recipes import Attended, Change, Given
+from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 
 class Part(Enum):
@@ -65,7 +65,7 @@ class Softmaxes:
         self._follow(result, _Candidate(result.detach()))
         return True
 
-    def step(self, part: Part, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Attended | None:
+    def step(self, part: Part, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Captured | None:
         """Takes note of a function that ran, and returns the attention that it completes, if any."""
         if self.paused:
             return None
@@ -74,7 +74,7 @@ class Softmaxes:
             return None
         if part is Part.PRODUCT:
             candidate.used = True
-            return Attended(Given(), {"weights": candidate.weights}) if candidate.weights.dim() > 2 else None
+            return Captured(Given(), {"weights": candidate.weights}) if candidate.weights.dim() > 2 else None
         if isinstance(result, Tensor) and result.is_floating_point():
             self._follow(result, self._derived(candidate, part, result))
         return None
