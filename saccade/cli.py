@@ -84,8 +84,8 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _main(given: list[str]) -> int:
-    parser, commands = build_parser()
     command = next((a for a in given if not a.startswith("-")), None)
+    parser, commands = build_parser(command or "")
     if command is not None and command not in COMMANDS:
         parser.error(f"Unknown command {command!r}.{nearest(command, COMMANDS)}")
     overrides: dict[str, str] = {}
@@ -155,8 +155,12 @@ def _in_lines(error: BaseException) -> str:
     return "\n  ".join(line if len(line) <= LONGEST else f"{line[:LONGEST]} ..." for line in short)
 
 
-def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Positional parameters become positional arguments, keyword-only ones become options; also the commands'."""
+def build_parser(command: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Positional parameters become positional arguments, keyword-only ones become options; also the commands'.
+
+    Args:
+        command: the one that is going to run, so that options of others which take time to find can be left out.
+    """
     parser = _Parser(
         prog="saccade",
         description="The attention toolkit for PyTorch: attention = score x selection x aggregation.",
@@ -180,7 +184,7 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind is not parameter.VAR_KEYWORD:
                 add_argument(made[name], parameter, types[parameter.name], helps[parameter.name])
-        if takes(function, "format_options"):
+        if takes(function, "format_options") and command in (None, name):
             add_format_options(made[name])
     return parser, made
 

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 from collections.abc import Iterator
-from importlib import metadata
 
 HIDDEN = {"all", "bench", "dev", "docs", "peers"}
 """Extras that only the developers of Saccade need, or that hold the others."""
@@ -23,6 +22,8 @@ def doctor() -> None:
 
 def findings() -> Iterator[str]:
     """What there is to say about this machine, line by line."""
+    from importlib import metadata
+
     import torch
 
     import saccade
@@ -42,6 +43,8 @@ def findings() -> Iterator[str]:
 
 def missing_packages() -> dict[str, list[str]]:
     """The packages of each extra that are not installed."""
+    from importlib import metadata
+
     found: dict[str, list[str]] = {}
     for requirement in metadata.requires("saccade") or []:
         extra = re.search(r"extra\s*==\s*['\"](\w+)['\"]", requirement)
