@@ -51,7 +51,7 @@ def predict_files(
     corpus: Corpus | None = None,
     block_rows: int = BLOCK,
     batch_size: int = 64,
-    prefix: str = "",
+    column_prefix: str = "",
     details: bool = False,
     say: Callable[[str], None] = lambda line: print(line, file=sys.stderr),
     **options: Any,
@@ -71,7 +71,7 @@ def predict_files(
         corpus: how the tables are read: columns, header, bad rows.
         block_rows: the rows of one output file; about a thousand are in memory at a time, however many these are.
         batch_size: how many inputs are answered together.
-        prefix: of the names of the new columns.
+        column_prefix: how the names of the new columns begin.
         details: adds a column `details` with all that the task says about an answer, as JSON.
         say: prints a line for the user.
         options: the task's, such as `beam=5`.
@@ -83,13 +83,13 @@ def predict_files(
     chosen = engines.create(engine, workers=workers)
     run.task.options.of(options)
     files, folder = check_files(data), Path(os.path.abspath(output))
-    job = Job(run.task, run.model, corpus or Corpus(), options, batch_size, folder, prefix, details)
+    job = Job(run.task, run.model, corpus or Corpus(), options, batch_size, folder, column_prefix, details)
     source = job.examples(files)
     settings = {
         "model": fingerprint(run.folder),
         "options": json.loads(json.dumps(options)),
         "reading": {"columns": job.corpus.columns, "header": job.corpus.header, "bad_rows": job.corpus.bad_rows},
-        "form": {"prefix": prefix, "details": details, "block_rows": block_rows, "batch_size": batch_size},
+        "form": {"prefix": column_prefix, "details": details, "block_rows": block_rows, "batch_size": batch_size},
         "data": {file: stamp(file) for file in files},
     }
     if folder.exists() and not folder.is_dir():

@@ -50,7 +50,7 @@ def predict_in_bulk(
         print(f"  {bad}", file=sys.stderr)
     for count, problem in (
         (done.skipped, "bad rows were skipped, and have no answer"),
-        (done.truncated, "inputs were too long, and truncated"),
+        (done.truncated, "inputs were too long and were truncated"),
         (done.strange, "inputs have parts that the model has never seen"),
     ):
         if count:

@@ -123,7 +123,7 @@ def predict(
             workers=workers,
             block_rows=block_rows,
             batch_size=batch_size,
-            prefix=column_prefix,
+            column_prefix=column_prefix,
             details=details,
             **options,
         )

@@ -1,5 +1,6 @@
 """Bulk prediction: every row once, with all its columns, whatever interrupts it."""
 
+import csv
 import json
 import os
 import subprocess
@@ -133,7 +134,7 @@ def test_a_column_of_the_same_name_needs_a_prefix(model, tmp_path) -> None:
     path.write_text(json.dumps({"text": "ba su", "answer": "mine"}) + "\n")
     with pytest.raises(ValueError, match="already has a column 'answer': rename"):
         predict(model, [str(path)], tmp_path / "out")
-    predict(model, [str(path)], tmp_path / "other", prefix="model_")
+    predict(model, [str(path)], tmp_path / "other", column_prefix="model_")
     (row,) = read_back(tmp_path / "other")
     assert row["answer"] == "mine"
     assert isinstance(row["model_answer"], str)
@@ -214,3 +215,13 @@ def test_memory_is_bounded_by_neither_file_nor_block(run, suffix, tmp_path) -> N
     assert size > 600e6
     assert int(done.stdout) < size / 2, f"{int(done.stdout):,} bytes for a file of {size:,}"
     assert sum(path.stat().st_size for path in (tmp_path / "large").glob("part-*")) > size * 0.99
+
+
+def test_the_prefix_of_an_answer_is_not_that_of_a_column(run, call, tables, tmp_path) -> None:
+    options = ["--columns", "source=text", "--max-length", "5", "--prefix", "im", "--column-prefix", "our_"]
+    code, _, err = call("predict", run, "--data", tables["csv"][0], *options, "--output", str(tmp_path / "out"))
+    assert code == 0, err
+    with next((tmp_path / "out").glob("*.csv")).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["our_answer"].startswith("im") for row in rows)
+    assert float(rows[0]["our_score"]) < 0
