@@ -44,6 +44,7 @@ def exported(writer, tmp_path_factory):
     return export(writer, tmp_path_factory.mktemp("exports") / "onnx", format="onnx")
 
 
+@pytest.mark.slow
 def test_texts_scores_and_weights_are_those_of_the_run(writer, exported):
     model = runner(exported)
     assert_same_texts(writer, model, TEXTS, beam=1)
@@ -52,6 +53,7 @@ def test_texts_scores_and_weights_are_those_of_the_run(writer, exported):
     assert_same_texts(writer, model, TEXTS, beam=2, max_length=3)
 
 
+@pytest.mark.slow
 def test_inputs_outputs_and_axes_are_named(exported):
     about = json.loads((exported / "model.json").read_text())
     assert about["graphs"]["encoder"]["inputs"] == ["source", "source_mask"]
@@ -63,6 +65,7 @@ def test_inputs_outputs_and_axes_are_named(exported):
     assert [axis.dim_param for axis in found.output[1].type.tensor_type.shape.dim] == ["batch", "length"]
 
 
+@pytest.mark.slow
 def test_it_runs_without_pytorch(writer, exported):
     blocked = "import sys; sys.modules['torch'] = sys.modules['saccade'] = None; sys.argv = ['run.py', 'ba su']; "
     code = f"{blocked}import runpy; runpy.run_path({str(exported / 'run.py')!r}, run_name='__main__')"
