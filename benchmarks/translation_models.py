@@ -8,15 +8,21 @@ import torch
 
 from benchmarks.multi30k import VOCAB
 from saccade.models import models
+from saccade.models.quantised import quantisable, quantise_layers
 
 RNN = {"embedding_dim": 256, "hidden_dim": 256, "dropout": 0.3}
 TRANSFORMER = {"dim": 128, "num_heads": 4, "encoder_layers": 4, "feed_forward_dim": 512, "dropout": 0.1}
 PAD, BOS, EOS = 0, 1, 2
+NAMES = ["<pad>", "<s>", "</s>", "<unk>", *(f"w{i}" for i in range(4, VOCAB))]
+"""The names of all ids, for CTranslate2."""
 
 
 def ours(kind: str) -> Any:
     torch.manual_seed(1)
     sizes = {"source_vocab": VOCAB, "target_vocab": VOCAB}
+    if kind == "int8":
+        model = ours("transformer")
+        return quantise_layers(model, quantisable(model))
     if kind == "rnn":
         return models.create("rnnsearch", **sizes, **RNN, cell="fast")
     return models.create("transformer", **sizes, **TRANSFORMER, tied="all")
@@ -77,49 +83,8 @@ def marian() -> Any:
 
 def write_ctranslate2(model: Any, to: Path) -> None:
     """Writes our Transformer's weights in CTranslate2's format."""
-    from ctranslate2.specs import TransformerSpec
+    from saccade.export.ctranslate2 import transformer_spec
 
-    def norm(spec: Any, module: Any) -> None:
-        spec.gamma, spec.beta = module.weight.detach().numpy(), module.bias.detach().numpy()
-
-    def linear(spec: Any, *modules: Any) -> None:
-        spec.weight = torch.cat([module.weight for module in modules]).detach().numpy()
-        spec.bias = torch.cat([module.bias for module in modules]).detach().numpy()
-
-    def attend(spec: Any, module: Any, around: Any, crossing: bool = False) -> None:
-        norm(spec.layer_norm, around.norm)
-        inputs = (module.query_proj, module.key_proj, module.value_proj)
-        for place, parts in enumerate([inputs[:1], inputs[1:]] if crossing else [inputs]):
-            linear(spec.linear[place], *parts)
-        linear(spec.linear[-1], module.output_proj)
-
-    def feed(spec: Any, layer: Any) -> None:
-        norm(spec.layer_norm, layer.around_feed_forward.norm)
-        linear(spec.linear_0, layer.feed_forward.hidden_proj)
-        linear(spec.linear_1, layer.feed_forward.output_proj)
-
-    count = len(model.encoder.layers)
-    spec = TransformerSpec.from_config((count, count), TRANSFORMER["num_heads"], pre_norm=True)
-    table = model.decoder.embedding.weight.detach().numpy()
-    positions = model.decoder.embedding.positions(512, 0).detach().numpy().reshape(512, -1)
-    for part, embeddings in ((spec.encoder, spec.encoder.embeddings[0]), (spec.decoder, spec.decoder.embeddings)):
-        embeddings.weight = table
-        part.scale_embeddings = True
-        part.position_encodings.encodings = positions
-    norm(spec.encoder.layer_norm, model.encoder.final_norm)
-    norm(spec.decoder.layer_norm, model.decoder.final_norm)
-    spec.decoder.projection.weight = table
-    for layer_spec, layer in zip(spec.encoder.layer, model.encoder.layers, strict=True):
-        attend(layer_spec.self_attention, layer.self_attention, layer.around_attention)
-        feed(layer_spec.ffn, layer)
-    for layer_spec, layer in zip(spec.decoder.layer, model.decoder.layers, strict=True):
-        attend(layer_spec.self_attention, layer.self_attention, layer.around_self)
-        attend(layer_spec.attention, layer.cross_attention, layer.around_cross, crossing=True)
-        feed(layer_spec.ffn, layer)
-    names = ["<blank>", "<s>", "</s>", *(f"w{i}" for i in range(3, VOCAB))]
-    spec.register_source_vocabulary(names)
-    spec.register_target_vocabulary(names)
-    spec.config.unk_token, spec.config.decoder_start_token = "w3", "<s>"
-    spec.validate()
+    spec = transformer_spec(model, NAMES, NAMES)
     to.mkdir()
     spec.save(str(to))

@@ -191,6 +191,12 @@ def save(
     path = Path(folder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise FileExistsError(f"{path} already exists: choose another folder.")
+    return write_folder(path, files_of(model, tokeniser, labels=labels))
+
+
+def files_of(model: Bert, tokeniser: WordPiece, *, labels: Sequence[str] | None = None) -> dict[str, bytes]:
+    """The content of each file of such a folder; for the arguments see `save`."""
+    check_savable(model)
     head = "none" if model.head == "label" and model.pooler is None else model.head
     settings = _settings(model, tokeniser, CLASSES[head])
     if labels is not None and model.classifier is not None and len(labels) == model.classifier.out_features:
@@ -198,11 +204,23 @@ def save(
     tensors = {}
     for name, tensor in weights_of(model).items():
         own = name.startswith(tuple(HEADS))
-        if (not own or head != "none") and not name.startswith(OURS):
+        if not own or head != "none":
             theirs = _renamed(name).replace("classifier.", "qa_outputs." if head == "span" else "classifier.")
             tensors[theirs if own or head == "none" else f"bert.{theirs}"] = tensor
     files = {CONFIG: (json.dumps(settings, indent=2) + "\n").encode(), WEIGHTS: pack_tensors(tensors)}
-    return write_folder(path, {**files, **wordpiece_files(tokeniser, settings["max_position_embeddings"])})
+    return {**files, **wordpiece_files(tokeniser, settings["max_position_embeddings"])}
+
+
+def check_savable(model: Bert) -> None:
+    """Raises `ValueError` if the `transformers` library's BERT cannot compute what the model computes."""
+    for layer in model.layers:
+        assert isinstance(layer, TransformerEncoderLayer)
+        attention = layer.self_attention.attention
+        if type(attention.score) is not ScaledDotScore or not attention.selection.plain_softmax:
+            raise ValueError(
+                f"{type(attention.selection).__name__} over {type(attention.score).__name__} cannot be saved in this "
+                "form, only Softmax over ScaledDotScore: that library's BERT has no other."
+            )
 
 
 def _settings(model: Bert, tokeniser: WordPiece, architecture: str) -> dict[str, Any]:
@@ -210,8 +228,6 @@ def _settings(model: Bert, tokeniser: WordPiece, architecture: str) -> dict[str,
     layer = model.layers[0]
     assert isinstance(layer, TransformerEncoderLayer)
     heads, inner = layer.self_attention, layer.feed_forward
-    if type(heads.attention.score) is not ScaledDotScore or not heads.attention.selection.plain_softmax:
-        raise ValueError("Only softmax over scaled_dot can be saved in this form: that library's BERT has no other.")
     return {
         "architectures": [architecture],
         "model_type": "bert",

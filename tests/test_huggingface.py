@@ -82,7 +82,7 @@ def test_a_classifier_of_means_is_saved_without_its_head(saved, tmp_path, poolin
 def test_only_what_that_library_has_can_be_saved(saved, tmp_path):
     _, _, tokeniser = saved
     sparse = Bert(vocab=tokeniser.size, head="none", selection="sparsemax", **SIZES)
-    with pytest.raises(ValueError, match="Only softmax over scaled_dot"):
+    with pytest.raises(ValueError, match="only Softmax over ScaledDotScore"):
         huggingface.save(tmp_path / "sparse", sparse, tokeniser)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")

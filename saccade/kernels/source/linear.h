@@ -63,6 +63,9 @@ INLINE void tile(const struct inputs *from, long row, const struct linear *w, lo
 }
 
 #if defined(__AVX512VNNI__)
+typedef int32_t whole_vec __attribute__((vector_size(64)));
+typedef int32_t four __attribute__((aligned(1), may_alias)); /* inputs of 8 bits */
+
 static void to_whole(struct inputs *to, long rows, long in) {
     long full = in / LANES * LANES;
     for (long r = 0; r < rows; r++) {
@@ -88,28 +91,28 @@ INLINE void whole_tile(const struct inputs *from, long row, const struct linear 
     long in = padded(w->in), column = panel * COLUMNS;
     const int8_t *weights = (const int8_t *)w->packed + panel * COLUMNS * in;
     const uint8_t *x = from->whole + row * in;
-    __m512i counts[TILE][2];
+    whole_vec counts[TILE][2];
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; r++) counts[r][0] = counts[r][1] = _mm512_setzero_si512();
+    for (int r = 0; r < rows; r++) counts[r][0] = counts[r][1] = (whole_vec){0};
     for (long k = 0; k < in; k += 4, weights += 4 * COLUMNS) {
         __m512i left = _mm512_loadu_si512(weights), right = _mm512_loadu_si512(weights + 4 * LANES);
 #pragma GCC unroll 12
         for (int r = 0; r < rows; r++) {
-            int four;
-            memcpy(&four, x + r * in + k, 4);
-            __m512i value = _mm512_set1_epi32(four);
-            counts[r][0] = _mm512_dpbusd_epi32(counts[r][0], value, left);
-            counts[r][1] = _mm512_dpbusd_epi32(counts[r][1], value, right);
+            __m512i value = _mm512_set1_epi32(*(const four *)(x + r * in + k));
+            /* written out, because compilers move the sums to memory and back around the intrinsic function */
+            __asm__("vpdpbusd %2, %1, %0" : "+v"(counts[r][0]) : "v"(value), "v"(left));
+            __asm__("vpdpbusd %2, %1, %0" : "+v"(counts[r][1]) : "v"(value), "v"(right));
         }
     }
+    vec low = load(w->scales + column), high = load(w->scales + column + LANES);
+    whole_vec low_sum = (whole_vec)_mm512_loadu_si512(w->sums + column);
+    whole_vec high_sum = (whole_vec)_mm512_loadu_si512(w->sums + column + LANES);
 #pragma GCC unroll 12
-    for (int r = 0; r < rows; r++)
-        for (int half = 0; half < 2; half++) {
-            long at = column + half * LANES;
-            __m512i count = _mm512_sub_epi32(counts[r][half], _mm512_loadu_si512(w->sums + at));
-            vec scale = load(w->scales + at) * from->scale[row + r];
-            store(to + r * COLUMNS + half * LANES, (vec)_mm512_cvtepi32_ps(count) * scale);
-        }
+    for (int r = 0; r < rows; r++) {
+        float scale = from->scale[row + r];
+        store(to + r * COLUMNS, (vec)_mm512_cvtepi32_ps((__m512i)(counts[r][0] - low_sum)) * (low * scale));
+        store(to + r * COLUMNS + LANES, (vec)_mm512_cvtepi32_ps((__m512i)(counts[r][1] - high_sum)) * (high * scale));
+    }
 }
 #else
 static void to_whole(struct inputs *to, long rows, long in) {}
