@@ -204,7 +204,7 @@ def files_of(model: Bert, tokeniser: WordPiece, *, labels: Sequence[str] | None 
     tensors = {}
     for name, tensor in weights_of(model).items():
         own = name.startswith(tuple(HEADS))
-        if not own or head != "none":
+        if (not own or head != "none") and not name.startswith(OURS):
             theirs = _renamed(name).replace("classifier.", "qa_outputs." if head == "span" else "classifier.")
             tensors[theirs if own or head == "none" else f"bert.{theirs}"] = tensor
     files = {CONFIG: (json.dumps(settings, indent=2) + "\n").encode(), WEIGHTS: pack_tensors(tensors)}

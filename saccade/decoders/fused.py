@@ -155,7 +155,7 @@ def _layer(layer: TransformerDecoderLayer, epsilon: float) -> Layer | None:
     norms = [_norm(each.norm, epsilon) for each in (layer.around_self, layer.around_cross, layer.around_feed_forward)]
     if any(part is None for part in (*parts, *norms)):
         return None
-    return Layer(*parts, tuple(norms))  # type: ignore[arg-type, misc]
+    return Layer(*parts, tuple(norms))  # type: ignore[arg-type, call-arg]
 
 
 def _norm(norm: nn.LayerNorm, epsilon: float) -> Norm | None:

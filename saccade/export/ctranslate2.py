@@ -89,11 +89,12 @@ def transformer_spec(model: Transformer, source: Sequence[str], target: Sequence
         model: what `check_ctranslate2` accepts.
         source, target: the names of all ids, which differ from each other.
     """
-    from ctranslate2.specs import TransformerSpec
-    from ctranslate2.specs.common_spec import Activation
+    from ctranslate2.specs import TransformerSpec  # type: ignore[import-untyped]
+    from ctranslate2.specs.common_spec import Activation  # type: ignore[import-untyped]
 
-    encoder, decoder = model.encoder, model.decoder
-    first: Any = encoder.layers[0]
+    encoder: Any = model.encoder
+    decoder: Any = model.decoder
+    first = encoder.layers[0]
     before, heads = first.around_attention.before, first.self_attention.num_heads
     activation = Activation.RELU if first.feed_forward.activation is F.relu else Activation.GELU
     counts = (len(encoder.layers), len(decoder.layers))
@@ -137,7 +138,7 @@ def _positions(embedding: TokenEmbedding) -> torch.Tensor:
     return table
 
 
-def _norm(to: Any, norm: nn.Module) -> None:
+def _norm(to: Any, norm: nn.LayerNorm) -> None:
     to.gamma, to.beta = _array(norm.weight), _array(norm.bias)
 
 
