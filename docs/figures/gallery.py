@@ -132,15 +132,73 @@ def _melody(names: list[str], draw: random.Random) -> tuple[np.ndarray, str]:
     return np.concatenate(parts).astype("float32"), " ".join(names)
 
 
+COLOURS = {"red": (205, 60, 50), "green": (60, 150, 80), "blue": (60, 90, 190), "yellow": (235, 190, 60)}
+SHAPES = ("circle", "square", "triangle")
+
+
+def picture_page(path: Path, folder: Path, steps: int) -> None:
+    """Show, Attend and Tell, smaller, on pictures of two shapes."""
+    draw = random.Random(5)
+    run = saccade.train(
+        "captioning/show-attend-tell",
+        task={
+            "class": "generation",
+            "source": {"class": "image", "size": 32, "patch": 8},
+            "target": {"class": "text", "tokeniser": "word"},
+            "metrics": ["exact_match"],
+        },
+        model={
+            "class": "show_attend_tell",
+            "encoder": {"class": "residual", "channels": [16, 32]},
+            "annotation_dim": 48,
+            "embedding_dim": 32,
+            "hidden_dim": 64,
+            "doubly_stochastic": 0.0,
+            "dropout": 0.0,
+        },
+        data=[_shapes(draw) for _ in range(800)],
+        trainer={
+            "max_steps": steps,
+            "batch_tokens": 32 * 22,
+            "learning_rate": 3e-3,
+            "schedule": {"class": "constant", "warmup": 20},
+            "validate_every": None,
+            "metric": "loss",
+        },
+        output=folder / "shapes",
+    )
+    write_page(path, run.explain([_shapes(draw)[0]]), title="A picture of two shapes")
+
+
+def _shapes(draw: random.Random) -> tuple[np.ndarray, str]:
+    """Two shapes from left to right on a light ground, (144, 144, 3), and their names."""
+    lines, columns = np.mgrid[:144, :144]
+    picture = np.full((144, 144, 3), 238, np.uint8)
+    said = []
+    for half in range(2):
+        colour, shape = draw.choice(list(COLOURS)), draw.choice(SHAPES)
+        y, x, size = draw.randint(34, 110), 36 + 72 * half + draw.randint(-6, 6), draw.randint(20, 28)
+        down, across = lines - y, columns - x
+        inside = {
+            "circle": down**2 + across**2 < size**2,
+            "square": np.maximum(abs(down), abs(across)) < 0.9 * size,
+            "triangle": (down < 0.8 * size) & (down > 2 * abs(across) - size),
+        }[shape]
+        picture[inside] = COLOURS[colour]
+        said += [colour, shape]
+    return picture, " ".join(said)
+
+
 PAGES: dict[str, Any] = {
     "date": date_page,
     "text": text_page,
     "recording": sound_page,
+    "picture": picture_page,
     "graph": graph_page,
     "transformer": transformer_page,
 }
 VIEWS = {"transformer": "view=heads"}
-STEPS = {"date": 300, "text": 60, "recording": 200, "graph": 60, "transformer": 250}
+STEPS = {"date": 300, "text": 60, "recording": 200, "picture": 900, "graph": 60, "transformer": 250}
 
 
 def make(folder: Path, *, steps: int | None = None, only: str | None = None) -> list[Path]:

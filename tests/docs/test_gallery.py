@@ -16,7 +16,7 @@ def gallery():
     return module
 
 
-@pytest.mark.parametrize("name", ["recording", "text", "graph", "transformer"])
+@pytest.mark.parametrize("name", ["recording", "picture", "text", "graph", "transformer"])
 def test_page_is_made(gallery, name, tmp_path) -> None:
     (path,) = gallery.make(tmp_path, steps=2, only=name)
     assert path.name == f"{name}.html"
