@@ -68,6 +68,8 @@ class Page(Format):
         check_graphs(run)
         if len(run.task.inputs) != 1:
             raise ValueError(f"A page has one input, and this model reads {' and '.join(run.task.inputs)}.")
+        if getattr(run.task, "form", None) == "tags":
+            raise ValueError("A page shows one answer, and tags are one for each word.")
         role, field = next(iter(run.task.inputs.items()))
         if not isinstance(field, Text):
             raise ValueError(f"A page reads plain texts, and the {role} is the field {type(field).__name__}.")

@@ -43,8 +43,9 @@ def check_graphs(run: Run) -> None:
         raise ValueError(
             f"The task {type(task).__name__} cannot be exported: generation, classification and rating can."
         )
-    if isinstance(task, Classification) and task.form == "tags":
-        raise ValueError("Tags of words cannot be exported: one label, several and ordered ones can.")
+    tagged = isinstance(task, Classification) and task.form == "tags"
+    if tagged and not isinstance(next(iter(task.inputs.values())), Text):
+        raise ValueError("Tags of wordpieces cannot be exported: tags of the words of a text can.")
     if isinstance(task, Generation) and not isinstance(model, EncoderDecoder):
         raise ValueError(f"{type(model).__name__} cannot be exported: it is no encoder-decoder.")
     for role, field in {**task.inputs, **({"target": task.target} if isinstance(task, Generation) else {})}.items():

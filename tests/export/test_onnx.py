@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from saccade.export import export
-from saccade.models import AttentionPooling
+from saccade.models import AttentionPooling, Tagger
 from saccade.tasks import Classification
 
-from .conftest import LABELLED
+from .conftest import LABELLED, SOURCES
 
 pytest.importorskip("onnxruntime")
 
@@ -78,6 +78,18 @@ def test_labels(labeller, tmp_path):
     for ours, theirs in zip(labeller.predict(TEXTS), model.predict(TEXTS), strict=True):
         assert ours.value == theirs["answer"]
         assert ours.details["probabilities"] == pytest.approx(theirs["probabilities"], abs=1e-4)
+        np.testing.assert_allclose(ours.weights.numpy(), theirs["weights"], atol=1e-4)
+
+
+@pytest.mark.slow
+def test_tags(trained, tmp_path):
+    task = partial(Classification, inputs={"text": {"class": "text", "tokeniser": "word"}}, label="tags")
+    data = [(source, " ".join("long" if len(word) > 3 else "short" for word in source.split())) for source in SOURCES]
+    run = trained(task, Tagger, data, embedding_dim=7, hidden_dim=11, encoder="embedding")
+    model = runner(export(run, tmp_path / "out", format="onnx"))
+    for ours, theirs in zip(run.predict(TEXTS[2:]), model.predict(TEXTS[2:]), strict=True):
+        assert (ours.value, len(ours.attention.keys)) == (theirs["answer"], len(theirs["keys"]))
+        assert ours.score == pytest.approx(theirs["score"], abs=1e-4)
         np.testing.assert_allclose(ours.weights.numpy(), theirs["weights"], atol=1e-4)
 
 

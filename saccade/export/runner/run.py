@@ -149,6 +149,12 @@ class Model:
         attention = {name: found[name] for name in self.about["attention"]}
         answers = []
         for row, logits in enumerate(found["logits"]):
+            if self.about.get("form") == "tags":
+                answers.append(self._tagged(logits, next(iter(self.texts.values())), inputs[row], keys[row]))
+                if self.about["looks"] is not None:
+                    weights = attention[self.about["looks"]][row].mean(0)
+                    answers[-1]["weights"] = weights[answers[-1].pop("places"), : len(keys[row])]
+                continue
             looks = {name: weights[row] for name, weights in attention.items()}
             answers.append({**self._decided(logits, row, inputs, threshold), "attention": looks, "keys": keys[row]})
             main = self.about["looks"]
@@ -157,6 +163,18 @@ class Model:
                 weights = weights[:1] if self.about["first"] else weights.mean(0, keepdims=True)
                 answers[-1]["weights"] = weights[:, : len(keys[row])]
         return answers
+
+    def _tagged(self, logits, vocabulary, text, keys):
+        """The tag of each word, which its first piece decides about."""
+        text, places, place = text if isinstance(text, str) else next(iter(text.values())), [], 0
+        for word in text.split():
+            places.append(place)
+            place += len(vocabulary.encode(word)) + (vocabulary.kind == "char")  # and the space after it
+        places = [place for place in places if place < len(keys) - 1]
+        p = np.exp(log_softmax(logits[places].astype(np.float32)))
+        tags = [self.about["labels"][number] for number in p.argmax(1)]
+        score = float(p.max(1).min()) if places else 1.0
+        return {"answer": tags, "score": score, "queries": text.split()[: len(places)], "keys": keys, "places": places}
 
     def _read(self, vocabulary, text):
         """The ids that the model reads of a text, and how many of them belong to the first of a pair."""
