@@ -70,9 +70,9 @@ def serve_on_ray(deployment: Any, *, host: str, port: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray, serve = required("ray", "ray"), required("ray.serve", "ray")
     leave = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: leave.set())
     ray.init(log_to_driver=False, logging_level="WARNING", include_dashboard=False)
+    for number in (signal.SIGTERM, signal.SIGINT):  # after Ray has set handlers of its own
+        signal.signal(number, lambda *_: leave.set())
     try:
         serve.start(http_options={"host": host, "port": port})
         serve.run(deployment, name=NAME, route_prefix="/")
