@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import check_one_source, chunks, input_corpus, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture, check_place
+from saccade.commands.writing import draw_answer, is_wide, writer
 from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.runs import Run
     from saccade.tasks import Answer, Example
-    from saccade.tasks.answers import Attended
 
 PICTURES = 6
 """How many answers --plot draws."""
@@ -29,9 +27,6 @@ CHUNK = 1024
 """How many inputs are read before the first answer: inputs of similar size are answered together."""
 
 FORMATS = ("text", "jsonl", "csv")
-
-WIDE = 40
-"""One row over more keys than this is drawn as bars, the largest first."""
 
 NAMED = 5
 """How many truncated inputs are named; the others are counted."""
@@ -152,13 +147,13 @@ def predict(
     answers: list[Answer] = []
     counted, strange = 0, Strange()
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
-        write = _writer(format, file, model, asked, scores)
+        write = writer(format, file, model, asked, scores)
         for example, answer in _answers(model, examples, workers, batch_size, options, looking, strange):
             counted += 1
             answers.append(answer if len(answers) < PICTURES else _bare(answer))
             write(counted, example, answer)
             if draw and answer.attention is not None and answer.attention.queries:
-                _draw(answer, file)
+                draw_answer(answer, file)
     for remark in [*model.task.remarks(answers), *strange.remarks()]:
         print(remark, file=sys.stderr)
     if output is not None:
@@ -170,7 +165,7 @@ def predict(
 
         shown = [answer.attention for answer in answers[:PICTURES] if answer.attention is not None]
         drawings = [
-            Bars(a.weights[0].tolist(), a.keys, a.queries[0]) if _is_wide(a) else Heat(a.weights, a.keys, a.queries)
+            Bars(a.weights[0].tolist(), a.keys, a.queries[0]) if is_wide(a) else Heat(a.weights, a.keys, a.queries)
             for a in shown
             if a.queries
         ]
@@ -231,53 +226,8 @@ def _answers(
         print(f"{long:,} of {read:,} inputs were too long and were truncated.", file=sys.stderr)
 
 
-def _writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> Any:
-    task = model.task
-    if format == "jsonl":
-
-        def write_json(number: int, example: Example, answer: Answer) -> None:
-            print(json.dumps(task.as_json(example, answer), ensure_ascii=False), file=file)
-
-        return write_json
-    if format == "csv":
-        rows = csv.writer(file)
-        rows.writerow([*task.inputs, "answer", "score"])
-
-        def write_csv(number: int, example: Example, answer: Answer) -> None:
-            shown = [field.show(example[role]) for role, field in task.inputs.items()]
-            for each in answer.alternatives or [answer]:
-                rows.writerow([*shown, *task.cells(each, asked), f"{each.score:.6g}"])
-
-        return write_csv
-
-    def write_text(number: int, example: Example, answer: Answer) -> None:
-        for each in answer.alternatives or [answer]:
-            numbered = [str(number)] if answer.alternatives else []
-            cells = task.cells(each, asked)
-            cells[1:1] = [f"{each.score:.4f}"] if scores else []
-            print("\t".join([*numbered, *cells]), file=file)
-
-    return write_text
-
-
 def _bare(answer: Answer) -> Answer:
     """An answer without what would fill the memory if there are many."""
     from dataclasses import replace
 
     return replace(answer, value=None, attention=None, alternatives=[], details={})
-
-
-def _is_wide(attention: Attended) -> bool:
-    return len(attention.queries) == 1 and len(attention.keys) > WIDE
-
-
-def _draw(answer: Answer, file: TextIO) -> None:
-    from saccade.interpretation.text import draw_attention, draw_bars
-
-    several = [each for each in answer.alternatives if each.attention is not None]
-    for each in several or [answer]:
-        if each.attention is not None:
-            weights, keys, queries = each.attention.weights, each.attention.keys, each.attention.queries
-            wide = _is_wide(each.attention)
-            drawn = draw_bars(weights[0].tolist(), keys) if wide else draw_attention(weights, keys, queries)
-            print(f"\n{drawn}\n", file=file)
