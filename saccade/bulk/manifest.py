@@ -42,12 +42,13 @@ class Manifest:
 
     Args:
         folder: the output.
+        files: the inputs, in order.
         settings: all that the output depends on, as JSON can hold it: model, options, inputs.
     """
 
-    def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
-        self.folder = folder
-        self.settings = dict(settings)
+    def __init__(self, folder: Path, files: Sequence[str], settings: Mapping[str, Any]) -> None:
+        self.folder, self.files = folder, list(files)
+        self.settings = json.loads(json.dumps(settings))
         self.done: dict[int, Done] = {}
 
     def open(self, plan: Iterator[Block]) -> list[Block]:
@@ -60,8 +61,8 @@ class Manifest:
                     f"{self.folder} is not empty (it holds {others[0]}) and has no {MANIFEST}: choose another folder."
                 )
             blocks = list(plan)
-            parts = [[block.file, *block.part] for block in blocks]
-            write_file(path, json.dumps({**self.settings, "blocks": parts}, indent=1) + "\n")
+            parts = [[self.files.index(block.file), *block.part] for block in blocks]
+            write_file(path, json.dumps({**self.settings, "blocks": parts}) + "\n")
             return blocks
         document = Document(read_json(path), str(path))
         for name, wanted in self.settings.items():
@@ -76,10 +77,10 @@ class Manifest:
             where = f"blocks[{number}]"
             if len(values) != 4:
                 raise document.wrong(where, "has not four values")
-            document.check(where, values[0], str)
-            for value in values[1:]:
+            for value in values:
                 document.check(where, value, int, least=0)
-            blocks.append(Block(number, values[0], Part(*values[1:])))
+            document.check(where, values[0], int, most=len(self.files) - 1)
+            blocks.append(Block(number, self.files[values[0]], Part(*values[1:])))
         self._read_done(blocks)
         return blocks
 

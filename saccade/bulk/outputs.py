@@ -100,7 +100,7 @@ class DelimitedOutput(Output):
 
     def _tabs(self, cells: Sequence[str]) -> None:
         """Nothing is quoted in TSV: white space of any kind becomes a space."""
-        self._file.write("\t".join(" ".join(cell.split("\t")).replace("\n", " ") for cell in cells) + "\n")
+        self._file.write("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells) + "\n")
 
     def close(self) -> None:
         close_synced(self._file)

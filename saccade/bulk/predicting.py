@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -87,7 +86,7 @@ def predict_files(
     source = job.examples(files)
     settings = {
         "model": fingerprint(run.folder),
-        "options": json.loads(json.dumps(options)),
+        "options": options,
         "reading": {"columns": job.corpus.columns, "header": job.corpus.header, "bad_rows": job.corpus.bad_rows},
         "form": {"prefix": column_prefix, "details": details, "block_rows": block_rows, "batch_size": batch_size},
         "data": {file: stamp(file) for file in files},
@@ -95,7 +94,7 @@ def predict_files(
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; the output of --data is a folder.")
     with RunLock(folder):
-        manifest = Manifest(folder, settings)
+        manifest = Manifest(folder, files, settings)
         blocks = manifest.open(blocks_of(source.readers, block_rows))
         for left in folder.glob(".part-*"):  # of a call that was killed
             left.unlink()
