@@ -61,7 +61,8 @@ class Manifest:
                     f"{self.folder} is not empty (it holds {others[0]}) and has no {MANIFEST}: choose another folder."
                 )
             blocks = list(plan)
-            parts = [[self.files.index(block.file), *block.part] for block in blocks]
+            places = {file: place for place, file in enumerate(self.files)}
+            parts = [[places[block.file], *block.part] for block in blocks]
             write_file(path, json.dumps({**self.settings, "blocks": parts}) + "\n")
             return blocks
         document = Document(read_json(path), str(path))
