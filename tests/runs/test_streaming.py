@@ -22,7 +22,7 @@ def train(data, output):
         data={"train": data, "columns": {"text": "body", "label": "kind"}, "held_out": 0.0},
         task={"inputs": {"text": {"class": "text", "tokeniser": "word", "max_length": 10}}},
         model={"embedding_dim": 5},
-        trainer={"max_steps": 2, "batch_tokens": 60, "metric": "loss", "validate_examples": 0},
+        trainer={"max_steps": 2, "batch_tokens": 60, "metric": "loss", "patience": None, "validate_examples": 0},
         output=output,
     )
 
