@@ -92,20 +92,21 @@ def beam(
         ends = (written == eos) & (values > IMPOSSIBLE)
         ends[:, size:] = False
         sentence, place = ends.nonzero(as_tuple=True)
-        row, total = rows[sentence, place], values[sentence, place]
-        score = penalties.score(total, step + 1, None if covered is None else covered[row], mask[row])
-        harvest.add(
-            sentences=sentences[sentence],
-            rows=row,
-            step=step,
-            tokens=past[row],
-            log_probs=total,
-            scores=score,
-            finished=True,
-        )
-        ranked = torch.full_like(values, IMPOSSIBLE).masked_scatter_(ends, score)
-        best = torch.cat([best, ranked], dim=1).topk(nbest).values
-        finished = finished + ends.sum(dim=1)
+        if len(sentence):
+            row, total = rows[sentence, place], values[sentence, place]
+            score = penalties.score(total, step + 1, None if covered is None else covered[row], mask[row])
+            harvest.add(
+                sentences=sentences[sentence],
+                rows=row,
+                step=step,
+                tokens=past[row],
+                log_probs=total,
+                scores=score,
+                finished=True,
+            )
+            ranked = torch.full_like(values, IMPOSSIBLE).masked_scatter_(ends, score)
+            best = torch.cat([best, ranked], dim=1).topk(nbest).values
+            finished = finished + ends.sum(dim=1)
 
         grown, order = values.masked_fill(written == eos, IMPOSSIBLE).topk(min(size, values.shape[1]))
         # Log-probabilities only fall, and the divisor is at most that of the longest output: this is an upper bound.
@@ -118,16 +119,17 @@ def beam(
 
         cut = (stopped & (finished < nbest))[:, None] & (totals > IMPOSSIBLE)
         row = cut.view(-1).nonzero().squeeze(1)
-        total = totals.view(-1)[row]
-        harvest.add(
-            sentences=sentences[row // width],
-            rows=trail.before(row),
-            step=step - 1,
-            tokens=past[row],
-            log_probs=total,
-            scores=penalties.score(total, step, None if coverage is None else coverage[row], mask[row]),
-            finished=False,
-        )
+        if len(row):
+            total = totals.view(-1)[row]
+            harvest.add(
+                sentences=sentences[row // width],
+                rows=trail.before(row),
+                step=step - 1,
+                tokens=past[row],
+                log_probs=total,
+                scores=penalties.score(total, step, None if coverage is None else coverage[row], mask[row]),
+                finished=False,
+            )
 
         if done.all():
             return _checked(harvest.best(batch, nbest))
