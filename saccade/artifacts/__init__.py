@@ -7,7 +7,16 @@ so that a damaged or hostile file gives one clear `ArtifactError`.
 
 from saccade.artifacts.documents import Document, nesting, parse_json, read_json
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
-from saccade.artifacts.folders import CHECKSUMS, remove_folder, replacing, restore_folders, seal, verify, write_folder
+from saccade.artifacts.folders import (
+    CHECKSUMS,
+    remove_folder,
+    replacing,
+    restore_folders,
+    seal,
+    unsealed,
+    verify,
+    write_folder,
+)
 from saccade.artifacts.sharded import is_sharded, placed, whole
 from saccade.artifacts.tensors import check_header, pack_tensors, read_header, read_tensors
 from saccade.artifacts.weights import (
@@ -45,6 +54,7 @@ __all__ = [
     "set_weights",
     "shapes_of",
     "sync_folder",
+    "unsealed",
     "verify",
     "weights_of",
     "whole",

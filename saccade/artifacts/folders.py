@@ -139,6 +139,14 @@ def verify(folder: str | os.PathLike[str], required: Iterable[str]) -> None:
             raise ArtifactError(f"{folder / name} is damaged: its SHA-256 differs from the one in {CHECKSUMS}.")
 
 
+def unsealed(folder: str | os.PathLike[str]) -> list[str]:
+    """The files of a sealed folder that were not sealed with it: somebody else's."""
+    folder = Path(folder)
+    sealed = {*_read_sums(folder), CHECKSUMS}
+    files = (file.relative_to(folder).as_posix() for file in folder.rglob("*") if not file.is_dir())
+    return sorted(file for file in files if file not in sealed)
+
+
 def _read_sums(folder: Path) -> dict[str, str]:
     where = folder / CHECKSUMS
     try:

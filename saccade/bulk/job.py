@@ -55,7 +55,10 @@ class Job:
         with new_output(self.output, block, reader, self.names) as output:
             self._write(examples, output, predict, counts)
         skipped = examples.skipped
-        size = block.output(self.output).stat().st_size
+        path = block.output(self.output)
+        size = path.stat().st_size
+        if not counts["rows"]:  # a file without rows would have columns of no type
+            path.unlink()
         return Done(block.number, bytes=size, skipped=skipped.count, bad=list(map(str, skipped.first)), **counts)
 
     def _write(self, examples: Examples, output: Output, predict: Predict | None, counts: dict[str, int]) -> None:

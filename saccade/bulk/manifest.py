@@ -77,7 +77,7 @@ class Manifest:
         for number, values in enumerate(document.take_list("blocks", list)):
             where = f"blocks[{number}]"
             if len(values) != 4:
-                raise document.wrong(where, "has not four values")
+                raise document.wrong(where, "must have four values")
             for value in values:
                 document.check(where, value, int, least=0)
             document.check(where, values[0], int, most=len(self.files) - 1)
@@ -109,7 +109,7 @@ class Manifest:
             if done.block >= len(blocks):
                 raise ArtifactError(f"{path} is damaged: line {number} names block {done.block} of {len(blocks)}.")
             output = blocks[done.block].output(self.folder)
-            if output.is_file() and output.stat().st_size == done.bytes:
+            if not done.rows or (output.is_file() and output.stat().st_size == done.bytes):
                 self.done[done.block] = done
 
 

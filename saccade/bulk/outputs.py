@@ -57,6 +57,10 @@ class Output:
     def close(self) -> None:
         raise NotImplementedError
 
+    def abort(self) -> None:
+        """Gives up the file after an error."""
+        raise NotImplementedError
+
 
 class JsonLinesOutput(Output):
     """An object a line."""
@@ -70,7 +74,8 @@ class JsonLinesOutput(Output):
             for name in self.names:
                 if name in row.record:
                     raise DataError(
-                        f"{self.block.file}, line {row.line}: there already is a {name!r}: give --column-prefix."
+                        f"{self.block.file}, line {row.line}: the row already has {name!r}: "
+                        "rename the new columns with --column-prefix."
                     )
             found = {**row.record, **row.values}
             try:
@@ -81,6 +86,9 @@ class JsonLinesOutput(Output):
 
     def close(self) -> None:
         close_synced(self._file)
+
+    def abort(self) -> None:
+        self._file.close()
 
 
 class DelimitedOutput(Output):
@@ -104,6 +112,9 @@ class DelimitedOutput(Output):
 
     def close(self) -> None:
         close_synced(self._file)
+
+    def abort(self) -> None:
+        self._file.close()
 
 
 class ParquetOutput(Output):
@@ -130,6 +141,11 @@ class ParquetOutput(Output):
         self._table.close()
         with open(self.path, "rb") as written:
             os.fsync(written.fileno())
+
+    def abort(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self._table.close()
 
     def _taken(self, lines: list[int]) -> Iterator[Any]:
         """Of the input's batches, the rows of these lines."""
@@ -195,6 +211,7 @@ def new_output(folder: Path, block: Block, reader: Reader, names: Sequence[str])
         os.replace(hidden, path)
         sync_folder(folder)
     except BaseException:
+        output.abort()
         hidden.unlink(missing_ok=True)
         raise
 

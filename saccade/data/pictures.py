@@ -19,6 +19,9 @@ FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 KINDS = "JPEG, PNG, WebP, GIF, BMP or TIFF"
 MOST_BYTES = 1 << 28
+LONGEST = 32
+"""How many times as long as the shorter side the longer one may be."""
+
 MOST_PIXELS = 1 << 26
 """A small file can announce a picture that fills the memory."""
 TURN = 0x0112
@@ -94,7 +97,7 @@ def _bytes_of(array: NDArray[Any]) -> Pixels:
     limit = 1.0 if array.dtype.kind == "f" else 255
     if array.dtype.kind not in "fiu" or not ((array >= 0) & (array <= limit)).all():  # nor if one is NaN
         fix = "Give integers from 0 to 255, or floating-point numbers from 0 to 1."
-        raise PictureError(f"it is an array of {array.dtype} beyond its range", fix)
+        raise PictureError(f"it is an array of {array.dtype} with values out of range", fix)
     return np.ascontiguousarray(np.round(array * (255 if array.dtype.kind == "f" else 1)), dtype=np.uint8)
 
 
@@ -133,6 +136,9 @@ def _check_size(size: tuple[int, int]) -> None:
         raise PictureError("it has no pixels", "Copy it again, or leave it out.")
     if size[0] * size[1] > MOST_PIXELS:
         raise PictureError(*_too_large(f"{size[0]:,} x {size[1]:,}"))
+    if max(size) > LONGEST * min(size):  # enlarged until the shorter side fits, it would fill the memory
+        fix = f"At most {LONGEST} to 1 is read: crop it."
+        raise PictureError(f"its sides are {size[0]:,} and {size[1]:,} pixels long", fix)
 
 
 def _check_mode(picture: Any) -> None:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import saccade
-from saccade.artifacts import CHECKSUMS, replacing, seal, write_file
+from saccade.artifacts import CHECKSUMS, replacing, seal, unsealed, write_file
 from saccade.configuration.classes import name_of
 from saccade.registry import Registry
 from saccade.runs import Run
+
+MARK = "saccade export"
+"""Stands at the beginning of an exported file: only a file that has it is replaced by another export."""
 
 EXPORT = "export.json"
 """The file of an exported folder that says what it is: only a folder that has one is replaced by another export."""
@@ -36,7 +39,8 @@ class Format:
 
         Args:
             run: what `check` has accepted.
-            output: an empty folder, which takes its final name once this returns; or the file to write.
+            output: an empty folder, which takes its final name once this returns; or the file to write, which must
+                have `MARK` within its first 1,000 bytes.
         """
         raise NotImplementedError
 
@@ -90,13 +94,21 @@ def check_output(path: Path, format: Format) -> None:
             raise FileExistsError(f"--output {path}: that is a folder; name a file in it.")
         if not path.parent.is_dir():
             raise FileNotFoundError(f"--output {path}: there is no folder {path.parent}.")
+        if path.exists() and not _is_marked(path):
+            raise FileExistsError(f"--output {path} exists and is not an earlier export: choose another name.")
         return
     if path.exists() and not path.is_dir():
         raise FileExistsError(f"--output {path} is a file; this format writes a folder.")
     names = sorted(file.name for file in path.iterdir()) if path.exists() else []
-    if names and EXPORT not in names:
-        listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    others = unsealed(path) if EXPORT in names and CHECKSUMS in names else names
+    if others:
+        listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
         raise FileExistsError(f"{path} is not empty (it holds {listed}): choose another folder for the output.")
+
+
+def _is_marked(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return MARK.encode() in file.read(1000)
 
 
 def required(format: str, *modules: str, extra: str = "export") -> None:

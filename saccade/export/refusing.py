@@ -28,7 +28,7 @@ PARTS: dict[type[nn.Module], str] = {
     **dict.fromkeys((HAN, GAT), "groups its inputs by their sizes"),
     **dict.fromkeys((ReadPicked, SequentialSelection), "reads only what it picks, and how much that is varies"),
     **dict.fromkeys((Entmax, KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
-    **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX has not"),
+    **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
 """Modules that a graph cannot hold, with the reason."""
 
@@ -47,7 +47,7 @@ def check_graphs(run: Run) -> None:
     if tagged and not isinstance(next(iter(task.inputs.values())), Text):
         raise ValueError("Tags of wordpieces cannot be exported: tags of the words of a text can.")
     if isinstance(task, Generation) and not isinstance(model, EncoderDecoder):
-        raise ValueError(f"{type(model).__name__} cannot be exported: it is no encoder-decoder.")
+        raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder.")
     for role, field in {**task.inputs, **({"target": task.target} if isinstance(task, Generation) else {})}.items():
         if not isinstance(field, Text | WordPieces):
             raise ValueError(

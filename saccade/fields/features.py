@@ -189,7 +189,7 @@ def read_backbone(backbone: Backbone) -> None:
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
         if not isinstance(state, dict) or not all(isinstance(each, Tensor) for each in state.values()):
-            raise ValueError("it is no state of a module")
+            raise ValueError("it is not a state dict of tensors")
         given, own = backbone.renamed(state), weights_of(backbone)
         missing = [name for name in own if name not in given]
         if missing:

@@ -113,7 +113,8 @@ class Image(Field):
             key = content_key(source)
             if key is None or key not in self._known:
                 check_picture(source)
-                self._known.add(key)
+                if isinstance(source, str):  # a server reads new bytes with every request
+                    self._known.add(key)
         except PictureError as error:
             raise cell.bad(f"the {cell.role} {name!r} cannot be used: {error.problem}", error.fix) from None
         path, data = (source, None) if isinstance(source, str) else ("", source)

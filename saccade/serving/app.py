@@ -26,8 +26,8 @@ from saccade.serving.security import Guard
 from saccade.serving.settings import Settings
 from saccade.serving.status import add_status
 
-LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", "testserver"})
-"""What a request may call a server without a token; the last is how tests call it."""
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
+"""What a request may call a server without a token."""
 
 
 SHOWN = 10

@@ -41,7 +41,7 @@ class Mistake(Exception):  # noqa: N818 (ours)
     """An error of ours in a worker. The client learns nothing of it; the log gets the place, without the input."""
 
     def __init__(self, place: str) -> None:
-        super().__init__("The server made a mistake.")
+        super().__init__("Internal server error.")
         self.place = place
 
     def log(self, request: str) -> None:

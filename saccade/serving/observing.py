@@ -72,7 +72,7 @@ class Observed:
 
 
 async def _sorry(send: Send, number: str) -> None:
-    content = json.dumps({"detail": "The server made a mistake.", "request": number}).encode()
+    content = json.dumps({"detail": "Internal server error.", "request": number}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     await send({"type": "http.response.start", "status": 500, "headers": headers})
     await send({"type": "http.response.body", "body": content})

@@ -83,7 +83,7 @@ def place_of(error: BaseException) -> str:
 def _dump(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except ValueError:  # JSON has no word for numbers that are none
+    except ValueError:  # JSON has neither NaN nor infinity
         return json.dumps(_finite(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 

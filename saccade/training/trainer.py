@@ -38,8 +38,8 @@ class Trainer:
         clip_norm: the maximum norm of the gradient; None does not clip.
         weight_decay: applied to matrices, not to vectors (biases, gains).
         precision: "bf16" computes in bfloat16 where it is safe; weights stay in float32.
-        sharding: "fsdp" splits weights, gradients and the optimiser's state among the processes, for models that are
-            too large for one; checkpoints are whole, so that any number of processes can resume them.
+        sharding: "fsdp" splits weights, gradients and the optimiser's state among the processes between steps;
+            checkpoints are whole, so that any number of processes can resume them.
         validate_every: after how many steps to validate; None: after each epoch of 100 steps or more.
         validate_examples: how many validation examples to predict for the figures; None: all, 0: only the loss.
         validate_options: options of these predictions, such as the beam size.

@@ -110,7 +110,7 @@ def test_a_damaged_manifest_is_named(model, tables, tmp_path) -> None:
     manifest = json.loads((out / MANIFEST).read_text())
     manifest["blocks"][3] = [0, 1]
     (out / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(OSError, match=r"blocks\[3\] has not four values"):
+    with pytest.raises(OSError, match=r"blocks\[3\] must have four values"):
         predict(model, tables["jsonl"], out)
 
 

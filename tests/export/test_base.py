@@ -8,6 +8,7 @@ import pytest
 
 from saccade.artifacts import verify
 from saccade.export import Format, export
+from saccade.export.base import MARK
 
 RUN = SimpleNamespace(folder=Path("runs/model"))
 
@@ -31,7 +32,7 @@ class Single(Plain):
     suffix = ".html"
 
     def write(self, run, output) -> None:
-        output.write_text(self.content)
+        output.write_text(f"{MARK}: {self.content}")
         if self.content == "broken":
             raise RuntimeError("half way")
 
@@ -62,6 +63,12 @@ def test_nothing_else_is_replaced(tmp_path):
         export(RUN, tmp_path / "mine" / "thesis.txt", format=Plain())
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
+    place = export(RUN, tmp_path / "out", format=Plain())
+    (place / "inner" / "thesis.txt").write_text("years of work")
+    with pytest.raises(FileExistsError, match=r"it holds inner/thesis.txt"):
+        export(RUN, place, format=Plain(content="second"))
+    assert (place / "inner" / "thesis.txt").read_text() == "years of work"
+
 
 def test_what_cannot_be_exported_is_refused_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="the selection hard samples"):
@@ -77,7 +84,13 @@ def test_one_file(tmp_path):
     place = export(RUN, tmp_path / "page.html", format=Single())
     with pytest.raises(RuntimeError):
         export(RUN, place, format=Single(content="broken"))
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["first"]
+    assert [path.read_text() for path in tmp_path.iterdir()] == [f"{MARK}: first"]
+    export(RUN, place, format=Single(content="second"))
+    assert place.read_text().endswith("second")
+    place.write_text("<p>written by hand</p>")
+    with pytest.raises(FileExistsError, match="not an earlier export"):
+        export(RUN, place, format=Single())
+    assert place.read_text() == "<p>written by hand</p>"
 
 
 def test_options_belong_to_the_constructor(tmp_path):

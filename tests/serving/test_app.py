@@ -16,12 +16,13 @@ from saccade.serving.settings import Settings
 from tests.serving.conftest import wav
 
 TOKEN = "a token of many letters"
+LOCAL = "http://localhost"
 
 
 @pytest.fixture(scope="module")
 def client(reverse, films, tones):
     settings = Settings(deadline=60.0, max_body=100_000, max_inputs=19)
-    with TestClient(make_app({"reverse": reverse, "films": films, "tones": tones}, settings=settings)) as client:
+    with TestClient(make_app({"reverse": reverse, "films": films, "tones": tones}, settings=settings), LOCAL) as client:
         yield client
 
 
@@ -279,7 +280,7 @@ def test_a_mistake_of_ours_says_where_without_the_input(client, caplog) -> None:
         patch.setattr(version, "read", lambda inputs: [{"nothing": inputs[0]}])
         answer = ask(client, "secretsecret")
     assert answer.status_code == 500
-    assert answer.json()["detail"] == "The server made a mistake."
+    assert answer.json()["detail"] == "Internal server error."
     (record,) = [record for record in caplog.records if record.getMessage() == "mistake"]
     assert record.request == answer.headers["x-request-id"] == answer.json()["request"]
     assert "KeyError" in record.problem
@@ -308,7 +309,7 @@ def test_tokens(films) -> None:
 def test_a_full_queue_and_a_deadline(films) -> None:
     settings = Settings(queue=1, deadline=0.5)
     app = make_app({"films": films}, settings=settings)
-    client = TestClient(app)  # no worker takes anything: what is accepted waits until its deadline
+    client = TestClient(app, LOCAL)  # no worker takes anything: what is accepted waits until its deadline
     late = client.post("/predict", json={"inputs": ["good film"]})
     assert late.status_code == 503
 
@@ -316,7 +317,7 @@ def test_a_full_queue_and_a_deadline(films) -> None:
 def test_a_new_version_is_taken_over_and_a_damaged_one_refused(films, reverse, tmp_path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(films, folder)
-    with TestClient(make_app({"run": folder})) as client:
+    with TestClient(make_app({"run": folder}), LOCAL) as client:
         hosted = client.app.state.models["run"]
         before = hosted.version
         weights = folder / "model.safetensors"

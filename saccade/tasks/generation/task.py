@@ -131,8 +131,9 @@ class Generation(SourceToTarget):
             parts["alignment"] = missed.detach()
             if model.training:
                 total = total + self.alignment_weight * missed
-        own = getattr(model, "penalty", None) if model.training else None
-        added = own and own(decoded, real, lambda: log_likelihoods(model, decoded, target, real))
+        added = None
+        if model.training:
+            added = model.penalty(decoded, real, lambda: log_likelihoods(model, decoded, target, real))
         if added is not None:
             total, parts["penalty"] = total + added, added.detach()
         if model.training and (smoothing or "alignment" in batch or added is not None):
