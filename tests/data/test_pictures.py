@@ -80,10 +80,10 @@ def test_arrays_and_pictures_in_memory() -> None:
     [
         (np.zeros((3, 5, 7)), r"shape \(3, 5, 7\)"),
         (np.zeros((0, 5)), "shape"),
-        (np.full((3, 5), 1.5), "beyond its range"),
-        (np.full((3, 5), np.nan), "beyond its range"),
-        (np.full((3, 5), -1), "beyond its range"),
-        (np.full((3, 5), "a"), "beyond its range"),
+        (np.full((3, 5), 1.5), "out of range"),
+        (np.full((3, 5), np.nan), "out of range"),
+        (np.full((3, 5), -1), "out of range"),
+        (np.full((3, 5), "a"), "out of range"),
     ],
 )
 def test_arrays_that_are_no_picture(array, problem) -> None:
@@ -142,3 +142,11 @@ def test_without_pillow_the_error_names_the_command(monkeypatch) -> None:
     monkeypatch.setattr("saccade.data.extra.importlib.import_module", missing)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "saccade\[images\]"'):
         check_picture(PNG)
+
+
+def test_elongated_pictures_are_refused() -> None:
+    thin = as_png(np.zeros((1, 32, 3), dtype=np.uint8))
+    assert read_picture(thin).shape == (1, 32, 3)
+    with pytest.raises(PictureError) as error:
+        as_png(np.zeros((1, 33, 3), dtype=np.uint8))
+    assert "crop it" in error.value.fix
