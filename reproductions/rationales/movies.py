@@ -36,8 +36,8 @@ ROWS: dict[str, dict[str, Any]] = {
         f"picks, sparsity {cost:g}": {
             "config": "classification/rationale",
             "text": TEXT,
-            "model": {**SMALL, "sparsity": cost, "coherence": 2 * cost, "start": 0.9},
-            "trainer": {**TRAINER, "metric": "accuracy"},  # the costs are small, and a model that reads nothing is not
+            "model": {**SMALL, "sparsity": cost, "coherence": 2 * cost},
+            "trainer": TRAINER,
         }
         for cost in COSTS
     },

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).resolve().parent
 PARTS = ("aspects", "movies")
 
 # Made-up reviews. Both costs of a rationale are the same.
-SWEEP = (0.001, 0.003, 0.01, 0.02)
+SWEEP = (0.003, 0.01, 0.02)
 SMALL = {"embedding_dim": 32, "hidden_dim": 32, "dropout": 0.1}
 STEPS = 500
 READ_WORDS = {"inputs": {"text": {"class": "text", "tokeniser": "pretokenised"}}}

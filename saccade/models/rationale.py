@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -56,8 +55,6 @@ class Rationale(nn.Module):
         temperature: of straight-through samples; lower ones give less biased gradients of higher variance.
         sparsity: lambda_1, the cost of each word picked. 0.0003 suits texts of hundreds of words.
         coherence: lambda_2, the cost of each place where a run of picked words begins or ends.
-        start: about how large a share of the words an untrained generator picks. Of long texts a large one lets the
-            encoder learn to read first; with half of the words at random, generators may learn to pick nothing.
         warmup: over how many training steps both costs grow from 0. If they are high from the start, a model learns to
             pick nothing.
         dropout: applied to embeddings, between layers and before the classifier.
@@ -83,7 +80,6 @@ class Rationale(nn.Module):
         temperature: float = 1.0,
         sparsity: float = 3e-4,
         coherence: float = 6e-4,
-        start: float = 0.5,
         warmup: int = 0,
         dropout: float = 0.1,
     ) -> None:
@@ -98,8 +94,6 @@ class Rationale(nn.Module):
         for name, weight in (("sparsity", sparsity), ("coherence", coherence)):
             if not weight >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {weight}.")
-        if not 0.0 < start < 1.0:
-            raise ValueError(f"start must be between 0 and 1, got {start}.")
         self.embedding = TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout)
         self.generator = RecurrentLayer(input_dim=embedding_dim, hidden_dim=hidden_dim, cell=cell, bidirectional=True)
         keys = self.generator.output_dim
@@ -111,10 +105,7 @@ class Rationale(nn.Module):
         encoder = ReadPicked(
             value_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=encoder_layers, cell=cell, dropout=dropout
         )
-        score = QueryFreeScore(key_dim=keys)
-        with torch.no_grad():
-            score.key_proj.bias += math.log(start / (1.0 - start))
-        self.rationale = Attention(score=score, selection=selection, aggregation=encoder)
+        self.rationale = Attention(score=QueryFreeScore(key_dim=keys), selection=selection, aggregation=encoder)
         self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
         self.estimator = estimator
         self.moving = baseline == "moving"

@@ -272,15 +272,6 @@ def test_a_model_without_costs_minimises_the_loss():
     assert found.penalty == 0.0
 
 
-@every_generator
-def test_an_untrained_generator_picks_the_share_asked_for(generator):
-    seed_everything(3)
-    model = Rationale(vocab=VOCAB, classes=CLASSES, embedding_dim=5, hidden_dim=7, generator=generator, start=0.9)
-    with saccade.record(model.eval()) as trace, torch.no_grad():
-        model(tokens(), MASK)
-    assert trace["rationale"].weights[0].mean() == pytest.approx(0.9, abs=0.05)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -289,7 +280,6 @@ def test_an_untrained_generator_picks_the_share_asked_for(generator):
         ({"baseline": "mean"}, "baseline must be"),
         ({"sparsity": -1.0}, "sparsity must be 0 or more"),
         ({"temperature": 0.0}, "temperature must be above 0"),
-        ({"start": 1.0}, "start must be between 0 and 1"),
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
