@@ -100,7 +100,7 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
     tokenisers_of(model.task)
     if given.faithfulness and not testable(model.model):
         raise ValueError(
-            f"--faithfulness changes attention weights, and {type(model.model).__name__} has none to change."
+            f"--faithfulness changes attention weights, but {type(model.model).__name__} has none to change."
         )
     options: dict[str, Any] = {name: getattr(given, name) for name in ("extract", "threshold", "sink", "subwords")}
     options |= {"batch_size": given.batch_size, "choice": _choice(model, given)}

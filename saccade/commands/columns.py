@@ -41,5 +41,5 @@ def parse_yes_no(text: str | None, option: str) -> bool | None:
     """`yes` and `no`, or `true` and `false`."""
     answers = {"yes": True, "true": True, "no": False, "false": False}
     if text is not None and text.lower() not in answers:
-        raise ValueError(f"{option} is yes or no, got {text!r}.")
+        raise ValueError(f"{option} must be yes or no, got {text!r}.")
     return None if text is None else answers[text.lower()]

@@ -75,7 +75,7 @@ def evaluate(
     if plot is not None:
         check_picture(plot)
     if bad_rows not in (None, "error", "skip"):
-        raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r:.60}.")
+        raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r:.60}.")
     reading = {"columns": parse_columns(columns), "header": parse_yes_no(header, "--header"), "bad_rows": bad_rows}
     model = load(run, trust=trust_classes)
     in_lines = by_length is not None or bool(varied)

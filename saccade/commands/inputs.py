@@ -29,7 +29,7 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
         if role in {**run.task.inputs, **run.task.extras}
     }
     if bad_rows not in ("error", "skip"):
-        raise ValueError(f"--bad-rows is error or skip, got {bad_rows!r}.")
+        raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
     return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, folds=trained.folds)
 

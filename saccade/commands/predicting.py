@@ -217,7 +217,7 @@ def _answers(
             answers = predict_all(chunk, batch_size=batch_size, **options)
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
-                    f"{looking} shows what a model looked at, and {type(model.model).__name__} has no attention here."
+                    f"{looking} shows what a model looked at, but {type(model.model).__name__} has no attention here."
                 )
             yield from zip(chunk, answers, strict=True)
             sys.stdout.flush()

@@ -54,7 +54,7 @@ class Corpus:
         bad_rows: Literal["error", "skip"] = "error",
     ) -> None:
         if held_out is not None and not 0.0 <= held_out < 1.0:
-            raise DataError(f"data.held_out is a share, from 0 to less than 1, got {held_out}.")
+            raise DataError(f"data.held_out must be a share from 0 to less than 1, got {held_out}.")
         if isinstance(folds, str) and folds.isdecimal():
             folds = int(folds)
         if isinstance(folds, int):

@@ -61,7 +61,7 @@ class Examples:
         part: Part | None = None,
     ) -> None:
         if bad_rows not in ("error", "skip"):
-            raise DataError(f"data.bad_rows is 'error' or 'skip', got {bad_rows!r}.")
+            raise DataError(f"data.bad_rows must be 'error' or 'skip', got {bad_rows!r}.")
         self.fields, self.bad_rows, self.check = dict(fields), bad_rows, check
         self.skipped = Skipped()
         """The bad rows that the last reading left out."""

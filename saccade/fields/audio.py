@@ -88,7 +88,7 @@ class Audio(Field):
             raise ValueError(f"rate must be from {SLOWEST:,} to {FASTEST:,} samples per second, got {rate}.")
         check_count("mels", mels)
         if not 1 / rate <= hop <= window <= 1.0:
-            raise ValueError(f"hop and window are seconds, hop at most window, at most 1, got {hop} and {window}.")
+            raise ValueError(f"hop and window must be in seconds, with hop <= window <= 1, got {hop} and {window}.")
         if not max_seconds > 0.0:
             raise ValueError(f"max_seconds must be positive, got {max_seconds}.")
         if not 0.0 <= gain <= 60.0:

@@ -35,7 +35,7 @@ class Label(Field):
         if names is not None and len(set(names)) != len(names):
             raise ValueError(f"names must differ, got {names}.")
         if names is not None and len(names) < 2:
-            raise ValueError(f"names must hold two classes or more, got {names}.")
+            raise ValueError(f"names must have at least two classes, got {names}.")
         self.given = names
         self.ordered = ordered
         self.names = list(names or ())
@@ -63,7 +63,7 @@ class Label(Field):
         if self.given is None:
             self.names = self._in_order(counts)
         if len(self.names) < 2:
-            raise ValueError(f"There must be two labels or more to tell apart, got {', '.join(self.names) or 'none'}.")
+            raise ValueError(f"There must be at least two different labels, got {', '.join(self.names) or 'none'}.")
         if len(self.names) > MOST:
             raise ValueError(f"{len(self.names):,} different labels are too many: is that the right column?")
 

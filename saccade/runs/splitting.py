@@ -92,7 +92,7 @@ class Split:
         if self.folds is None:
             return np.zeros(len(self), dtype=bool)
         if fold is None:
-            raise DataError("data.fold is missing: say which of the folds is not trained on, or use --folds for all.")
+            raise DataError("data.fold is missing: say which fold to evaluate on, or use --folds for all of them.")
         if fold not in self.names:
             raise DataError(f"No example has the fold {fold!r:.60}.{nearest(fold, self.names)}")
         return np.equal(self.folds, self.names.index(fold))

@@ -42,7 +42,7 @@ class Workers:
             raise ValueError(f"workers must be {MOST} or fewer, got {count}: more than there are cores do not help.")
         device = next((parameter.device.type for parameter in model.parameters()), "cpu")
         if device != "cpu":
-            raise ValueError(f"workers={count} needs a model on the CPU, and this one is on {device}.")
+            raise ValueError(f"workers={count} needs a model on the CPU, but this one is on {device}.")
         self.task = task
         self.model = model
         self.count = count

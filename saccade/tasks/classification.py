@@ -206,7 +206,7 @@ class Classification(Task):
         if self.form == "tags":
             return at_words(found, batch).float()
         if found.dim() != 2:
-            raise ValueError(f"a label needs a model that gives (batch, classes), and not {tuple(found.shape)}.")
+            raise ValueError(f"a label needs a model that returns (batch, classes), not {tuple(found.shape)}.")
         return found.float()
 
     def weights(self) -> Tensor:
@@ -255,7 +255,7 @@ class Classification(Task):
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ClassificationOptions
     ) -> list[Answer]:
         if options.top > 1:
-            raise ValueError("top lists several labels of one input, and tags are one per word: leave it out.")
+            raise ValueError("top lists several labels of one input, but every word has one tag: leave it out.")
         role = next(iter(self.inputs))
         with record(model) as trace:
             found = probabilities_of(self.form, self.logits(model, batch)).cpu()

@@ -88,7 +88,7 @@ class Spans(Task):
         words = value["texts"][0]
         start = value["starts"][0] if value["starts"][0] >= 0 else text.find(words)
         if start < 0 or text[start : start + len(words)] != words:
-            raise DataError(f"the answer {words!r:.60} does not stand in its text, {text!r:.60}.")
+            raise DataError(f"the answer {words!r:.60} does not occur in its text, {text!r:.60}.")
         end = start + len(words)
         inside = [place for place, (a, b) in self.text.places(example["text"]).items() if a < end and b > start]
         return [inside[0], inside[-1]] if inside else [NOWHERE, NOWHERE]

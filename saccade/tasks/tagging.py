@@ -21,11 +21,11 @@ def text_to_tag(inputs: Mapping[str, Field]) -> Text | WordPieces:
     """The text whose words get tags: the first input."""
     text = next(iter(inputs.values()))
     if not isinstance(text, Text | WordPieces):
-        raise ValueError(f"tags belong to the words of a text, and the first input is {type(text).__name__}.")
+        raise ValueError(f"tags belong to the words of a text, but the first input is {type(text).__name__}.")
     if isinstance(text, WordPieces):
         text.pairs = False
         if text.cut != "end":
-            raise ValueError(f"tags belong to the words of a text, and cut={text.cut!r} leaves out some: use end.")
+            raise ValueError(f"tags belong to the words of a text, but cut={text.cut!r} leaves out some: use end.")
     return text
 
 
@@ -44,7 +44,7 @@ def at_words(found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """Of (batch, positions, classes) those of the words, one text after another: (words, classes)."""
     if found.dim() != 3:
         raise ValueError(
-            f"tags need a model that gives (batch, positions, classes), such as tagging, and not {tuple(found.shape)}."
+            f"tags need a model that returns (batch, positions, classes), such as tagging, not {tuple(found.shape)}."
         )
     places = batch["label_places"].unsqueeze(2).expand(-1, -1, found.shape[2])
     return found.gather(1, places)[batch["label_places_mask"]]

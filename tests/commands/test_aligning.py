@@ -166,7 +166,7 @@ def test_options_reach_the_alignment(run, call, texts) -> None:
         (["{blind}", "{given}"], "Cho does not attend to its source"),
         (["{run}", "{given}", "--layer", "1"], "layer must be from 0 to 0"),
         (["{run}", "{given}", "--choose", "a,b,c", "--shift", "1"], "leave --layer, --head and --shift out"),
-        (["{blind}", "{given}", "--faithfulness"], "--faithfulness changes attention weights, and Cho has none"),
+        (["{blind}", "{given}", "--faithfulness"], "--faithfulness changes attention weights, but Cho has none"),
     ],
 )
 def test_mistakes_are_named(run, blind, call, texts, arguments, message) -> None:

@@ -209,7 +209,7 @@ def test_a_model_without_attention_shows_none(option, blind, call, tmp_path, mon
     code, out, err = call("predict", blind, option, given="\nkelu\n")
     assert (code, out) == (2, "")
     assert option.partition("=")[0].strip("-") in err
-    assert "what a model looked at, and Cho has no attention" in err
+    assert "what a model looked at, but Cho has no attention" in err
     assert not any(tmp_path.iterdir())
     code, out, _ = call("predict", blind, "--format", "jsonl", given="kelu\n")
     assert code == 0

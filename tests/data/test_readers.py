@@ -207,7 +207,7 @@ def test_a_reader_of_ones_own(tmp_path, monkeypatch):
     with pytest.raises(DataError, match=r"no column 'txt'\. Did you mean 'text'"):
         read(path, "txt")
     readers.register("again")(type("Again", (Fixed,), {}))
-    with pytest.raises(DataError, match=r"More than one reader takes .*: again, fixed"):
+    with pytest.raises(DataError, match=r"More than one reader can read .*: again, fixed"):
         read(path, "text")
 
 
@@ -443,7 +443,7 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         read(str(tmp_path / "nowhere" / "pairs.tsv"))
     for name in ("", ",", f"{path},"):
-        with pytest.raises(DataError, match="The name of a file is empty"):
+        with pytest.raises(DataError, match="A file name is empty"):
             read(name)
     plain = write(tmp_path / "t.en", "a\n")
     with pytest.raises(DataError, match="Join parallel text files"):

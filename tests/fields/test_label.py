@@ -68,8 +68,8 @@ def test_grades_are_sorted_as_numbers():
     ("make", "message"),
     [
         (lambda: Label(names=["a", "a"]), "names must differ"),
-        (lambda: Label(names=["a"]), "two classes or more"),
-        (lambda: fitted(values=["a", "a"]), "two labels or more to tell apart, got a"),
+        (lambda: Label(names=["a"]), "at least two classes"),
+        (lambda: fitted(values=["a", "a"]), "at least two different labels, got a"),
         (lambda: fitted(values=[]), "got none"),
         (lambda: Labels(separator=""), "separator must not be empty"),
     ],

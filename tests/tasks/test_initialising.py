@@ -194,7 +194,7 @@ def test_source_and_target_of_encoder_decoders(model):
 def test_wrong_vectors_are_named(path, tmp_path):
     task, _, rows = fitted(VectorFile(path=path))
     narrow = task.build(AttentionPooling, embedding_dim=3, hidden_dim=7)
-    with pytest.raises(ValueError, match="vectors of 5 dimensions, and the embeddings of the model have 3"):
+    with pytest.raises(ValueError, match="vectors of 5 dimensions, but the model's embeddings have 3"):
         start_embeddings(task, narrow, rows, tmp_path, fresh=True)
 
     class Blind(nn.Module):

@@ -47,7 +47,7 @@ def test_answers_are_found_among_tokens(value):
 
 def test_answers_that_are_not_there_are_refused():
     task = fitted()
-    with pytest.raises(DataError, match="'wolf' does not stand in its text"):
+    with pytest.raises(DataError, match="'wolf' does not occur in its text"):
         task.encode({"text": CONTEXT, "span": part("wolf")})
     with pytest.raises(DataError, match="does not stand"):
         task.encode({"text": CONTEXT, "span": part("fox", starts=[1])})

@@ -22,7 +22,7 @@ def check_file(name: str) -> Path:
     """The path of a file with something in it; the error for a missing one suggests the nearest name."""
     path = Path(name)
     if not name:
-        raise DataError("The name of a file is empty.")
+        raise DataError("A file name is empty.")
     if not os.path.exists(path):
         raise missing(path)
     found = path.stat()

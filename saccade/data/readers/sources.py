@@ -41,7 +41,7 @@ def sources(source: Any, columns: Columns) -> list[Any]:
         names = _expanded(os.fspath(source))
         return [_checked(names[0])] if len(names) == 1 else _grouped(names)
     if isinstance(source, Mapping | bytes) or not isinstance(source, Iterable):
-        raise DataError(f"Data are files, a folder or a list of rows; got {type(source).__name__}.")
+        raise DataError(f"Data must be files, a folder or a list of rows; got {type(source).__name__}.")
     if not isinstance(source, Sequence) or not are_names(source, columns):
         return [Rows(source)]
     return _grouped([each for name in source for each in _expanded(os.fspath(name))])
@@ -65,11 +65,11 @@ def reader_for(source: Any) -> type[Reader]:
     found = [pair for pair in found if not pair[1].fallback] or found
     if len(found) > 1:
         names = ", ".join(name for name, _ in found)
-        raise DataError(f"More than one reader takes {source!r}: {names}. Make `takes` of one of them narrower.")
+        raise DataError(f"More than one reader can read {source!r}: {names}. Make `takes` of one of them narrower.")
     if not found:
         for name in split(source) if isinstance(source, str) else ():
             check_file(name)
-        raise DataError(f"No reader takes {source!r}. Readers: {', '.join(readers.names())}.")
+        raise DataError(f"No reader can read {source!r}. Readers: {', '.join(readers.names())}.")
     return found[0][1]
 
 

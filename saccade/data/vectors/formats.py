@@ -75,7 +75,7 @@ def read_vectors(
             head = read_head(stream, file)
             if dim is not None and head.dim != dim:
                 raise DataError(
-                    f"{file} has vectors of {head.dim} dimensions, and the embeddings of the model have {dim}: set the "
+                    f"{file} has vectors of {head.dim} dimensions, but the model's embeddings have {dim}: set the "
                     f"model's embedding_dim to {head.dim}, or use another file."
                 )
             stream.seek(0)
@@ -178,9 +178,7 @@ def _text(
             continue
         parts = line.split()
         if len(parts) <= head.dim:
-            raise DataError(
-                f"{file}, {place}: {len(parts) - 1} numbers where {head.dim} are due: is the file cut short?"
-            )
+            raise DataError(f"{file}, {place}: {len(parts) - 1} numbers instead of {head.dim}: is the file truncated?")
         numbers = len(parts) - head.dim
         yield place, b" ".join(parts[:numbers]), parts[numbers:]  # GloVe has words with spaces
     if head.words is not None and count != head.words:
@@ -210,7 +208,7 @@ def _binary(stream: BinaryIO, file: Path, head: Head) -> Iterator[tuple[str, byt
         yield place, held[start:space].lstrip(b"\n"), held[space + 1 : space + 1 + size]
         start = space + 1 + size
     if (held[start:] + stream.read(1)).strip():
-        raise DataError(f"{file} promises {head.words:,} words in its first line and has more: is it damaged?")
+        raise DataError(f"{file} promises {head.words:,} words in its first line but has more: is it damaged?")
 
 
 def _decoded(word: bytes, file: Path, place: str) -> str:

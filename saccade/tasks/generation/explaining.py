@@ -169,7 +169,7 @@ def _check(
             raise ValueError("Gold links connect the words of two texts: give the targets as well.")
         asked = [name for name, value in search.items() if value is not None]
         if given and asked:
-            raise ValueError(f"{asked[0]} changes the search, and the targets are given: leave it out.")
+            raise ValueError(f"{asked[0]} changes the search, but the targets are given: leave it out.")
         for side, field in (("source", task.source), ("target", task.target)):
             if side in example and isinstance(field, Text) and not field.show(example[side]).strip():
                 raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")

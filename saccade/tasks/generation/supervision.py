@@ -50,6 +50,6 @@ def attention_loss(model: nn.Module, weights: Tensor | None, gold: Tensor) -> Te
     """The cross-entropy of attention and gold links, summed over the target pieces with links."""
     if weights is None:
         raise ValueError(
-            f"alignment_weight needs a model with attention, and {type(model).__name__} has none: leave it at 0."
+            f"alignment_weight needs a model with attention, but {type(model).__name__} has none: leave it at 0."
         )
     return supervised_attention_loss(weights, gold, reduction="sum")

@@ -156,7 +156,7 @@ class Generation(SourceToTarget):
         encoded = model.encode(batch["source"], mask)
         found = search(model, encoded, asked, max_length=asked.max_length or limit)
         if options.alignments and any(h.weights is None for several in found for h in several):
-            raise ValueError(f"alignments show what a model looked at, and {type(model).__name__} has no attention.")
+            raise ValueError(f"alignments show what a model looked at, but {type(model).__name__} has no attention.")
         if sums_alignments(model):
             found = with_posteriors(model, batch["source"], mask, found)
         lengths = model.positions(mask).tolist()

@@ -81,10 +81,10 @@ BINARY = b"river " + VALUES[0].tobytes() + b"\n" + b"sea " + VALUES[1].tobytes()
         (b"2 99999999999\nriver 1 2 3\n", "99,999,999,999 dimensions are not from 1 to 16,384"),
         (b"2 0\nriver\n", "0 dimensions are not from 1"),
         (b"1 7\nriver " + NUMBERS + b"\nsea " + NUMBERS + b"\n", "promises 1 words .* and has 2"),
-        (b"1 7\n" + BINARY, "promises 1 words .* and has more"),
+        (b"1 7\n" + BINARY, "promises 1 words .* but has more"),
         (HEAD + BINARY[:-9], "promises 2 words .* and ends after 1"),
         (HEAD + b"x" * 5000 + BINARY, "word 1: the word is longer than 4,096 bytes"),
-        (HEAD + b"river " + NUMBERS + b"\nsea 0.5 0.5\n", "line 3: 2 numbers where 7 are due"),
+        (HEAD + b"river " + NUMBERS + b"\nsea 0.5 0.5\n", "line 3: 2 numbers instead of 7"),
         (
             HEAD + b"river " + NUMBERS + b"\nsea " + NUMBERS[:-3] + b"nan\n",
             "line 3: the vector of 'sea' has a number that",
@@ -123,7 +123,7 @@ def test_a_line_without_an_end_is_not_read(tmp_path, monkeypatch):
 
 
 def test_vectors_of_another_length_are_refused_before_they_are_read(tmp_path):
-    with pytest.raises(ValueError, match=r"vectors of 7 dimensions, and the embeddings of the model have 5: set the"):
+    with pytest.raises(ValueError, match=r"vectors of 7 dimensions, but the model's embeddings have 5: set the"):
         read_vectors(glove(tmp_path / "v"), {"river"}, dim=5)
 
 

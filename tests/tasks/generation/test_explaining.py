@@ -176,7 +176,7 @@ def test_what_cannot_be_explained_is_named() -> None:
         ("target of input 1 is empty", ["a"], [""], {}),
         ("2 inputs and 1 gold", SOURCES, TARGETS, {"gold": [[]]}),
         ("give the targets", SOURCES, None, {"gold": [[], []]}),
-        ("beam changes the search, and the targets are given", SOURCES, TARGETS, {"beam": 2}),
+        ("beam changes the search, but the targets are given", SOURCES, TARGETS, {"beam": 2}),
         ("no option 'beems'.* 'beam'", SOURCES, None, {"beems": 2}),
         ("layer must be from 0 to 0", SOURCES, TARGETS, {"layer": 3}),
         ("link 9-0", SOURCES, TARGETS, {"gold": [[(9, 0)], []]}),
