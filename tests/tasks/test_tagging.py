@@ -131,7 +131,7 @@ def test_counts_that_differ_are_named_with_their_place():
 def test_models_that_do_not_fit_are_named():
     task, tagger = fitted()
     batch = task.collate([task.encode(example) for example in EXAMPLES])
-    with pytest.raises(ValueError, match=r"tags need a model that gives \(batch, positions, classes\)"):
+    with pytest.raises(ValueError, match=r"tags need a model that returns \(batch, positions, classes\)"):
         task.loss(task.build(AttentionPooling, **SMALL), batch)
     one = Classification(inputs={"text": task.inputs["text"]}, label=Label(names=["a", "b"]))
     with pytest.raises(ValueError, match=r"a label needs a model that gives \(batch, classes\)"):
