@@ -134,7 +134,7 @@ def test_models_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match=r"tags need a model that returns \(batch, positions, classes\)"):
         task.loss(task.build(AttentionPooling, **SMALL), batch)
     one = Classification(inputs={"text": task.inputs["text"]}, label=Label(names=["a", "b"]))
-    with pytest.raises(ValueError, match=r"a label needs a model that gives \(batch, classes\)"):
+    with pytest.raises(ValueError, match=r"a label needs a model that returns \(batch, classes\)"):
         one.loss(tagger, one.collate([one.encode({"text": "dogs bark", "label": "a"})]))
     with pytest.raises(ValueError, match="tags are one per word"):
         task.predict(tagger, ["dogs"], top=2)
