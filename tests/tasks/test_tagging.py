@@ -136,7 +136,7 @@ def test_models_that_do_not_fit_are_named():
     one = Classification(inputs={"text": task.inputs["text"]}, label=Label(names=["a", "b"]))
     with pytest.raises(ValueError, match=r"a label needs a model that returns \(batch, classes\)"):
         one.loss(tagger, one.collate([one.encode({"text": "dogs bark", "label": "a"})]))
-    with pytest.raises(ValueError, match="tags are one per word"):
+    with pytest.raises(ValueError, match="every word has one tag"):
         task.predict(tagger, ["dogs"], top=2)
     with pytest.raises(ValueError, match="first input is Node"):
         Classification(inputs={"node": Node(graph="graph.npz")}, label="tags")
