@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Measurement
-from benchmarks.serving_clients import Sent, Target, checked, load, ours, right_answers, send
+from benchmarks.serving_clients import Sent, Target, checked, get, load, ours, right_answers, send
 
+KILLS = 20
 GROWTH = 0.02
 """By how much memory may grow in the minute; what an allocator keeps varies by less."""
 
@@ -80,20 +81,20 @@ class Kills:
             alive = target.server.poll() is None
         answered = sum(each.status > 0 for each in sent) if alive else 0
         print(f"  {dict(Counter(each.status for each in sent))}", file=sys.stderr)
-        return Measurement(answered / len(texts), answered, len(texts), "requests")
+        return Measurement(answered / len(sent), answered, len(sent), "requests")
 
     @staticmethod
     async def _under_fire(target: Target, texts: list[str]) -> list[Sent]:
         async def kill() -> None:
-            for _ in range(20):
+            for _ in range(KILLS):
                 await asyncio.sleep(1.0)
-                workers = _children(target.server.pid)
-                if workers:
-                    os.kill(random.choice(workers), signal.SIGKILL)
+                while await get(target.port, "/ready") != 200:
+                    await asyncio.sleep(0.1)
+                os.kill(random.choice(_children(target.server.pid)), signal.SIGKILL)
 
         killing = asyncio.create_task(kill())
         sent: list[Sent] = []
-        while not killing.done() or not sent:
+        while not killing.done():
             sent += await send(target, texts[len(sent) % len(texts) :][:200], 8)
         await killing
         return sent
