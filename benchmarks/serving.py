@@ -1,7 +1,6 @@
 """The server under load: 32 clients that send one date each, again and again, to an RNNsearch with a beam of 5.
 
-Both sides are timed in turn. Peers call `run.predict` from their own batching, with batches of up to 64 inputs and the
-waiting time of our default.
+Both sides are timed in turn.
 """
 
 import asyncio
@@ -12,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.harness import Measurement
-from benchmarks.serving_clients import CLIENTS, dates, load, ours, peer, run_folder, send
+from benchmarks.serving_clients import CLIENTS, dates, load, ours, run_folder, send
+
+WHAT = f"requests a second, {CLIENTS} clients, one date each, RNNsearch"
 
 
 def cases() -> list[Any]:
-    what = f"requests a second, {CLIENTS} clients, one date each, RNNsearch"
     return [
-        Rate(what, "the same server without batching", lambda: ours("--batch-cost", "1", "--wait-ms", "0"), 3, 5),
-        Rate(what, "LitServe with its batching", lambda: peer("litserve"), 1.2, 2),
-        Rate(what, "BentoML with its batching", lambda: peer("bentoml"), 1.2, 2),
+        Rate(WHAT, "the same server without batching", lambda: ours("--batch-cost", "1", "--wait-ms", "0"), 3, 5),
         Latency("milliseconds that the server adds to one idle request", "run.predict in process: + 5 ms", 1.0, 2.5),
     ]
 
