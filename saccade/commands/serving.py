@@ -17,7 +17,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     workers: int = 1,
-    queue: int = 64,
+    queue: int = 32,
     wait_ms: float = 5.0,
     batch_cost: int = 16_384,
     deadline: float = 30.0,

@@ -77,9 +77,23 @@ def make_app(
             CORSMiddleware, allow_origins=list(limits.origins), allow_methods=["GET", "POST"], allow_headers=headers
         )
     hosts = LOCAL if local and limits.token is None else None
-    app.add_middleware(Guard, settings=limits, hosts=hosts)
+    app.add_middleware(Guard, settings=limits, hosts=hosts, busy=lambda: _check_any(models))
     app.add_middleware(Observed, metrics=metrics, log_inputs=limits.log_inputs)
     return app
+
+
+def _check_any(models: Mapping[str, Hosted]) -> None:
+    """Raises `Full` if the queues of all models are full."""
+    full: Full | None = None
+    for model in models.values():
+        try:
+            model.version.queue.check(1)
+        except Full as error:
+            full = error
+        else:
+            return
+    if full is not None:
+        raise full
 
 
 def _described(models: Mapping[str, Hosted]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.interpretation.explorer.page import page_policy
+from saccade.serving.batching import Full
 from saccade.serving.settings import Settings
 
 OPEN = ("/", "/health", "/ready", "/live.js", "/live.css", "/favicon.ico", "/docs", "/openapi.json")
@@ -64,10 +65,13 @@ class Guard:
         app: what answers the others.
         settings: the limits.
         hosts: the names that a request may use for the server; None for all.
+        busy: raises `Full` if no model can take an input now; a busy server must refuse without reading.
     """
 
-    def __init__(self, app: ASGIApp, *, settings: Settings, hosts: frozenset[str] | None) -> None:
-        self.app, self.settings, self.hosts = app, settings, hosts
+    def __init__(
+        self, app: ASGIApp, *, settings: Settings, hosts: frozenset[str] | None, busy: Callable[[], None]
+    ) -> None:
+        self.app, self.settings, self.hosts, self.busy = app, settings, hosts, busy
         self.held = 0
         """Bytes of all bodies that are being received or answered."""
 
@@ -78,6 +82,11 @@ class Guard:
         headers = Headers(scope=scope)
         send = _with_headers(send, scope["path"])
         problem = self._refused(scope["path"], headers)
+        if problem is None and scope["method"] == "POST":
+            try:
+                self.busy()
+            except Full as error:
+                problem = Refusal(429, str(error), {"retry-after": str(error.seconds)})
         if problem is None:
             await self._bounded(scope, receive, send)
         else:

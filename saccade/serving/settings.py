@@ -26,7 +26,7 @@ class Settings:
     """
 
     workers: int = 1
-    queue: int = 64
+    queue: int = 32
     wait: float = 0.005
     batch_cost: int = 16_384
     deadline: float = 30.0

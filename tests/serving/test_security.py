@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from saccade.serving.batching import Full
 from saccade.serving.security import Guard, is_loopback
 from saccade.serving.settings import Settings
 
@@ -37,7 +38,7 @@ def ask(guard: Guard, *, headers=(), body=(b"",), path="/predict", pause: float 
             (name.encode(), value.encode("latin-1"))
             for name, value in {"host": "localhost:80", **dict(headers)}.items()
         ]
-        await guard({"type": "http", "path": path, "headers": raw}, receive, send)
+        await guard({"type": "http", "method": "POST", "path": path, "headers": raw}, receive, send)
         assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
         content = sent[1]["body"]
         return sent[0]["status"], json.loads(content)["detail"] if content else ""
@@ -46,8 +47,8 @@ def ask(guard: Guard, *, headers=(), body=(b"",), path="/predict", pause: float 
         return thread.submit(asyncio.run, run()).result()
 
 
-def guard(*, hosts=frozenset({"localhost", "[::1]"}), **settings) -> Guard:
-    return Guard(echo, settings=Settings(**settings), hosts=hosts)
+def guard(*, hosts=frozenset({"localhost", "[::1]"}), busy=lambda: None, **settings) -> Guard:
+    return Guard(echo, settings=Settings(**settings), hosts=hosts, busy=busy)
 
 
 def test_names_and_pages_of_others_are_refused_without_a_token() -> None:
@@ -61,6 +62,13 @@ def test_names_and_pages_of_others_are_refused_without_a_token() -> None:
         )
     for host in ("evil.example", "localhost.evil.example", "", "127.0.0.1@evil.example"):
         assert ask(local, headers={"host": host})[0] == 421
+
+
+def test_a_busy_server_refuses_without_reading() -> None:
+    def busy() -> None:
+        raise Full(2.5)
+
+    assert ask(guard(busy=busy), body=()) == (429, "Too many inputs are waiting: try again in 3 s.")
 
 
 def test_compressed_bodies_are_refused() -> None:
