@@ -45,7 +45,9 @@ def begin(
     layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module, memories: tuple[Memory, ...], mask: Tensor
 ) -> FusedState | None:
     """The state before the first step; None if the kernel cannot compute these layers, or something watches them."""
-    if not applies(layers) or any(layer.training or hooked(layer) for layer in layers):
+    if not applies(layers) or hooked(final_norm) or any(hooked(layer) for layer in layers):
+        return None
+    if any(part.training for layer in layers for part in layer.modules()):  # dropout may be on in a part alone
         return None
     kernel = _kernel(layers, final_norm)
     if kernel is None or not all(memory.values.dtype is torch.float32 for memory in memories):

@@ -1,4 +1,4 @@
-"""Linear layers with weights packed once: in float32, or as whole numbers of 8 bits."""
+"""Linear layers with weights packed once: in float32, or as 8-bit integers."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Packed:
         """`struct linear` of source/linear.h; valid while this object is there."""
 
     def __call__(self, inputs: Float[Tensor, "n i"], *, activation: Activation = None) -> Float[Tensor, "n o"]:
-        """The outputs for contiguous float32 inputs, if `native.usable`."""
+        """The outputs for float32 inputs, if `native.usable`."""
         outputs = inputs.new_empty(len(inputs), self.output_dim)
-        self._run("linear", inputs, outputs, ACTIVATIONS.index(activation), rows=len(inputs))
+        self._run("linear", inputs.contiguous(), outputs, ACTIVATIONS.index(activation), rows=len(inputs))
         return outputs
 
     def top_log_probs(
@@ -86,7 +86,7 @@ class Packed:
         rows, count = len(features), min(count, self.output_dim)
         values = features.new_empty(rows, count)
         ids = torch.empty(rows, count, dtype=torch.long)
-        self._run("linear_top", features, without.contiguous(), len(without), count, values, ids, rows=rows)
+        self._run("linear_top", features.contiguous(), without.contiguous(), len(without), count, values, ids, rows=rows)
         return values, ids
 
     def _run(self, name: str, inputs: Tensor, *arguments: Tensor | int, rows: int) -> None:
@@ -106,7 +106,7 @@ def top_of_linear(
     kept = packed(layer) if count and computable(features) else None
     if kept is None:
         return top_log_probs_reference(layer(features).float(), count, without)
-    return kept.top_log_probs(features.contiguous(), count, without)
+    return kept.top_log_probs(features, count, without)
 
 
 def packs(layer: nn.Module) -> bool:
@@ -119,7 +119,10 @@ def packs(layer: nn.Module) -> bool:
 
 
 def packed(layer: nn.Module) -> Packed | None:
-    """The layer packed for the kernels, packed again if its parameters have changed; None if it cannot be packed."""
+    """The layer packed for the kernels, packed again if its parameters have changed; None if it cannot be packed.
+
+    Changes behind PyTorch's back, through `weight.data`, are not noticed.
+    """
     if not packs(layer):
         return None
     tensors = [layer.weight, layer.bias, getattr(layer, "scales", None)]

@@ -18,9 +18,11 @@ SOURCE = Path(__file__).parent / "source"
 FOLDER = Path(__file__).parent / "prebuilt"
 ABOUT = "about.json"
 V3 = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"})
+V4 = V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 LEVELS: dict[str, dict[str, frozenset[str]]] = {
     "x86_64": {
-        "x86-64-v4": V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"},
+        "x86-64-v4-vnni": V4 | {"avx512_vnni"},
+        "x86-64-v4": V4,
         "x86-64-v3": V3,
         "x86-64-v2": frozenset({"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}),
     },
@@ -28,6 +30,9 @@ LEVELS: dict[str, dict[str, frozenset[str]]] = {
     "arm64": {"armv8-a": frozenset()},
 }
 """For each machine the processors to compile for, the best first, and the features (as Linux names them) they need."""
+
+FLAGS = {"x86-64-v4-vnni": ["-march=x86-64-v4", "-mavx512vnni"]}
+"""How compilers name a kind of processor, if not by `-march` and its own name."""
 
 
 def build(folder: Path, compiler: list[str], source: Path = SOURCE) -> list[Path]:
@@ -39,7 +44,7 @@ def build(folder: Path, compiler: list[str], source: Path = SOURCE) -> list[Path
     sums = {}
     for level in levels:
         made = folder / f"kernels-{level}.so"
-        flags = ["-O3", f"-march={level}", "-fPIC", "-shared", *compiler[1:]]  # the user's own count
+        flags = ["-O3", *FLAGS.get(level, [f"-march={level}"]), "-fPIC", "-shared", *compiler[1:]]  # the user's own count
         command = [compiler[0], *flags, "-o", str(made), str(source / "kernels.c"), "-lm"]
         subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
         sums[level] = _sha256(made)

@@ -9,12 +9,12 @@ from saccade.kernels.linear import computable, packed, quantise, quantised_linea
 
 
 class QuantisedLinear(nn.Module):
-    r"""A linear layer whose weights, and whose inputs while it computes, are whole numbers of 8 bits. For inference.
+    r"""A linear layer whose weights, and whose inputs while it computes, are 8-bit integers. For inference.
 
     .. math:: y_j = s_j\, \frac{a}{127} \sum_i w_{ji} \operatorname{round}(127\, x_i / a) + b_j, \quad a = \max_i |x_i|
 
-    Each output has a scale s_j of its own, and each row of inputs its own a. Processors with VNNI multiply such numbers
-    about three times as fast as float32; elsewhere the same numbers are multiplied in float32.
+    Each output has a scale s_j of its own, and each row of inputs its own a. Processors with VNNI have
+    an instruction for such numbers; elsewhere they are multiplied in float32.
 
     Shapes:
         (*, in_features) -> (*, out_features).

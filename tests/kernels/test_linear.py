@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from saccade.kernels import native
 from saccade.kernels.linear import Packed, packed, quantise, quantised_linear_reference, top_of_linear
 from saccade.kernels.top_log_probs import top_log_probs_reference
+from saccade.layers.quantised import QuantisedLinear
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="needs a C compiler")
 SHAPES = [(1, 1, 1), (2, 3, 31), (17, 19, 67), (251, 37, 32), (13, 128, 97)]
@@ -38,6 +39,20 @@ def test_whole_numbers(rows, features, out):
     weight, scales = quantise(torch.randn(out, features))
     wanted = quantised_linear_reference(inputs, weight, scales, bias)
     torch.testing.assert_close(Packed(weight, bias, scales)(inputs), wanted, rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+def test_strided_inputs_and_nan():
+    layer = QuantisedLinear.of(nn.Linear(37, 29))
+    several = torch.randn(11, 5, 74)
+    for inputs in (several[:, -1, :37], several[:, :3, 1::2], torch.randn(37, 13).t()):
+        wanted = quantised_linear_reference(inputs, layer.weight, layer.scales, layer.bias)
+        torch.testing.assert_close(layer(inputs), wanted, rtol=1e-5, atol=1e-5)
+    for place in (3, 36):  # in a whole vector of the kernel, and in the rest
+        inputs = torch.randn(2, 37)
+        inputs[0, place] = math.nan
+        assert layer(inputs)[0].isnan().all()
+        assert layer(inputs)[1].isfinite().all()
 
 
 def test_quantised_weights_are_close():

@@ -28,7 +28,7 @@ async function searchText(graphs, about, ids, { beam = 5, lengthPenalty = 0.6 } 
   let state = Object.fromEntries(about.state.map((name) => [name, out[name]]));
   const { ratio, longest, most, written } = about.lengths;
   const positions = out.mask.dims[1];
-  const suggested = Math.min(Math.max(2 * Math.ceil(Math.fround(ratio * positions)) + 10, longest + 10), most);
+  const suggested = Math.min(Math.max(2 * Math.ceil(Math.fround(Math.fround(ratio) * positions)) + 10, longest + 10), most);
   const limit = written === null ? suggested : Math.min(suggested, written);
   let live = [{ total: 0, tokens: [], looks: [] }];
   const ended = [];
@@ -43,6 +43,7 @@ async function searchText(graphs, about, ids, { beam = 5, lengthPenalty = 0.6 } 
     const grown = [];
     candidates.slice(0, 2 * beam).forEach(([total, number, token], rank) => {
       const looks = out.weights ? [...live[number].looks, Array.from(row(out.weights, number))] : [];
+      if (total === -Infinity) return;
       if (token !== EOS && grown.length < beam)
         grown.push({ total, tokens: [...live[number].tokens, token], looks, number, token });
       else if (token === EOS && rank < beam)

@@ -4,6 +4,9 @@ const NAMES = ["<pad>", "<s>", "</s>", "<unk>"];
 const SPACE = "▁", JOINER = "￭";
 const isSign = (letter, but) => !but.includes(letter) && /^[\p{P}\p{S}]$/u.test(letter);
 
+// White space as Python's str.split() sees it: JavaScript's \s has U+FEFF, but not U+0085 and U+001C to U+001F.
+const WHITE = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
+
 class Vocabulary {
   constructor(saved) {
     this.kind = saved.kind;
@@ -32,7 +35,7 @@ class Vocabulary {
   normalised(text) {
     const mark = { word: JOINER, bpe: SPACE, unigram: SPACE }[this.kind];
     const whole = (this.lowercase ? text.toLowerCase() : text).normalize("NFC");
-    return (mark ? whole.replaceAll(mark, "_") : whole).trim().replace(/\s+/gu, " ");
+    return (mark ? whole.replaceAll(mark, "_") : whole).replace(WHITE, " ").replace(/^ | $/g, "");
   }
 
   split(text) {

@@ -37,6 +37,8 @@ class Model:
         return [each for part in parts for each in answer(part, **options)]
 
     def _write(self, inputs, beam=5, nbest=1, length_penalty=0.6, coverage_penalty=0.0, max_length=None):
+        if not 1 <= nbest <= beam:
+            raise ValueError(f"nbest must be from 1 to beam={beam}, got {nbest}.")
         source, target, about = self.texts["source"], self.texts["target"], self.about
         read = [[*source.encode(text)[: about["reads"]], EOS] for text in inputs]
         real = [place for place, ids in enumerate(read) if len(ids) > 1]

@@ -72,11 +72,19 @@ static void to_whole(struct inputs *to, long rows, long in) {
         const float *x = to->x + r * to->stride;
         uint8_t *q = to->whole + r * padded(in);
         __m512 most = _mm512_setzero_ps();
-        for (long j = 0; j < full; j += LANES) most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_loadu_ps(x + j)));
+        __mmask16 none = 0; /* NaN, which a maximum leaves out */
+        for (long j = 0; j < full; j += LANES) {
+            __m512 value = _mm512_loadu_ps(x + j);
+            most = _mm512_max_ps(most, _mm512_abs_ps(value));
+            none |= _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+        }
         float top = _mm512_reduce_max_ps(most);
-        for (long j = full; j < in; j++) top = __builtin_fabsf(x[j]) > top ? __builtin_fabsf(x[j]) : top;
+        for (long j = full; j < in; j++) {
+            top = __builtin_fabsf(x[j]) > top ? __builtin_fabsf(x[j]) : top;
+            none |= x[j] != x[j];
+        }
         float factor = top > 0 ? 127.0f / top : 0.0f;
-        to->scale[r] = top / 127.0f;
+        to->scale[r] = none ? __builtin_nanf("") : top / 127.0f;
         for (long j = 0; j < full; j += LANES) {
             __m512i value = _mm512_cvtps_epi32(_mm512_loadu_ps(x + j) * factor);
             _mm_storeu_si128((__m128i *)(q + j), _mm512_cvtepi32_epi8(_mm512_add_epi32(value, _mm512_set1_epi32(128))));
