@@ -86,7 +86,9 @@ class Packed:
         rows, count = len(features), min(count, self.output_dim)
         values = features.new_empty(rows, count)
         ids = torch.empty(rows, count, dtype=torch.long)
-        self._run("linear_top", features.contiguous(), without.contiguous(), len(without), count, values, ids, rows=rows)
+        self._run(
+            "linear_top", features.contiguous(), without.contiguous(), len(without), count, values, ids, rows=rows
+        )
         return values, ids
 
     def _run(self, name: str, inputs: Tensor, *arguments: Tensor | int, rows: int) -> None:

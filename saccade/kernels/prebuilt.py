@@ -44,7 +44,13 @@ def build(folder: Path, compiler: list[str], source: Path = SOURCE) -> list[Path
     sums = {}
     for level in levels:
         made = folder / f"kernels-{level}.so"
-        flags = ["-O3", *FLAGS.get(level, [f"-march={level}"]), "-fPIC", "-shared", *compiler[1:]]  # the user's own count
+        flags = [
+            "-O3",
+            *FLAGS.get(level, [f"-march={level}"]),
+            "-fPIC",
+            "-shared",
+            *compiler[1:],
+        ]  # the user's own count
         command = [compiler[0], *flags, "-o", str(made), str(source / "kernels.c"), "-lm"]
         subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
         sums[level] = _sha256(made)

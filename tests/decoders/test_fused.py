@@ -127,11 +127,17 @@ def test_training_and_gradients_take_plain_steps():
         assert type(model.begin(source)) is FusedState
         assert type(made().double().begin(encoded(made().double()))) is TransformerState
         assert type(model.train().begin(source)) is TransformerState
+        model.eval().decoder.layers[1].around_cross.train()  # dropout in one part alone
+        assert type(model.begin(source)) is TransformerState
 
 
 def test_hooks_are_called():
     model, seen = made(), []
     model.decoder.layers[1].feed_forward.register_forward_hook(lambda *_: seen.append(1))
+    greedy(model, encoded(model), max_length=2)
+    assert seen
+    model, seen = made(), []
+    model.decoder.final_norm.register_forward_hook(lambda *_: seen.append(1))
     greedy(model, encoded(model), max_length=2)
     assert seen
 

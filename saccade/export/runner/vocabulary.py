@@ -32,7 +32,9 @@ class Vocabulary:
             return self._wordpieces(text)
         words = self._split(self._normalised(text))
         if self.kind in ("bpe", "unigram"):
-            return [number for word in words for number in (self._merged if self.kind == "bpe" else self._likeliest)(word)]
+            return [
+                number for word in words for number in (self._merged if self.kind == "bpe" else self._likeliest)(word)
+            ]
         return [self.ids.get(word, UNK) for word in words]
 
     def decode(self, ids):
