@@ -252,7 +252,7 @@ def test_the_readme_trains(tmp_path, monkeypatch) -> None:
 def test_wrong_use_is_named_before_any_work(tmp_path, run) -> None:
     with pytest.raises(ConfigError, match=r"data\.train is missing"):
         saccade.train("translation/rnnsearch", output=tmp_path / "a")
-    with pytest.raises(ConfigError, match="where the run goes"):
+    with pytest.raises(ConfigError, match="name a folder for the run"):
         saccade.train("translation/rnnsearch", data={"train": PAIRS})
     with pytest.raises(ConfigError, match="leave config and output out"):
         saccade.train("translation/rnnsearch", resume=run.folder)
