@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd.graph import increment_version
 
 from saccade.registry import Registry
 
@@ -36,7 +37,10 @@ class Optimiser:
                 {"params": [p for p, yes in zip(trained, decays, strict=True) if not yes], "weight_decay": 0.0},
             ]
         fused = {"fused": True} if self.fused and trained[0].device.type in ("cpu", "cuda") else {}
-        return self.kind([g for g in groups if g["params"]], lr=learning_rate, **fused, **self.options())
+        made = self.kind([g for g in groups if g["params"]], lr=learning_rate, **fused, **self.options())
+        if fused:  # whose kernels do not note that they change parameters, which copies for fast decoding rely on
+            made.register_step_post_hook(lambda *_: increment_version(trained))
+        return made
 
 
 optimisers: Registry[Optimiser] = Registry("optimiser", base=Optimiser, home="saccade.training")

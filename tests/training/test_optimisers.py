@@ -75,3 +75,14 @@ def test_frozen_parameters_are_left_out():
     assert sum(len(group["params"]) for group in optimiser.param_groups) == 2
     with pytest.raises(ValueError, match="no parameters to train"):
         Adam().create(net.requires_grad_(False), learning_rate=0.1, weight_decay=0.0)
+
+
+@pytest.mark.parametrize("name", optimisers.names())
+def test_a_step_is_noted_in_the_parameters(name):
+    """Copies of weights, such as those packed for decoding, are made again when the version has grown."""
+    model = torch.nn.Linear(3, 2)
+    optimiser = optimisers.create(name).create(model, learning_rate=0.1, weight_decay=0.01)
+    model(torch.ones(1, 3)).sum().backward()
+    before = [parameter._version for parameter in model.parameters()]
+    optimiser.step()
+    assert all(p._version > version for p, version in zip(model.parameters(), before, strict=True))
