@@ -264,7 +264,7 @@ def test_bad_pictures_are_skipped_and_counted(tmp_path) -> None:
         ({"height": 3}, "a dictionary without a picture"),
         ({"path": None, "bytes": None}, "a dictionary without a picture"),
         (np.zeros((2, 2, 2, 2)), "shape"),
-        (np.full((2, 2), 300), "beyond its range"),
+        (np.full((2, 2), 300), "out of range"),
     ],
 )
 def test_cells_that_hold_no_picture(raw, problem) -> None:
