@@ -1,9 +1,11 @@
 """The server under load: 32 clients that send one date each, again and again, to an RNNsearch with a beam of 5.
 
-Both sides are timed in turn.
+Both sides are timed in turn, each with the other one stopped.
 """
 
 import asyncio
+import os
+import signal
 import statistics
 import time
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.harness import Measurement
-from benchmarks.serving_clients import CLIENTS, dates, load, ours, run_folder, send
+from benchmarks.serving_clients import CLIENTS, Target, dates, load, ours, run_folder, send
 
 WHAT = f"requests a second, {CLIENTS} clients, one date each, RNNsearch"
 
@@ -37,9 +39,18 @@ class Rate:
         with ours("--queue", "64") as mine, self.other() as theirs:
             for target in (mine, theirs):
                 load(target, 2.0)
-            rates = [(load(mine), load(theirs)) for _ in range(max(1, min(repeats, 3)))]
+            rates = [(alone(mine, theirs), alone(theirs, mine)) for _ in range(max(1, min(repeats, 3)))]
         our, their = (statistics.median(side) for side in zip(*rates, strict=True))
         return Measurement(our / their, our, their, "requests/s")
+
+
+def alone(target: Target, other: Target) -> float:
+    """Requests a second while the other server is stopped: some are busy even without requests."""
+    os.killpg(other.server.pid, signal.SIGSTOP)
+    try:
+        return load(target)
+    finally:
+        os.killpg(other.server.pid, signal.SIGCONT)
 
 
 @dataclass(frozen=True)
