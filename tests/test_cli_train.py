@@ -281,7 +281,7 @@ def test_help_takes_the_configuration_and_not_the_value_of_an_option(run, capsys
         (["train", "translation/rnnsearch", "--trainr.seed=1"], ["'trainr'", "Did you mean 'trainer'"]),
         (["train", "translation/rnnserch"], ["Did you mean 'translation/rnnsearch'"]),
         (["train", "translation/rnnsearch", "--output", "x"], ["data.train is missing"]),
-        (["train", "translation/rnnsearch", "--data.train", "x.tsv"], ["The run goes to runs/rnnsearch", "x.tsv"]),
+        (["train", "translation/rnnsearch", "--data.train", "x.tsv"], ["There is no file", "x.tsv"]),
         (["train", "translation/rnnsearch", "--data.train", "x.tsv", "--output", "x"], ["x.tsv"]),
         (["train", "translation/rnnsearch", "--data.train"], ["--data.train needs a value"]),
         (["train", "--resume", "nowhere"], ["There is no folder nowhere"]),
