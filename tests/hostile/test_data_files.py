@@ -63,10 +63,15 @@ FILES = [
     ("a.tsv", "a\tb\n".encode("utf-16-le"), r"line 1: the source contains a NUL character", None),
     ("a.tsv", GOOD.encode() + b"\xe4\tb\n", r"line 2: the source is not UTF-8 .* iconv -f LATIN1 -t UTF-8", 1),
     ("a.tsv", "\n", r"a\.tsv, line 1: the line is empty", None),
-    ("a.tsv.gz", gzip.compress(GOOD.encode() * 99)[:-9], r"a\.tsv\.gz is not a whole gzip file .*after line 99", None),
+    (
+        "a.tsv.gz",
+        gzip.compress(GOOD.encode() * 99, mtime=0)[:-9],
+        r"a\.tsv\.gz is not a whole gzip file .*after line 99",
+        None,
+    ),
     ("a.tsv.gz", GOOD.encode(), r"a\.tsv\.gz is not a whole gzip file", None),
-    ("a.tsv.gz", gzip.compress(GOOD.encode()) + b"rest", r"a\.tsv\.gz is not a whole gzip file", None),
-    ("a.jsonl.gz", gzip.compress(b""), r"a\.jsonl\.gz has no rows", None),
+    ("a.tsv.gz", gzip.compress(GOOD.encode(), mtime=0) + b"rest", r"a\.tsv\.gz is not a whole gzip file", None),
+    ("a.jsonl.gz", gzip.compress(b"", mtime=0), r"a\.jsonl\.gz has no rows", None),
     ("a.parquet", b"PAR1" + b"\xff" * 99 + b"PAR1", r"a\.parquet is not a Parquet file, or is damaged", None),
     ("a.parquet", b"PAR1", r"a\.parquet is not a Parquet file, or is damaged", None),
 ]
