@@ -52,7 +52,7 @@ def axes_between(left: Mapping[str, Tensor], right: Mapping[str, Tensor], names:
     return found
 
 
-def programme(graph: Graph) -> torch.export.ExportedProgram:
+def exported_program(graph: Graph) -> torch.export.ExportedProgram:
     """The graph as `torch.export` sees it, with dynamic axes."""
     varying = {name: dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for name, axes in graph.axes.items()}
     shapes: list[Any] = [varying.get(name) for name in graph.inputs]

@@ -16,7 +16,7 @@ import torch
 
 from saccade.export.base import Format, formats, required
 from saccade.export.describing import describe
-from saccade.export.graphs import Graph, programme
+from saccade.export.graphs import Graph, exported_program
 from saccade.export.refusing import check_graphs
 from saccade.export.tracing import graphs_of
 from saccade.runs import Run
@@ -50,7 +50,7 @@ def onnx_bytes(graph: Graph) -> bytes:
     """The graph as the content of an ONNX file, its axes named."""
     with quiet(), torch.no_grad():  # with gradients, the loops would be differentiated
         made = torch.onnx.export(
-            programme(graph),
+            exported_program(graph),
             dynamo=True,
             input_names=list(graph.inputs),
             output_names=graph.outputs,

@@ -1,4 +1,4 @@
-"""PyTorch programmes: graphs that `torch.export` wrote, for PyTorch without Saccade."""
+"""PyTorch programs: graphs that `torch.export` wrote, for PyTorch without Saccade."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from saccade.export.base import Format, formats
 from saccade.export.describing import describe
-from saccade.export.graphs import programme
+from saccade.export.graphs import exported_program
 from saccade.export.onnx import quiet
 from saccade.export.refusing import check_graphs
 from saccade.export.tracing import graphs_of
@@ -41,7 +41,7 @@ class TorchProgram(Format):
         graphs = graphs_of(run)
         for graph in graphs:
             with quiet(), torch.no_grad():
-                made = programme(graph)
+                made = exported_program(graph)
                 if self.aot:
                     compile_package(made, output / f"{graph.name}.pt2")
                 else:

@@ -1,4 +1,4 @@
-"""PyTorch programmes give the same numbers as the model, for any batch and length."""
+"""PyTorch programs give the same numbers as the model, for any batch and length."""
 
 import json
 
@@ -11,7 +11,7 @@ from saccade.kernels.private_torch import load_package
 
 
 def outputs(graph, program, batch, length):
-    """What the encoder's programme and the module itself make of the same source."""
+    """What the encoder's program and the module itself make of the same source."""
     source = torch.arange(batch * length).reshape(batch, length) % 7 + 4
     mask = torch.arange(length) < torch.tensor([[length - n % 2] for n in range(batch)]).clamp(min=1)
     with torch.no_grad():
@@ -20,7 +20,7 @@ def outputs(graph, program, batch, length):
 
 @pytest.mark.parametrize("size", [(3, 7), (2, 19), (1, 2)])
 @pytest.mark.slow
-def test_loaded_programmes_give_the_same_numbers(writer, saved, size):
+def test_loaded_programs_give_the_same_numbers(writer, saved, size):
     encoder, decoder = graphs_of(writer)
     program = torch.export.load(saved / "encoder.pt2").module()
     found, wanted = outputs(encoder, program, *size)
