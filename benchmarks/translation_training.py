@@ -20,7 +20,19 @@ import torch
 from torch import nn
 
 from benchmarks import translation_models as made
-from benchmarks.multi30k import ONE_PROCESS, ROOT, TWO_WORKERS, Comparison, Layout, Table, pairs, prepared, rate, work
+from benchmarks.multi30k import (
+    ONE_PROCESS,
+    ROOT,
+    TWO_WORKERS,
+    Comparison,
+    Layout,
+    Table,
+    pairs,
+    prepared,
+    rate,
+    task,
+    work,
+)
 
 BATCH_TOKENS, LABEL_SMOOTHING, CLIP_NORM, LEARNING_RATE = 4096, 0.1, 1.0, 1e-3
 WARM_UP, STEPS = 3, 15
@@ -66,7 +78,9 @@ def _ours(kind: str, layout: Layout) -> Callable[[], float]:
             launch = launch if layout.workers > 1 else [sys.executable]
             command = [*launch, "-m", "benchmarks.translation_training", f"ours-{kind}", str(prepared()), output]
             environment = {**os.environ, "OMP_NUM_THREADS": str(layout.threads), "PYTHONPATH": str(ROOT)}
-            subprocess.run(command, check=True, cwd=ROOT, env=environment, capture_output=True)
+            done = subprocess.run(command, check=False, cwd=ROOT, env=environment, capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(f"ours-{kind} failed: {done.stderr.strip().splitlines()[-1]}")
             log = [json.loads(line) for line in (Path(output) / "run" / "metrics.jsonl").read_text().splitlines()]
         steps = [record for record in log if record["split"] == "train"]
         seconds = steps[-1]["seconds"] - steps[WARM_UP - 1]["seconds"]
@@ -76,11 +90,10 @@ def _ours(kind: str, layout: Layout) -> Callable[[], float]:
 
 
 def ours(kind: str, folder: str, output: str) -> None:
-    from saccade.tasks import Generation
     from saccade.training import Trainer
 
-    task = Generation(joint=True, label_smoothing=LABEL_SMOOTHING, metrics=["exact_match"])
-    task.load(folder)
+    learned = task(label_smoothing=LABEL_SMOOTHING)
+    learned.load(Path(folder))
     train = [{"source": [*a, made.EOS], "target": [*b, made.EOS]} for a, b in pairs("train", folder)]
     trainer = Trainer(
         max_steps=WARM_UP + STEPS,
@@ -89,7 +102,7 @@ def ours(kind: str, folder: str, output: str) -> None:
         clip_norm=CLIP_NORM,
         device="cpu",
     )
-    trainer.fit(task=task, model=made.ours(kind), train=train, output=Path(output) / "run")
+    trainer.fit(task=learned, model=made.ours(kind), train=train, output=Path(output) / "run")
 
 
 class Data(torch.utils.data.Dataset):
