@@ -45,6 +45,7 @@ SYMBOLS = (
             "entmax15_backward",
             "entmax15_forward",
             "grow",
+            "skip_gram",
             "sparsemax_backward",
             "sparsemax_forward",
             "top_log_probs",

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
+
+from saccade.kernels.skip_gram import skip_gram_
 
 CENTRES_AT_ONCE = 20_000
 """Words whose contexts are looked up together."""
@@ -104,41 +105,8 @@ def neighbours(
         real &= np.abs(offsets) <= drawn[centres][:, None]
         kept = real.any(1)
         found = ids[centres[kept]], ids[near[kept]], real[kept]
-        yield Neighbours(*map(torch.from_numpy, found))
-
-
-def coefficients(contexts: Tensor, real: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
-    """How often each target of a centre counts as a context, and how often as a negative.
-
-    The contexts of a centre share its negatives, each of which counts once for every context that is another word.
-
-    Shapes:
-        contexts, real (centres, contexts), negatives (centres, negatives)
-        -> positive and negative, (centres, contexts + negatives), of the targets [contexts, negatives].
-    """
-    positive = torch.cat([real.float(), torch.zeros(negatives.shape)], dim=1)
-    same = (negatives.unsqueeze(2) == contexts.unsqueeze(1)) & real.unsqueeze(1)
-    counted = real.sum(1, keepdim=True) - same.sum(2)
-    return positive, torch.cat([torch.zeros(real.shape), counted.float()], dim=1)
-
-
-def loss(v: Tensor, u: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    r"""The loss of some centres, summed.
-
-    .. math:: -\sum_c \log \sigma(v^\top u_c) - \sum_c \sum_{i=1}^{k} \log \sigma(-v^\top u_{n_i})
-
-    Shapes:
-        v (centres, dim), u, of the targets, (centres, targets, dim), positive, negative (centres, targets) -> ().
-    """
-    scores = (u @ v.unsqueeze(2)).squeeze(2)
-    return -(positive * F.logsigmoid(scores) + negative * F.logsigmoid(-scores)).sum()
-
-
-def gradients(v: Tensor, u: Tensor, positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
-    """The derivatives of `loss` by v and by u."""
-    risen = torch.sigmoid((u @ v.unsqueeze(2)).squeeze(2))
-    error = negative * risen - positive * (1.0 - risen)
-    return (error.unsqueeze(1) @ u).squeeze(1), error.unsqueeze(2) * v.unsqueeze(1)
+        if kept.any():
+            yield Neighbours(*map(torch.from_numpy, found))
 
 
 @torch.no_grad()
@@ -185,13 +153,8 @@ def train_skip_gram(
         chosen = generator.random(len(corpus.ids)) < keep[corpus.ids]
         for some in neighbours(corpus.ids[chosen], corpus.texts[chosen], window, generator):
             drawn = torch.multinomial(q, len(some.centres) * negatives, replacement=True, generator=drawing)
-            parts = zip(*(part.split(size) for part in (*some, drawn.view(-1, negatives))), strict=True)
-            for centres, contexts, real, others in parts:
-                targets = torch.cat([contexts, others], dim=1)
-                v, u = inner[centres], outer[targets]
-                for_v, for_u = gradients(v, u, *coefficients(contexts, real, others))
-                rate = -learning_rate * max(1.0 - done / steps, 1e-4)
-                inner.index_add_(0, centres, for_v, alpha=rate)
-                outer.index_add_(0, targets.flatten(), for_u.flatten(0, 1), alpha=rate)
-                done += len(centres)
+            passed = (done + torch.arange(0, len(some.centres), size)) / steps
+            rates = learning_rate * (1.0 - passed).clamp(min=1e-4)
+            skip_gram_(inner, outer, *some, drawn.view(-1, negatives), rates, size)
+            done += len(some.centres)
     return inner

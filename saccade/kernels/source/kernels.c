@@ -45,6 +45,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
+#include "skip_gram.h"
 #include "linear.h" /* float only */
 #include "decoder_step.h"
 #undef REAL
@@ -63,6 +64,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "grow.h"
 #include "sparse.h"
 #include "total_variation.h"
+#include "skip_gram.h"
 #include "structured.h" /* double only from here on */
 #include "chain.h"
 #include "eisner.h"
