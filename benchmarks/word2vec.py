@@ -23,7 +23,7 @@ def cases() -> list[Timing]:
 
 
 def _sides() -> tuple[Callable[[], object], Callable[[], object]]:
-    from gensim.models import Word2Vec
+    from gensim.models import Word2Vec  # type: ignore[import-untyped]
 
     texts = _texts()
     counts = Counter(word for text in texts for word in text)

@@ -120,6 +120,36 @@ def test_sentences_that_are_given(work, call):
     assert item.maps[0].keys.pieces == ["One. Two.", "Three."]
 
 
+SENTENCES = 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["given", "split"])
+def test_documents_of_any_length(work, call, way):
+    """An empty sentence, one word, and ten thousand sentences, in training, predictions and explanations."""
+    many = [f"The film {VERBS[n % 5]}." for n in range(SENTENCES)]
+    texts = [["", "One scene shone.", ""], ["Superb"], many]
+    cells = texts if way == "given" else [" ".join(text) for text in texts]
+    file = work / f"odd-{way}.jsonl"
+    rows = [{"text": cell, "label": label} for cell, label in zip(cells, ("good", "good", "bad"), strict=True)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    given = ["--data.train", str(file), "--data.valid", str(file), "--trainer.max_steps", "2"]
+    given += ["--task.inputs.text.max_sentences", str(SENTENCES), "--task.inputs.text.sentences", way]
+    run = train(work, f"odd-{way}", *given, "--trainer.validate_every", "2")
+    code, out, _ = call("predict", run, str(file), "--format", "jsonl")
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [len(line["keys"]) for line in lines] == [4, 1, 5 * SENTENCES]
+    for line in lines:
+        assert sum(line["weights"][0]) == pytest.approx(1.0, abs=0.02)
+    page = work / f"odd-{way}.html"
+    code, _, _ = call("explain", run, str(file), "--output", str(page))
+    assert code == 0
+    assert page.stat().st_size < 6_000_000
+    item = saccade.load(run).explain([cells[2]])[0]
+    assert len(item.maps[0].keys.pieces) == SENTENCES
+
+
 def test_explanations(run, call, tmp_path):
     code, out, _ = call("explain", run, "--input", "The film was long. It was awful. Its plot shone.")
     assert code == 0

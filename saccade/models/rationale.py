@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -79,6 +80,7 @@ class Rationale(nn.Module):
         baseline: Literal["moving", "none"] = "moving",
         temperature: float = 1.0,
         sparsity: float = 3e-4,
+        share: float | None = None,
         coherence: float = 6e-4,
         warmup: int = 0,
         dropout: float = 0.1,
@@ -105,12 +107,16 @@ class Rationale(nn.Module):
         encoder = ReadPicked(
             value_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=encoder_layers, cell=cell, dropout=dropout
         )
-        self.rationale = Attention(score=QueryFreeScore(key_dim=keys), selection=selection, aggregation=encoder)
+        score = QueryFreeScore(key_dim=keys)
+        if share is not None:
+            nn.init.constant_(score.key_proj.bias, math.log(share / (1.0 - share)))
+        self.rationale = Attention(score=score, selection=selection, aggregation=encoder)
         self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
         self.estimator = estimator
         self.moving = baseline == "moving"
         check_count("warmup", warmup, least=0)
         self.sparsity = sparsity
+        self.share = share
         self.coherence = coherence
         self.warmup = warmup
         self.dropout = dropout
@@ -130,7 +136,10 @@ class Rationale(nn.Module):
         reading = self._read(tokens, mask)
         logits = self._answer(reading)
         z = reading.selection.draw.squeeze(1)
-        short = growth * self.sparsity * z.sum(1)
+        words = z.sum(1)
+        if self.share is not None:
+            words = (words - self.share * mask.sum(1)).abs()
+        short = growth * self.sparsity * words
         changes = torch.where(mask[:, 1:] & mask[:, :-1], (z[:, 1:] - z[:, :-1]).abs(), 0.0)
         apart = growth * self.coherence * changes.sum(1)
         penalty = short + apart

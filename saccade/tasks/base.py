@@ -201,8 +201,9 @@ class Task(TaskData):
 
 
 def rounded(weights: Tensor) -> list[list[float]]:
-    """Weights rounded for JSON."""
-    return [[round(weight, 4) for weight in row] for row in weights.tolist()]
+    """Weights rounded for JSON: to four decimals, and more where there are so many that an even share would be 0."""
+    places = max(4, 2 + len(str(weights.shape[-1])))
+    return [[round(weight, places) for weight in row] for row in weights.tolist()]
 
 
 tasks: Registry[Task] = Registry("task", base=Task, home="saccade.tasks")
