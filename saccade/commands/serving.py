@@ -115,6 +115,7 @@ def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         http=Connection,
         ws="none",
         timeout_graceful_shutdown=int(deadline) + 1,

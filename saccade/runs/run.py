@@ -29,6 +29,7 @@ from saccade.artifacts import check_header, load_weights, read_header, shapes_of
 from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
+from saccade.data.examples import read_rows
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
 from saccade.models.quantised import quantise_layers, quantised_in
@@ -87,7 +88,7 @@ class Run:
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
         examples = [self.task.example(value) for value in inputs]
         blank = {number for number, example in enumerate(examples) if self._is_blank(example)}
-        rest = iter(Corpus().read([e for n, e in enumerate(examples) if n not in blank], self.task.inputs))
+        rest = iter(read_rows([e for n, e in enumerate(examples) if n not in blank], self.task.inputs))
         nothing = {role: field.blank for role, field in self.task.inputs.items()}
         return [dict(nothing) if n in blank else next(rest) for n in range(len(examples))]
 
@@ -157,7 +158,7 @@ class Run:
             if not self.task.targets:
                 raise ValueError(f"{type(self.task).__name__} has no targets: leave them out.")
             role = next(iter(self.task.targets))
-            wanted = Corpus().read([{role: target} for target in targets], {role: self.task.targets[role]})
+            wanted = read_rows([{role: target} for target in targets], {role: self.task.targets[role]})
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
             for number, example in enumerate(examples, start=1):
                 self.task.check_example(example, Cell("the targets", number, role))

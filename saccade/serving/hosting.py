@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
 from saccade.data.readers.files import check_file
 from saccade.runs import load
 from saccade.runs.folder import check_run
@@ -68,8 +66,6 @@ class Version:
             self._copy.cleanup()
             raise
         self.task: Task = run.task
-        self.outline: nn.Module = run.plan.outline()
-        """The model without weights, which knows its own limits."""
         self.read = run.read
         self.model_name = type(run.model).__name__
         self.parameters = sum(parameter.numel() for parameter in run.model.parameters())

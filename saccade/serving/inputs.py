@@ -43,9 +43,8 @@ def _read(version: Version, raw: Sequence[Any], where: str) -> list[Example]:
 
 
 def cost(version: Version, example: Example) -> int:
-    """The positions that a model reads of an example."""
-    task = version.task
-    return max(1, sum(task.size(task.prepare(version.outline, example))))
+    """The positions of an example; a model may read fewer."""
+    return max(1, version.task.length(example))
 
 
 def plain(error: Exception) -> str:
