@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from saccade.registry import nearest
+from saccade.serving.settings import Settings
 
 TOKEN = "SACCADE_TOKEN"
 ENGINES = ("embedded", "ray")
@@ -16,13 +17,13 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
-    workers: int = 1,
-    queue: int = 32,
-    wait_ms: float = 5.0,
-    batch_cost: int = 16_384,
-    deadline: float = 30.0,
-    max_body: int = 16_777_216,
-    max_inputs: int = 256,
+    workers: int = Settings.workers,
+    queue: int = Settings.queue,
+    wait_ms: float = 1e3 * Settings.wait,
+    batch_cost: int = Settings.batch_cost,
+    deadline: float = Settings.deadline,
+    max_body: int = Settings.max_body,
+    max_inputs: int = Settings.max_inputs,
     token: bool = False,
     allow_origin: list[str] | None = None,
     log_inputs: bool = False,
@@ -82,7 +83,6 @@ def serve(
         from saccade.serving.connections import Connection
         from saccade.serving.logs import log_to_stderr
         from saccade.serving.security import is_loopback
-        from saccade.serving.settings import Settings
 
     local = is_loopback(host)
     if not local and not token:

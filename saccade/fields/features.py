@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from saccade.data.media import opened
 from saccade.data.storage import Stored, store
 from saccade.encoders.backbones import Backbone
 from saccade.fields.cache import Cache, content_key
+from saccade.kernels.cache import private_cache
 
 FILE = "backbone.safetensors"
 KEY, VALUES = "key", "values"
@@ -64,8 +64,10 @@ class Annotator:
         self._opened()
 
     def _opened(self) -> None:
-        base = cache_folder() if self.folder is None else Path(self.folder)
-        self._kept = Annotations(base / fingerprint(self.backbone, *self.settings), self.shape)
+        cache = private_cache() if self.folder is None else None
+        base = cache / "annotations" if cache is not None else None if self.folder is None else Path(self.folder)
+        own = None if base is None else base / fingerprint(self.backbone, *self.settings)
+        self._kept = Annotations(own, self.shape)
         self._new = Cache(CACHED)
 
     def annotate_all(self, several: Iterable[Encoded], squares: Squares) -> None:
@@ -135,15 +137,16 @@ class Annotations:
     """The annotations of pictures, in half precision, by the digest of what they were computed from.
 
     Args:
-        folder: of Arrow files; each training adds one with the pictures that were new to it.
+        folder: of Arrow files; each training adds one with the pictures that were new to it. None if there is no
+            folder to keep them in, which is enough for predictions.
         shape: (places, features) of a picture.
     """
 
-    def __init__(self, folder: Path, shape: tuple[int, int]) -> None:
+    def __init__(self, folder: Path | None, shape: tuple[int, int]) -> None:
         self.folder, self.shape = folder, shape
         self._files: list[Stored] = []
         self._places: dict[bytes, tuple[int, int]] = {}
-        for path in sorted(folder.glob("*.arrow")):
+        for path in () if folder is None else sorted(folder.glob("*.arrow")):
             self._open(Stored(path))
 
     def _open(self, stored: Stored) -> None:
@@ -167,6 +170,8 @@ class Annotations:
 
     def add(self, several: Iterable[tuple[bytes, Tensor]]) -> None:
         """Keeps more of them, in a new file; an interrupted call keeps none."""
+        if self.folder is None:
+            raise ValueError("There is no private cache folder for annotations: set `features` to a folder.")
 
         def rows() -> Iterator[Mapping[str, bytes]]:
             for key, each in several:
@@ -211,8 +216,3 @@ def fingerprint(backbone: Backbone, *settings: object) -> str:
     """Differs for other weights and for other settings."""
     weights = {name: tensor.cpu().numpy() for name, tensor in weights_of(backbone).items()}
     return digest([type(backbone).__name__, repr(shapes_of(backbone)), weights, repr(settings)]).hex()
-
-
-def cache_folder() -> Path:
-    """Where annotations are kept, unless the user says otherwise."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "saccade" / "annotations"

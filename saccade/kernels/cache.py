@@ -1,4 +1,4 @@
-"""The cache of compiled kernels: a folder that no other user can write to, with intact libraries only.
+"""The user's cache: a folder that no other user can write to, and the intact compiled kernels in it.
 
 Loading a library runs its code, so one is loaded only if no other user can have put it there, and only if its content
 has the SHA-256 in its name: the system's loader does not survive every truncated file.
@@ -33,8 +33,8 @@ def private_cache() -> Path | None:
         return None
     if problem:
         warnings.warn(
-            f"{folder} is not used as a cache, since {problem}; C kernels are recompiled for each process. "
-            f"Delete it, or make it private (chmod 700).",
+            f"{folder} is not used as a cache, since {problem}; each process makes again what it would keep, such as C "
+            "kernels. Delete it, or make it private (chmod 700).",
             RuntimeWarning,
             stacklevel=2,
         )

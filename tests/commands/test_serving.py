@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ import urllib.request
 import pytest
 
 from saccade.commands.serving import named_runs
+from tests.ports import free_port
 
 pytest.importorskip("fastapi_offline", reason="needs the extra serve")
 
@@ -57,9 +57,7 @@ def get(url: str, body: dict | None = None, token: str = "") -> tuple[int, dict]
 
 
 def test_from_start_to_end(run, tmp_path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     token = "a secret of many letters"
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "SACCADE_TOKEN": token}
     command = [sys.executable, "-m", "saccade", "serve", f"words={run}", "--port", str(port), "--token"]

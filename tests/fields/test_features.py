@@ -114,6 +114,21 @@ def test_a_run_keeps_the_weights(weights, tmp_path) -> None:
         other.load(tmp_path / "run")
 
 
+def test_without_a_private_cache_folder_models_predict_and_are_not_trained(weights, tmp_path, monkeypatch) -> None:
+    field = made(weights, tmp_path)
+    value = field.read(pictures(1)[0], CELL)
+    field.fit([value])
+    (tmp_path / "run").mkdir()
+    field.save(tmp_path / "run")
+    monkeypatch.setattr("saccade.fields.features.private_cache", lambda: None)
+    other = Image(size=12, backbone=Small(weights=weights))
+    other.load(tmp_path / "run")
+    rows = [field.encode(value)]
+    torch.testing.assert_close(other.pad(rows)["values"], field.pad(rows)["values"], rtol=0, atol=1e-3)
+    with pytest.raises(ValueError, match="no private cache folder for annotations: set `features`"):
+        other.fit([value])
+
+
 def test_weight_files_that_are_none(tmp_path, weights) -> None:
     with pytest.raises(DataError, match="There is no file"):
         read_backbone(Small(weights=str(tmp_path / "gone.pth")))

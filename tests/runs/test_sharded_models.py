@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from saccade.training.metrics import read_metrics
+from tests.ports import free_port
 
 MODELS = {
     "rnnsearch": "{class: rnnsearch, embedding_dim: 7, hidden_dim: 11, dropout: 0.0}",
@@ -25,7 +26,7 @@ def test_two_halves_of_a_model_learn_as_a_whole_one(model, tmp_path) -> None:
     ]  # fmt: skip
     torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr", "127.0.0.1"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    for name, launcher in {"one": [], "two": [*torchrun, "--master-port", "29531"]}.items():
+    for name, launcher in {"one": [], "two": [*torchrun, "--master-port", str(free_port())]}.items():
         command = [sys.executable, *launcher, *arguments, "--output", str(tmp_path / name)]
         done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

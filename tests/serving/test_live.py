@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import pytest
 
 import saccade
 from tests.docs.code_blocks import ROOT, execute
+from tests.ports import free_port
 from tests.serving.conftest import wav
 
 PAGE = (ROOT / "docs" / "deploy.md").read_text()
@@ -26,9 +26,7 @@ PAGE = (ROOT / "docs" / "deploy.md").read_text()
 @contextlib.contextmanager
 def started(log: Path, *arguments: str):
     """The process and the address of a server that is ready."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "saccade", "serve", *arguments, "--port", str(port)]
     with open(log, "w") as file, subprocess.Popen(command, stderr=file, stdout=file) as server:
         try:

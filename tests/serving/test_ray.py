@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import saccade
+from tests.ports import free_port
 
 pytest.importorskip("ray", reason='needs pip install "saccade[ray]"')
 
@@ -27,9 +27,7 @@ def ask(port, path, body=None):
 
 @pytest.mark.slow
 def test_it_answers_as_the_model_does_and_leaves_nothing_behind(reverse, tmp_path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "saccade", "serve", str(reverse), "--engine", "ray", "--port", str(port)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop("RAY_ADDRESS", None)
