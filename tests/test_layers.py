@@ -49,7 +49,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def part_of(path: Path) -> str:
-    """`scores` for saccade/scores/dot.py, `masks` for saccade/masks.py."""
+    """`scores` for saccade/scores/dot.py, `memory` for saccade/memory.py."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from saccade.artifacts import (
     ArtifactError,
-    Document,
+    JsonObject,
     pack_tensors,
     read_json,
     read_tensors,
@@ -89,7 +89,7 @@ class Checkpoints:
         average = path / "average.safetensors"
         files = ["model.safetensors", "optimiser.safetensors", "state.json"] + [average.name] * average.exists()
         verify(path, required=files)
-        state = Document(read_json(path / "state.json"), str(path / "state.json"))
+        state = JsonObject(read_json(path / "state.json"), str(path / "state.json"))
         if state.take("step", int) != step:
             raise state.wrong("step", f"is {state.values['step']}, but the folder is {path.name}")
         weights = read_tensors(path / "model.safetensors")
@@ -152,7 +152,7 @@ def pack_optimiser(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, 
     return tensors, {"param_groups": state["param_groups"], "numbers": numbers}
 
 
-def unpack_optimiser(tensors: dict[str, Tensor], options: Document) -> dict[str, Any]:
+def unpack_optimiser(tensors: dict[str, Tensor], options: JsonObject) -> dict[str, Any]:
     """The inverse of `pack_optimiser`; `ArtifactError` if it is not what that function wrote."""
     state: dict[int, dict[str, Any]] = {}
     for key, value in {**tensors, **options.inner("numbers").values}.items():
@@ -162,7 +162,7 @@ def unpack_optimiser(tensors: dict[str, Tensor], options: Document) -> dict[str,
         state.setdefault(int(parameter), {})[name] = value
     groups = []
     for place, values in enumerate(options.take_list("param_groups", dict)):
-        group = Document(values, options.where, f"{options.inside}.param_groups[{place}]")
+        group = JsonObject(values, options.where, f"{options.inside}.param_groups[{place}]")
         if "betas" in values:
             group.take_list("betas", float, length=2)
         groups.append({name: tuple(value) if name == "betas" else value for name, value in values.items()})

@@ -6,34 +6,29 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import nn
 
-from saccade.artifacts import restore_folders, save_weights, set_weights, weights_of, whole
+from saccade.artifacts import restore_folders, save_weights
 from saccade.kernels.allocation import keep_freed_memory
-from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Example, Row, Task
-from saccade.training.averaging import MovingAverage
-from saccade.training.batching import Batching
 from saccade.training.budget import BUDGET_STEPS, describe_budget
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
+from saccade.training.learner import Gradient, Learner
 from saccade.training.metrics import MetricsLog
 from saccade.training.position import Position, Result, describe_end, describe_going_on
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
 from saccade.training.settings import Settings
-from saccade.training.state import load_optimiser, read_state
-from saccade.training.stream import Stream
-from saccade.training.validation import Objective, Validation
+from saccade.training.state import read_state
+from saccade.training.validation import Validation
 
 SHORTEST_EPOCH = 100
 """Shorter epochs are validated together: little changes in a step or two."""
@@ -57,20 +52,13 @@ class Loop:
         self.trainer = trainer
         self.task = task
         self.model = model
-        self.train = train
         self.output = output
         self.position = Position()
         self.processes = Processes(
             device=trainer.device, trackers=trainer.trackers, output=output, sharded=trainer.sharding == "fsdp"
         )
-        self.stream = Stream.of(train, sizes, task=task, trainer=trainer, processes=self.processes, shuffle=True)
-        self.batching = Batching(task, train, seed=trainer.seed, process=self.processes.index)
-        objective = Objective(task, model.to(self.processes.device), trainer.precision == "bf16")
-        self.shared = self.processes.share(objective)
-        self.optimiser = trainer.optimiser.create(
-            model, learning_rate=trainer.learning_rate, weight_decay=trainer.weight_decay
-        )
-        self.average = MovingAverage(model, trainer.average_decay) if trainer.average == "ema" else None
+        self.learner = Learner(trainer, task=task, model=model, train=train, sizes=sizes, processes=self.processes)
+        self.stream = self.learner.stream
         self.checkpoints = Checkpoints(output / "checkpoints")
         self.log = MetricsLog(output / "metrics.jsonl")
         self.interruption = Interruption()
@@ -78,11 +66,11 @@ class Loop:
             Validation(
                 trainer,
                 task=task,
-                objective=objective,
+                objective=self.learner.objective,
                 examples=valid,
                 processes=self.processes,
                 interruption=self.interruption,
-                average=self.average,
+                average=self.learner.average,
             )
             if valid
             else None
@@ -107,7 +95,7 @@ class Loop:
                 return self._end(reason, idle=resume and begun == self.position.step)
         finally:
             self.progress.close()
-            self.batching.close()
+            self.learner.close()
             self.log.close()
             self.processes.end_tracking()
 
@@ -136,16 +124,13 @@ class Loop:
             self._save()
 
     def _restore(self, checkpoint: Checkpoint) -> None:
-        schedule = self.trainer.schedule
-        state = read_state(checkpoint, optimiser=self.optimiser, schedule=schedule, stream=self.stream)
+        learner = self.learner
+        state = read_state(
+            checkpoint, optimiser=learner.optimiser, schedule=self.trainer.schedule, stream=learner.stream
+        )
         self.position = state.position
         self.position.judge_by(self.trainer.metric)
-        set_weights(self.model, checkpoint.weights)
-        load_optimiser(self.optimiser, checkpoint.optimiser)
-        if self.average is not None:
-            self.average.set(checkpoint.average or checkpoint.weights)  # a run that had no average before
-        schedule.load_state_dict(state.schedule)
-        self.stream.load_state_dict(state.stream)
+        learner.restore(checkpoint, state)
         if self.processes.index < len(state.random):
             set_random_state(state.random[self.processes.index])
         else:  # more processes than before
@@ -158,69 +143,24 @@ class Loop:
     def _step(self) -> None:
         trainer, position = self.trainer, self.position
         started = time.monotonic()
-        epoch, batches = self.stream.take(trainer.accumulate)
-        place = position.batches
-        self.batching.prefetch(place + len(batches), self.stream.peek(trainer.accumulate))
-        self.model.train()
-        losses = []
-        for i, indices in enumerate(batches):
-            with self.processes.unsynchronised(self.shared) if i < len(batches) - 1 else nullcontext():
-                losses.append(self._backward(place + i, indices))
-        wishes = torch.tensor([self.interruption.requested, self._is_late()], dtype=losses[0][1].dtype)
-        sums = torch.stack([values for _, values in losses]).sum(dim=0)
-        *totals, interrupted, late = self.processes.total(torch.cat([sums, wishes.to(sums.device)]))
-        mean = {
-            name: value / max(totals[1], 1.0)
-            for name, value in zip(losses[0][0], totals, strict=True)
-            if name != "tokens"
-        }
-        objective = mean["objective"]
-        mean.setdefault("loss", objective)
-        if mean["loss"] == objective:
-            del mean["objective"]  # it differs where targets are smoothed or penalties added
-        self._interrupted, self._out_of_time = interrupted > 0, late > 0  # what all processes agree on
-        if not math.isfinite(objective):
+        found = self.learner.gradient(position.batches, lambda: [self.interruption.requested, self._is_late()])
+        self._interrupted, self._out_of_time = found.wishes
+        if not math.isfinite(found.objective):
             raise FloatingPointError(
-                f"The loss is {objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
+                f"The loss is {found.objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
                 f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
             )
-        norm = self._update(position.step + 1, totals[1])
+        last = position.last_step(trainer, epoch=len(self.stream))
+        rate = trainer.learning_rate * trainer.schedule.factor(position.step + 1, last)
+        norm = self.learner.update(position.step + 1, count=found.items, rate=rate)
         position.step += 1
-        position.batches += len(batches)
-        self._report(epoch, mean, norm, int(totals[1]), time.monotonic() - started)
+        position.batches += found.batches
+        self._report(found, norm, rate, time.monotonic() - started)
 
-    def _backward(self, place: int, indices: Sequence[int]) -> tuple[list[str], Tensor]:
-        """The gradient of one batch's summed loss; the names and values of what is summed over batches."""
-        batch = self.processes.to_device(self.batching.batch(place, indices))
-        loss = self.shared(batch, self.processes.device.type)
-        # A process whose share of a small batch is empty still takes part in sharing gradients, with zeros.
-        share = 1.0 if len(indices) else 0.0
-        (loss.total * share).backward()
-        values = [v.detach().to(loss.total.device, self.processes.wide) for v in (*loss[:2], *loss.parts.values())]
-        return ["objective", "tokens", *loss.parts], torch.stack(values) * share
-
-    def _update(self, step: int, count: float) -> float | None:
-        """One step of the optimiser with the gradient of the sum over the global batch divided by its count."""
-        trainer = self.trainer
-        parameters = [p for group in self.optimiser.param_groups for p in group["params"] if p.grad is not None]
-        # Sharing has made the gradients means over the processes.
-        scale_all([p.grad for p in parameters if p.grad is not None], self.processes.count / max(count, 1.0))
-        norm = None
-        if trainer.clip_norm is not None:
-            norm = float(whole(nn.utils.clip_grad_norm_(parameters, trainer.clip_norm)))
-        last = self.position.last_step(trainer, epoch=len(self.stream))
-        for group in self.optimiser.param_groups:
-            group["lr"] = trainer.learning_rate * trainer.schedule.factor(step, last)
-        self.optimiser.step()
-        self.optimiser.zero_grad(set_to_none=True)
-        if self.average is not None:
-            self.average.update(self.model, step)
-        return norm
-
-    def _report(self, epoch: int, mean: dict[str, float], norm: float | None, tokens: int, seconds: float) -> None:
+    def _report(self, found: Gradient, norm: float | None, rate: float, seconds: float) -> None:
         trainer, position = self.trainer, self.position
+        epoch, mean, tokens = found.epoch, found.mean, int(found.items)
         position.seconds = time.monotonic() - self._clock
-        rate = self.optimiser.param_groups[0]["lr"]
         if self.processes.main:
             record: dict[str, Any] = {"split": "train", "step": position.step, "epoch": epoch, **mean}
             record |= {"tokens": tokens, "learning_rate": rate}
@@ -284,25 +224,10 @@ class Loop:
     def _save(self) -> None:
         self.position.seconds = time.monotonic() - self._clock
         random = self.processes.gather(random_state())
-        weights = self.processes.gathered(weights_of(self.model))
-        average = None if self.average is None else self.processes.gathered(self.average.weights)
-        optimiser = self.processes.gathered(self.optimiser.state_dict())
+        checkpoint = self.learner.checkpoint(self.position.step, {"position": asdict(self.position), "random": random})
         if self.processes.main:
             self.log.sync()
-            self.checkpoints.save(
-                Checkpoint(
-                    step=self.position.step,
-                    weights=weights,
-                    average=average,
-                    optimiser=optimiser,
-                    state={
-                        "position": asdict(self.position),
-                        "schedule": self.trainer.schedule.state_dict(),
-                        "stream": self.stream.state_dict(),
-                        "random": random,
-                    },
-                )
-            )
+            self.checkpoints.save(checkpoint)
             best = self.position.best_step
             averaged = self.trainer.average_last if self.trainer.average == "last" else 0
             self.checkpoints.prune(keep=max(self.trainer.keep, averaged), pinned=() if best is None else (best,))
@@ -325,13 +250,13 @@ class Loop:
             trainer=trainer,
             position=position,
             checkpoints=self.checkpoints,
-            average=self.average,
+            average=self.learner.average,
             validation=self.validation,
             processes=self.processes,
             say=say,
         )
         self.model.eval()
-        self.processes.release(self.shared)
+        self.processes.release(self.learner.shared)
         if self.processes.main:
             save_weights(self.model, self.output / "model.safetensors")
         done = "Nothing was left to do" if idle else "Done"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from saccade.artifacts import ArtifactError, Document, keep_damaged, open_regular, parse_json, write_file
+from saccade.artifacts import ArtifactError, JsonObject, keep_damaged, open_regular, parse_json, write_file
 
 Record = dict[str, Any]
 LONGEST = 2**20
@@ -114,7 +114,7 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _record(line: bytes, where: str) -> Record:
-    record = Document(parse_json(line, where, most_depth=2), where)
+    record = JsonObject(parse_json(line, where, most_depth=2), where)
     record.take("split", str)
     record.take("step", int, least=0)
     for key, value in record.values.items():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from saccade.artifacts import Document
+from saccade.artifacts import JsonObject
 
 WORDS = 624
 """Of the state of a Mersenne twister, which Python, NumPy and PyTorch all use on the CPU."""
@@ -35,7 +35,7 @@ def random_state() -> dict[str, Any]:
     return state
 
 
-def check_random_state(state: Document) -> None:
+def check_random_state(state: JsonObject) -> None:
     """Raises `ArtifactError` unless `set_random_state` can restore this state."""
     version, internal, gauss = state.take_list("python", int, list, float, type(None), length=3)
     _check_words(state, "python[1]", internal, WORDS + 1)
@@ -79,7 +79,7 @@ def undisturbed() -> Iterator[None]:
         set_random_state(state)
 
 
-def _check_words(state: Document, key: str, words: Any, count: int) -> None:
+def _check_words(state: JsonObject, key: str, words: Any, count: int) -> None:
     state.check(key, words, list)
     if len(words) != count:
         raise state.wrong(key, f"has {len(words)} values, not {count}")
@@ -87,7 +87,7 @@ def _check_words(state: Document, key: str, words: Any, count: int) -> None:
         state.check(f"{key}[{place}]", word, int, least=0, most=2**32 - 1)
 
 
-def _check_hex(state: Document, key: str, like: torch.Tensor) -> None:
+def _check_hex(state: JsonObject, key: str, like: torch.Tensor) -> None:
     text = state.take(key, str)
     if len(text) != 2 * len(like) or not set(text) <= set("0123456789abcdef"):
         raise state.wrong(key, f"is not a generator's state of {len(like)} bytes in hexadecimal")

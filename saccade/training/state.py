@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.artifacts import ArtifactError, Document, placed
+from saccade.artifacts import ArtifactError, JsonObject, placed
 from saccade.training.position import Position
 from saccade.training.randomness import check_random_state
 
@@ -46,7 +46,7 @@ def read_state(
 
     A schedule may be replaced when a run resumes; the new one starts from its own beginning.
     """
-    document = Document(checkpoint.state, "state.json")
+    document = JsonObject(checkpoint.state, "state.json")
     position = read_position(document.inner("position"))
     if position.step != checkpoint.step:
         raise document.wrong("position.step", f"is {position.step}, but the checkpoint is that of {checkpoint.step}")
@@ -54,7 +54,7 @@ def read_state(
     if not random:
         raise document.wrong("random", "is empty")
     for place, one in enumerate(random):
-        check_random_state(Document(one, document.where, f"random[{place}]"))
+        check_random_state(JsonObject(one, document.where, f"random[{place}]"))
     where = _like(document.inner("stream"), stream.state_dict())
     pace = document.inner("schedule")
     kept = schedule.state_dict()
@@ -64,7 +64,7 @@ def read_state(
     return TrainingState(position, kept, where, random)
 
 
-def _like(document: Document, like: dict[str, Any]) -> dict[str, Any]:
+def _like(document: JsonObject, like: dict[str, Any]) -> dict[str, Any]:
     """The values, if they have the keys and types of others and are no absurd numbers."""
     document.only(like)
     for name, value in like.items():
@@ -73,7 +73,7 @@ def _like(document: Document, like: dict[str, Any]) -> dict[str, Any]:
     return document.values
 
 
-def read_position(document: Document) -> Position:
+def read_position(document: JsonObject) -> Position:
     """The position that `dataclasses.asdict` made a dictionary of."""
     document.only(field.name for field in fields(Position))
     for name in ("step", "batches", "waited", "validated"):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from saccade.artifacts import Document
+from saccade.artifacts import JsonObject
 from saccade.training import Adam, AdamW, optimisers
 from saccade.training.checkpoints import pack_optimiser, unpack_optimiser
 from saccade.training.state import check_optimiser
@@ -32,7 +32,7 @@ def test_each_goes_on_exactly_from_its_packed_state(name):
     tensors, options = pack_optimiser(optimiser.state_dict())
     other = copy.deepcopy(net)
     resumed = optimisers.create(name).create(other, learning_rate=0.7, weight_decay=0.5)
-    saved = Document(json.loads(json.dumps(options)), "state.json", "optimiser")
+    saved = JsonObject(json.loads(json.dumps(options)), "state.json", "optimiser")
     state = unpack_optimiser({k: v.clone() for k, v in tensors.items()}, saved)
     check_optimiser(resumed, state)
     resumed.load_state_dict(state)

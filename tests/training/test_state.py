@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from saccade.artifacts import ArtifactError, Document
+from saccade.artifacts import ArtifactError, JsonObject
 from saccade.training import Checkpoint, Constant, Plateau, optimisers
 from saccade.training.position import Position
 from saccade.training.randomness import check_random_state, random_state
@@ -134,11 +134,11 @@ def spoil(state, *path, value):
 )
 def test_a_random_state_that_cannot_be_restored_is_refused(path, value):
     state = json.loads(json.dumps(random_state()))
-    check_random_state(Document(state, "state.json", "random[0]"))
+    check_random_state(JsonObject(state, "state.json", "random[0]"))
     spoil(state, *path, value=value)
     before = random_state()
     with pytest.raises(ArtifactError, match=rf"random\[0\].{path[0]}"):
-        check_random_state(Document(state, "state.json", "random[0]"))
+        check_random_state(JsonObject(state, "state.json", "random[0]"))
     assert random_state() == before
 
 

@@ -14,7 +14,7 @@ from saccade.configuration import ConfigError
 from saccade.configuration.build import check_part
 from saccade.tasks import Loss
 from saccade.training import Adam, Checkpoints, Cosine, Plateau, Trainer, read_metrics
-from saccade.training.loop import Loop
+from saccade.training.learner import Learner
 from tests.tasks.toy import NeighbourSums, SumModel, examples
 from tests.training.run_toy import train
 
@@ -230,14 +230,14 @@ def rates(folder):
 def test_a_schedule_that_ends_follows_the_clock(tmp_path, monkeypatch):
     """Steps that become twice as fast after the speed was first measured must not be made at a rate of zero."""
     now = 0.0
-    update = Loop._update
+    update = Learner.update
 
-    def timed(loop, step, count):
+    def timed(learner, step, **options):
         nonlocal now
         now += 2.0 if step <= 20 else 1.0
-        return update(loop, step, count)
+        return update(learner, step, **options)
 
-    monkeypatch.setattr(Loop, "_update", timed)
+    monkeypatch.setattr(Learner, "update", timed)
     monkeypatch.setattr("saccade.training.loop.time", SimpleNamespace(monotonic=lambda: now))
     _, result = train(tmp_path, max_minutes=1.5, schedule="linear", learning_rate=0.01)
     assert result.step == 20 + 50 + 1  # the step after the limit notices it

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from saccade.data.special import BOS, EOS, NAMES
 from saccade.evaluation import CAUTION
 from saccade.fields import Text
-from saccade.interpretation.alignments import FORMATS, Alignment, read_alignments
-from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis
-from saccade.interpretation.interventions import source_attentions
+from saccade.interpretation.alignments import Alignment
+from saccade.interpretation.explorer import Item, Measure
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
-from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
-from saccade.tasks.generation.forced_alignment import HeadChoice, forced_maps
+from saccade.tasks.generation.explain_options import ExplainOptions
+from saccade.tasks.generation.forced_alignment import HeadChoice
+from saccade.tasks.generation.maps import Written, attention_across, maps_of, text_axis
 from saccade.tasks.generation.measures import (
     attention_measures,
     faithfulness_measures,
@@ -31,61 +29,10 @@ from saccade.tasks.generation.measures import (
     testable,
     unknown,
 )
-from saccade.tasks.generation.posteriors import sums_alignments
 from saccade.tasks.generation.sides import SourceToTarget, writer
-from saccade.tasks.options import Options
 
 CHEAP = 1024
 """Input positions times output tokens, over all inputs, up to which faithfulness is tested unasked."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExplainOptions(Options):
-    """What to show of a generated text.
-
-    Args:
-        layer: which layer's attention to the input is measured, from 0, or -1 for the last.
-        head: which head is measured, from 0; the mean over all by default.
-        shift: 1 reads each word one step later, when it has just been written (default: as the run was trained).
-        keep: show only the attentions whose names fit this pattern, for example *cross_attention.
-        faithfulness: also test long inputs for whether the model depends on what it looks at, which takes time.
-        gold: the file of the links that people made between the words of each input and target, or the links: they are
-            shown, and judge the attention.
-        gold_format: the format of that file, pharaoh, talp, naacl or json; by default taken from the suffix.
-        gold_one_based: words in that file are counted from 1.
-        name: of the model, where several are shown side by side.
-    """
-
-    layer: int = -1
-    head: int | None = None
-    shift: int | None = None
-    keep: str = "*"
-    faithfulness: bool | None = None
-    gold: Any = None
-    gold_format: str | None = None
-    gold_one_based: bool = False
-    name: str | None = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        gold = given.get("gold")
-        if gold is None or isinstance(gold, str):
-            return super().of(given)
-        return replace(super().of({**given, "gold": None}), gold=gold)  # links are no configuration
-
-    def check(self) -> None:
-        if self.gold_format is not None and self.gold_format not in FORMATS:
-            raise ValueError(f"gold_format: unknown {self.gold_format!r}.{nearest(self.gold_format, FORMATS)}")
-        HeadChoice(layer=self.layer, head=self.head, shift=self.shift or 0)
-
-    def alignments(self, count: int) -> list[Alignment | None]:
-        """The gold links of each input."""
-        if self.gold is None:
-            return [None] * count
-        if not isinstance(self.gold, str):
-            return [links if isinstance(links, Alignment) else Alignment.of(links) for links in self.gold]
-        form: Any = self.gold_format
-        return list(read_alignments(self.gold, format=form, one_based=self.gold_one_based, sentences=count))
 
 
 def explain(
@@ -108,7 +55,7 @@ def explain(
     else:
         found = dict(enumerate(answers))
     written = [
-        _Written.forced(task.target, example["target"]) if given else _Written.answered(found[n])
+        Written.forced(task.target, example["target"]) if given else Written.answered(found[n])
         for n, (example, given) in enumerate(zip(examples, forced, strict=True))
     ]
     rows = [{"source": task.source.encode(example["source"])} for example in examples]
@@ -123,31 +70,6 @@ def explain(
         _explain(task, model, *each, choice=choice, asked=asked, faithful=faithful)
         for each in zip(examples, rows, written, gold, strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class _Written:
-    """The text that the model wrote, or was made to write."""
-
-    text: str
-    ids: list[int]
-    pieces: list[str]
-    words: list[list[int]]
-    given: bool
-    weights: Tensor | None = None
-
-    @classmethod
-    def answered(cls, answer: Any) -> _Written:
-        pieces = answer.attention.queries if answer.attention is not None else []
-        words = answer.attention.query_words if answer.attention is not None else []
-        ids = [*answer.tokens, *([EOS] if answer.finished else [])]
-        return cls(answer.text, ids, pieces, words, False, answer.weights)
-
-    @classmethod
-    def forced(cls, field: Text, value: Any) -> _Written:
-        text, tokeniser = field.show(value), field.tokeniser
-        pieces = [*tokeniser.parts(text), NAMES[EOS]]
-        return cls(text, [*tokeniser.encode(text), EOS], pieces, tokeniser.words(text), True)
 
 
 def _check(
@@ -188,7 +110,7 @@ def _explain(
     model: nn.Module,
     example: Example,
     row: dict[str, Any],
-    written: _Written,
+    written: Written,
     gold: Alignment | None,
     *,
     choice: HeadChoice,
@@ -200,22 +122,14 @@ def _explain(
         raise ValueError(f"The model wrote nothing for {task.source.show(value)!r:.80}: give it a target.")
     batch = _batch(task, model, row, written.ids)
     trace, mean = _forced(task, model, batch)
-    across = _across(model, trace, batch, written)
+    across = attention_across(model, trace, batch, written)
     if not across:
         raise ValueError(f"{type(model).__name__} has no attention: there is nothing to show of what it looked at.")
     read = task.source.axis(value, next(iter(across.values())).shape[-1])
     if gold is not None and isinstance(task.source, Text):
-        read = _axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
-    said = _axis(written.pieces, written.words, gold)
-    # A word is read where it is written, or one step later, when it has just been written.
-    rows = _without_last(said) if choice.shift else said
-    shown = [
-        *_within(model, trace, read, _begun(said)),
-        *(
-            Map(name=path, weights=weights[:, choice.shift :], queries=rows, keys=read, layer=_layer(path))
-            for path, weights in across.items()
-        ),
-    ]
+        read = text_axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
+    said = text_axis(written.pieces, written.words, gold)
+    shown = maps_of(model, trace, across, read, said, choice.shift)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         raise ValueError(f"keep={asked.keep!r} fits none of {', '.join(each.name for each in shown)}.")
@@ -240,27 +154,6 @@ def _batch(task: Task, model: nn.Module, row: dict[str, Any], target: list[int])
     return {name: tensor.to(device) for name, tensor in task.collate([{**row, "target": target}]).items()}
 
 
-def _axis(pieces: list[str], words: list[list[int]], gold: Alignment | None) -> TextAxis:
-    """The end is special; a text of one word is shown in pieces, unless gold links count its words."""
-    special = [len(pieces) - 1] if pieces and pieces[-1] == NAMES[EOS] else []
-    grouped = [word for word in words if word]
-    return TextAxis(pieces=pieces, words=grouped if len(grouped) > 1 or gold is not None else None, special=special)
-
-
-def _without_last(said: TextAxis) -> TextAxis:
-    last = len(said.pieces) - 1
-    words = [[place for place in word if place < last] for word in said.words or ()]
-    special = [place for place in said.special if place < last]
-    return TextAxis(pieces=said.pieces[:last], words=[word for word in words if word] or None, special=special)
-
-
-def _begun(said: TextAxis) -> TextAxis:
-    """What the decoder reads: the start token, and all that it writes but the last."""
-    before = _without_last(said)
-    words = [[place + 1 for place in word] for word in before.words or ()]
-    return TextAxis(pieces=[NAMES[BOS], *before.pieces], words=words or None, special=[0])
-
-
 @torch.no_grad()
 def _forced(task: Task, model: nn.Module, batch: dict[str, Tensor]) -> tuple[Trace, float]:
     """All attention while the model writes the target, and the mean log-probability of the target's tokens."""
@@ -272,32 +165,3 @@ def _forced(task: Task, model: nn.Module, batch: dict[str, Tensor]) -> tuple[Tra
     finally:
         model.train(was_training)
     return trace, -float(loss.total) / float(loss.count)
-
-
-def _across(model: nn.Module, trace: Trace, batch: dict[str, Tensor], written: _Written) -> dict[str, Tensor]:
-    """(heads, steps, positions) of each attention to the input."""
-    if sums_alignments(model) and written.weights is not None:  # what the search found, online or not
-        return {"alignment": written.weights[None].float()}
-    names = [] if sums_alignments(model) else [path for path in source_attentions(model) if path in trace.paths]
-    if names:
-        length = int(writer(model).positions(batch["source_mask"])[0])
-        joined = {path: trace.joined(path)[0].float().cpu() for path in names}
-        return {path: F.pad(weights, (0, length - weights.shape[-1])) for path, weights in joined.items()}
-    maps = forced_maps(model, batch)
-    return {path: weights[0, :, : len(written.ids)].float().cpu() for path, weights in maps.items()}
-
-
-def _within(model: nn.Module, trace: Trace, read: Axis, begun: TextAxis) -> list[Map]:
-    """The attention of the input to itself, and of the output to itself."""
-    across = source_attentions(model)
-    maps = []
-    for path in trace.paths:
-        axis = begun if path.startswith("decoder") else read
-        weights = trace.joined(path)[0].float().cpu()
-        if path not in across and weights.shape[1:] == (len(axis), len(axis)):
-            maps.append(Map(name=path, weights=weights, queries=axis, keys=axis, layer=_layer(path)))
-    return maps
-
-
-def _layer(path: str) -> int | None:
-    return next((int(part) for part in path.split(".") if part.isdecimal()), None)

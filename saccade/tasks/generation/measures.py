@@ -14,7 +14,6 @@ from saccade.interpretation.alignments import Alignment, Words, align, merge_wor
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.interventions import source_attentions
 from saccade.models import EncoderDecoder
-from saccade.selections.continuous import ContinuousSelection
 from saccade.tasks.generation.forced_alignment import HeadChoice, read_head
 from saccade.tasks.generation.posteriors import sums_alignments
 
@@ -86,7 +85,7 @@ def testable(model: nn.Module) -> bool:
     if sums_alignments(model):
         return False
     attentions = source_attentions(model).values()
-    return bool(attentions) and not any(isinstance(each.selection, ContinuousSelection) for each in attentions)
+    return bool(attentions) and not any(each.selection.through_basis for each in attentions)
 
 
 def short(text: str, most: int = 60) -> str:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.artifacts import Document, read_json
+from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
 from saccade.data.marks import mark
 from saccade.decoders import Decoded
 from saccade.fields import Field, Text
 from saccade.fields.text import texts_of
-from saccade.layers.positions import LearnedPositions
+from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outside
@@ -67,13 +67,13 @@ class SourceToTarget(Task):
 
     def check(self, model: nn.Module) -> None:
         longest = max(side.max_length for side in (self.source, self.target) if isinstance(side, Text))
-        for part in model.modules():
-            if isinstance(part, LearnedPositions) and part.max_length <= longest:
-                raise ValueError(
-                    f"the model's {part.max_length} learned positions are too few for texts of max_length={longest} "
-                    f"and their end: set model.max_length to {longest + 1} or more, or max_length of source and target "
-                    f"to {part.max_length - 1} or less."
-                )
+        most = most_positions(model)
+        if most is not None and most <= longest:
+            raise ValueError(
+                f"the model's {most} learned positions are too few for texts of max_length={longest} and their end: "
+                f"set model.max_length to {longest + 1} or more, or max_length of source and target to {most - 1} or "
+                "less."
+            )
         reads = model.longest_source() if isinstance(model, EncoderDecoder) else None
         kept = self.source.longest
         if not isinstance(self.source, Text) and kept is not None and reads is not None and kept > reads:
@@ -155,7 +155,7 @@ class SourceToTarget(Task):
 
     def load(self, folder: Path) -> None:
         super().load(folder)
-        found = Document(read_json(folder / LENGTHS), str(folder / LENGTHS))
+        found = JsonObject(read_json(folder / LENGTHS), str(folder / LENGTHS))
         self.longest_target = found.take("longest_target", int, least=0, most=2**31)
         self.target_ratio = float(found.take("target_ratio", float, least=0.0, most=1e9))
 

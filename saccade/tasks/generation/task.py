@@ -20,10 +20,12 @@ from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
 from saccade.tasks.generation.constraint_ids import as_ids
-from saccade.tasks.generation.explaining import ExplainOptions, explain
+from saccade.tasks.generation.explain_options import ExplainOptions
+from saccade.tasks.generation.explaining import explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
@@ -88,23 +90,18 @@ class Generation(SourceToTarget):
             raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
         if bleu_tokenize not in TOKENISATIONS:
             raise ValueError(f"bleu_tokenize={bleu_tokenize!r} is unknown.{nearest(bleu_tokenize, TOKENISATIONS)}")
-        for metric in metrics:
-            if metric not in (*HIGHER_IS_BETTER, AER):
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, [*HIGHER_IS_BETTER, AER])}")
         if target is None:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
             target.vectors = None  # the words of the target may be those of another language
-        if not isinstance(target, Text):
-            raise ValueError(f"target must be the field text, got {type(target).__name__}.")
-        target.references = True
-        self.target: Text = target
+        self.target = field_of("target", target, Text)
+        self.target.references = True
         self.shared = {"target": "source"} if joint else {}
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
         self.inputs = {"source": self.source}
         self.targets = {"target": self.target, **({"alignment": Links()} if alignment_weight else {})}
-        self.metrics = {name: HIGHER_IS_BETTER.get(name, False) for name in metrics}
+        self.metrics = chosen_metrics(metrics, {**HIGHER_IS_BETTER, AER: False})
         self.bleu_tokenize = bleu_tokenize
         self.longest_target = 0  # tokens, of the training examples
         self.target_ratio = 0.0  # target tokens to source positions
