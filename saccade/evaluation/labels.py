@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,6 @@ MOST_PRINTED = 12
 MOST_COUNTED = 1000
 """Classes of a confusion matrix that is written at all."""
 
-Form = Literal["one", "several", "ordered"]
-
 
 class Labelled(NamedTuple):
     """Predicted labels beside the true ones."""
@@ -32,8 +30,8 @@ class Labelled(NamedTuple):
     probabilities: NDArray[np.float64]
     """(examples, classes)."""
     names: list[str]
-    form: Form
-    """Whether there is one label, several, or one on a scale."""
+    several: bool = False
+    """Whether an example can have any number of labels."""
 
     @staticmethod
     def of(
@@ -41,7 +39,8 @@ class Labelled(NamedTuple):
         wanted: Sequence[Any],
         probabilities: Sequence[Sequence[float]],
         names: Sequence[str],
-        form: Form,
+        *,
+        several: bool = False,
     ) -> Labelled:
         """Answers as arrays.
 
@@ -50,12 +49,12 @@ class Labelled(NamedTuple):
             wanted: the true labels.
             probabilities: the probability of each class, for each example.
             names: the names of the classes.
-            form: whether there is one label, several, or one on a scale.
+            several: whether an example can have any number of labels.
         """
         if len(predicted) != len(wanted) or not wanted:
             raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
         p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
-        return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), form)
+        return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), several)
 
     def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:
         """The values of metrics from `METRICS`."""
@@ -63,7 +62,7 @@ class Labelled(NamedTuple):
 
     def reliability(self) -> list[Bin]:
         """The answers in bins of their confidence; of several labels, each decision is an answer."""
-        if self.form == "several":
+        if self.several:
             confidence = np.maximum(self.probabilities, 1.0 - self.probabilities).ravel()
             right = ((self.probabilities >= 0.5) == self.true).ravel()
         else:
@@ -80,7 +79,7 @@ class Labelled(NamedTuple):
     def tables(self) -> list[Table]:
         """The confusion matrix of up to 1000 classes, the figures of each class, and the bins of the reliability."""
         hits, found, true = (side.sum(0) for side in (self.found & self.true, self.found, self.true))
-        if self.form == "several":
+        if self.several:
             rest = len(self.true) - found - true + hits
             counts = np.stack([hits, found - hits, true - hits, rest], axis=1).tolist()
             heads = ["true positive", "false positive", "false negative", "true negative"]
@@ -125,10 +124,10 @@ def score_labels(
     names: Sequence[str],
     metrics: Sequence[str],
     *,
-    form: Form,
+    several: bool = False,
 ) -> dict[str, Figure]:
     """Computes several metrics of the same answers; see `Labelled.of` for the arguments."""
-    return Labelled.of(predicted, wanted, probabilities, names, form).figures(metrics)
+    return Labelled.of(predicted, wanted, probabilities, names, several=several).figures(metrics)
 
 
 def macro_f1(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:

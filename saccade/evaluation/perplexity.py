@@ -27,12 +27,12 @@ class Read(NamedTuple):
 
 METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
     "perplexity": (
-        lambda read: _power(-read.log_prob, read.tokens),
+        lambda read: perplexity(-read.log_prob, read.tokens),
         False,
         "exp of the mean loss of a token; depends on the vocabulary",
     ),
     "word_perplexity": (
-        lambda read: _power(-read.log_prob, read.words),
+        lambda read: perplexity(-read.log_prob, read.words),
         False,
         "exp of the mean loss of a word, as separated by spaces",
     ),
@@ -42,7 +42,7 @@ METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
         "mean loss of a byte in bits; compares with any model",
     ),
     "accuracy": (
-        lambda read: 100.0 * read.right / read.tokens if read.tokens else math.nan,
+        lambda read: percent(read.right, read.tokens),
         True,
         "% of tokens that the model would have chosen",
     ),
@@ -63,8 +63,13 @@ def score_reading(texts: Iterable[Read], metrics: Sequence[str]) -> dict[str, Fi
     return {name: Figure(METRICS[name][0](whole), METRICS[name][2]) for name in metrics}
 
 
-def _power(loss: float, count: int) -> float:
+def perplexity(loss: float, count: int) -> float:
     """exp(loss / count); infinite where that is too large for a float."""
     if not count:
         return math.nan
     return math.exp(loss / count) if loss / count < 700.0 else math.inf
+
+
+def percent(part: int, whole: int) -> float:
+    """NaN of nothing."""
+    return 100.0 * part / whole if whole else math.nan

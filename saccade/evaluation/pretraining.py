@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from saccade.evaluation.figures import Figure
+from saccade.evaluation.perplexity import percent, perplexity
 
 HIGHER_IS_BETTER = {"masked_accuracy": True, "masked_perplexity": False, "next_accuracy": True}
 
@@ -32,17 +32,13 @@ def score_guesses(texts: Iterable[Guessed], metrics: Sequence[str]) -> dict[str,
     """The metrics of several texts taken together, so that each token counts the same."""
     whole = Guessed(*map(sum, zip(*texts, strict=True)))
     figures = {
-        "masked_accuracy": Figure(_percent(whole.right, whole.tokens), "% of the hidden tokens that are guessed"),
+        "masked_accuracy": Figure(percent(whole.right, whole.tokens), "% of the hidden tokens that are guessed"),
         "masked_perplexity": Figure(
-            math.exp(min(700.0, -whole.log_prob / whole.tokens)) if whole.tokens else math.nan,
+            perplexity(-whole.log_prob, whole.tokens),
             "exp of the mean loss of a hidden token; depends on the vocabulary",
         ),
         "next_accuracy": Figure(
-            _percent(whole.next_right, whole.pairs), "% of the pairs known to follow each other, or not to"
+            percent(whole.next_right, whole.pairs), "% of the pairs known to follow each other, or not to"
         ),
     }
     return {name: figures[name] for name in metrics}
-
-
-def _percent(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else math.nan

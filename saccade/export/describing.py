@@ -53,9 +53,9 @@ def describe(run: Run, graphs: Sequence[Graph]) -> dict[str, Any]:
     if isinstance(task, Rating):
         return about | {"task": "rating", "mean": task.number.mean, "deviation": task.number.deviation}
     assert isinstance(task, Classification)
-    if task.form == "tags":
+    if task.form.name == "tags":
         about["looks"] = attention[-1] if attention else None
-    return about | {"task": "classification", "form": task.form, "labels": task.label.names}
+    return about | {"task": "classification", "form": task.form.name, "labels": task.label.names}
 
 
 def vocabulary(field: Field) -> dict[str, Any]:

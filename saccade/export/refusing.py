@@ -43,7 +43,7 @@ def check_graphs(run: Run) -> None:
         raise ValueError(
             f"The task {type(task).__name__} cannot be exported: generation, classification and rating can."
         )
-    tagged = isinstance(task, Classification) and task.form == "tags"
+    tagged = isinstance(task, Classification) and task.form.name == "tags"
     if tagged and not isinstance(next(iter(task.inputs.values())), Text):
         raise ValueError("Tags of wordpieces cannot be exported: tags of the words of a text can.")
     if isinstance(task, Generation) and not isinstance(model, EncoderDecoder):

@@ -1,4 +1,4 @@
-"""How a language model continues a text, or fills in its blanks."""
+"""How a language model continues a text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from saccade.data.special import EOS, NAMES
+from saccade.data.special import EOS
 from saccade.data.tokenisers import Tokeniser
 from saccade.models import LanguageModel
 from saccade.models.language_model import Beginnings
@@ -20,14 +20,8 @@ from saccade.tasks.base import Example
 from saccade.tasks.generation.options import WritingOptions
 from saccade.tasks.generation.searching import search
 
-BLANK = "[MASK]"
-"""What a masked model fills in."""
-
 ADDED = 50
 """How many tokens are added to a text at most, unless the user says."""
-
-SHOWN = 5
-"""How many candidates for a blank are listed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,32 +100,6 @@ def continue_texts(
             several.append(Generated(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob))
         several.sort(key=lambda answer: -answer.score)
         answers.append(replace(several[0], alternatives=several if options.nbest > 1 else []))
-    return answers
-
-
-def fill_blanks(
-    tokeniser: Tokeniser, model: LanguageModel, batch: dict[str, Tensor], mask_id: int, examples: Sequence[Example]
-) -> list[Answer]:
-    """The texts with the likeliest token in each blank, which a masked model fills in independently of the others."""
-    ids = batch["text"]
-    log_probs = model.head.logits(model(ids, batch["text_mask"])).float().log_softmax(-1)
-    log_probs = log_probs[..., len(NAMES) : mask_id]  # real tokens only
-    answers = []
-    for row, example in enumerate(examples):
-        places = (ids[row] == mask_id).nonzero()[:, 0].tolist()
-        if not places:
-            raise ValueError(f"{example['text'][:60]!r} has no {BLANK} to fill in: write one, or ask for score.")
-        best = log_probs[row, places].topk(min(SHOWN, log_probs.shape[-1]))
-        tokens = (best.indices + len(NAMES)).tolist()
-        filled = ids[row].tolist()
-        for place, candidates in zip(places, tokens, strict=True):
-            filled[place] = candidates[0]
-        blanks = [
-            dict(zip(tokeniser.pieces(candidates), [round(p, 6) for p in found], strict=True))
-            for candidates, found in zip(tokens, best.values.exp().tolist(), strict=True)
-        ]
-        mean = float(best.values[:, 0].mean())
-        answers.append(Answer(tokeniser.decode(filled), mean, details={"blanks": blanks}))
     return answers
 
 

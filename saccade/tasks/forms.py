@@ -1,66 +1,207 @@
-"""What is chosen of the classes: one, several, or a grade; and one for each word."""
+"""What a form of classification is: what it chooses, and all that follows from that."""
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
-Form = Literal["one", "several", "ordered", "tags"]
+from saccade.data.cell import Cell
+from saccade.evaluation import labels
+from saccade.evaluation.figures import Figure
+from saccade.evaluation.tables import Table
+from saccade.fields import Label
+from saccade.interpretation.explorer import Measure, Outcome
+from saccade.interpretation.plots import plot_reliability
+from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics
+from saccade.tasks.base import Example, Row, Task
+from saccade.tasks.explaining import attended
+from saccade.tasks.options import Options
+from saccade.tasks.rationales import rationale_of, score_rationales
+
+SHOWN = 5
+"""Labels whose probabilities an explanation shows."""
+
+LABEL = (
+    "What the model answered for this input. Its probabilities are often too confident: see the calibration error "
+    "(ece) of an evaluation."
+)
 
 
-def exclusive(form: Form) -> bool:
-    """Whether exactly one of the classes is right, so that each has a logit and they compete."""
-    return form in ("one", "tags")
-
-
-def losses_of(
-    form: Form, logits: Tensor, wanted: Tensor, *, smoothing: float = 0.0, weights: Tensor | None = None
-) -> Tensor:
-    """(items,): the loss of each.
+@dataclass(frozen=True, kw_only=True)
+class ClassificationOptions(Options):
+    """How a label is chosen.
 
     Args:
-        form: what is chosen.
-        logits: (items, classes); of ordered labels, a column less.
-        wanted: (items,), or of several labels (items, classes).
-        smoothing: how much probability is spread over all classes, if exactly one is right.
-        weights: (2, classes): how much items with each label count, and items without it, which only matters where
-            there may be several.
+        top: how many labels to list for each input, the most probable first; not for tags.
+        threshold: if an input can have several labels, the probability from which a label is given.
     """
-    if exclusive(form):
-        losses = F.cross_entropy(logits, wanted, reduction="none", label_smoothing=smoothing)
-    else:
-        targets = wanted if form == "several" else above(wanted, logits.shape[1])
-        losses = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
-    if weights is not None:
-        each = torch.where(wanted > 0, weights[0], weights[1]) if form == "several" else weights[0][wanted]
-        losses = losses * (each.unsqueeze(1) if each.dim() < losses.dim() else each)
-    return losses if losses.dim() == 1 else losses.sum(1)
+
+    top: int = 1
+    threshold: float = 0.5
+
+    def check(self) -> None:
+        if not 1 <= self.top <= 1_000_000:
+            raise ValueError(f"top must be from 1 to 1000000, got {self.top}.")
+        if not 0.0 < self.threshold < 1.0:
+            raise ValueError(f"threshold must be between 0 and 1, got {self.threshold}.")
 
 
-def right_share(form: Form, logits: Tensor, wanted: Tensor) -> Tensor:
-    """(items,): 1.0 where the decision is right; of several labels, how many of the decisions are."""
-    if exclusive(form):
-        return (logits.argmax(1) == wanted).float()
-    above_half = logits > 0
-    return (above_half == wanted).float().mean(1) if form == "several" else (above_half.sum(1) == wanted).float()
+class Form:
+    """What classification chooses: one label, several, a grade, or a label for each word.
 
+    By default it answers for an input as a whole. A new form sets `name` and implements `losses`, `right` and
+    `probabilities`.
 
-def probabilities_of(form: Form, logits: Tensor) -> Tensor:
-    """(items, classes); ordered labels have one logit less than there are classes."""
-    if exclusive(form):
-        return logits.float().softmax(1)
-    single = logits.float().sigmoid()
-    if form == "several":
-        return single
-    # Above each grade, which may cross: probabilities of grades are differences, never below 0.
-    edges = torch.cat([torch.ones_like(single[:, :1]), single, torch.zeros_like(single[:, :1])], dim=1)
-    grades = (edges[:, :-1] - edges[:, 1:]).clamp(min=0.0)
-    return grades / grades.sum(1, keepdim=True)
+    Args:
+        label: the field of the labels.
+    """
 
+    name: ClassVar[str]
+    """What exported models call it."""
 
-def above(grades: Tensor, count: int) -> Tensor:
-    """(items, count): 1.0 for each of the `count` boundaries that a grade is above."""
-    return (grades.unsqueeze(1) > torch.arange(count, device=grades.device)).float()
+    unit: ClassVar[str] = "examples"
+    picture: ClassVar[str] = "the reliability of the probabilities"
+
+    several: ClassVar[bool] = False
+    """Whether an item can have any number of labels, each decided on its own."""
+
+    def __init__(self, label: Label) -> None:
+        self.label = label
+
+    def metrics(self, names: Sequence[str]) -> dict[str, bool]:
+        """The metrics that a user named, and whether higher is better."""
+        chosen = chosen_metrics(names, labels.HIGHER_IS_BETTER)
+        for name in names:
+            if labels.METRICS[name].of_grades and not self.label.ordered:
+                raise ValueError(f"{name} is a figure of ordered labels: set label to {{class: label, ordered: true}}.")
+        return chosen
+
+    def outputs(self) -> int:
+        """How many logits a model gives for each item."""
+        return self.label.sizes()["classes"]
+
+    # Items are inputs or words: (items, outputs) logits, and what is wanted as the field pads it.
+
+    def losses(
+        self, logits: Tensor, wanted: Tensor, *, smoothing: float = 0.0, weights: Tensor | None = None
+    ) -> Tensor:
+        """(items,): the loss of each.
+
+        Args:
+            logits: (items, outputs).
+            wanted: (items,); (items, classes) if there may be several labels.
+            smoothing: the probability that is spread over all classes, if exactly one is right.
+            weights: (2, classes): how much items with each label count, and items without it, which only matters if
+                there may be several.
+        """
+        raise NotImplementedError
+
+    def right(self, logits: Tensor, wanted: Tensor) -> Tensor:
+        """(items,): 1.0 where the decision is right; of several labels, the share of decisions that are."""
+        raise NotImplementedError
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """(items, classes)."""
+        raise NotImplementedError
+
+    def decide(self, probabilities: Sequence[float], options: ClassificationOptions) -> tuple[Any, float]:
+        """An answer, and how sure it is."""
+        best = max(range(len(probabilities)), key=probabilities.__getitem__)
+        return self.label.names[best], probabilities[best]
+
+    def balanced(self) -> Tensor:
+        r"""(2, classes): the weights of items with and without each label, with n_k of n items in class k of K.
+
+        .. math:: w_k = \frac{n}{K n_k}, \quad \text{of several labels: } \frac{n}{2 n_k}, \; \frac{n}{2 (n - n_k)}
+        """
+        names = self.label.names
+        counts = torch.tensor([self.label.counts[name] for name in names], dtype=torch.float64)
+        sides = torch.stack([counts, self.label.examples - counts]).clamp(min=1.0)
+        return self.label.examples / ((2 if self.several else len(names)) * sides)
+
+    # What a form adds to the data: nothing, unless it says so.
+
+    def check_example(self, example: Example, cell: Cell) -> None:
+        """Raises `cell.bad(problem, fix)` if a label does not fit its input."""
+
+    def complete(self, row: Row, example: Example) -> Row:
+        """An encoded row, with what the form needs besides."""
+        return row
+
+    def left_out(self, row: Row) -> str | None:
+        """Why training cannot use a row, or None."""
+        return None
+
+    def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """The tensors of a batch that belong to no field."""
+        return {}
+
+    def wanted(self, batch: Mapping[str, Tensor]) -> Tensor:
+        """The labels of all items of a batch."""
+        return batch["label"]
+
+    def logits(self, found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        """(items, outputs): those of all items of a batch, from what the model returned."""
+        if found.dim() != 2:
+            raise ValueError(f"a label needs a model that returns (batch, classes), not {tuple(found.shape)}.")
+        return found.float()
+
+    # Answers
+
+    def answers(
+        self,
+        task: Task,
+        model: nn.Module,
+        batch: dict[str, Tensor],
+        examples: Sequence[Example],
+        options: ClassificationOptions,
+    ) -> list[Answer]:
+        """The answer to each example of a batch."""
+        with attended(task, model, batch, examples) as looked:
+            found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
+        names, answers = self.label.names, []
+        for row, several in enumerate(found.tolist()):
+            value, score = self.decide(several, options)
+            ranked = sorted(range(len(several)), key=lambda n: -several[n])[: options.top] if options.top > 1 else []
+            attention = looked.of(row, self.label.show(value) or "(none)")
+            details: dict[str, Any] = {"probabilities": dict(zip(names, several, strict=True))}
+            details |= rationale_of(task, attention, examples[row])
+            answers.append(Answer(value, score, attention, [Answer(names[n], several[n]) for n in ranked], details))
+        return answers
+
+    def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        """The task's figures of answers."""
+        figures = self._labelled(answers, examples).figures(list(task.metrics))
+        return figures | score_rationales(task, answers, examples)
+
+    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
+        """Details of an evaluation."""
+        return self._labelled(answers, examples).tables()
+
+    def draw(self, answers: Sequence[Answer], examples: Sequence[Example], path: str | os.PathLike[str]) -> None:
+        """Draws the picture of an evaluation."""
+        plot_reliability(self._labelled(answers, examples).reliability(), path)
+
+    def _labelled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> labels.Labelled:
+        """Answers beside the truth; both may name labels that this training did not see, in cross-validation."""
+        wanted = [example["label"] for example in examples]
+        given = [answer.details["probabilities"] for answer in answers]
+        strange = (name for label in wanted for name in self.label.strata(label))
+        names = self.label.known_with({*strange, *(name for each in given for name in each)})
+        probabilities = [[each.get(name, 0.0) for name in names] for each in given]
+        predicted = [answer.value for answer in answers]
+        return labels.Labelled.of(predicted, wanted, probabilities, names, several=self.several)
+
+    def describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        """What an explanation says about an answer."""
+        wanted = self.label.strata(example["label"]) if "label" in example else ()
+        ranked = sorted(answer.details["probabilities"].items(), key=lambda item: -item[1])
+        shown = [(name, p) for number, (name, p) in enumerate(ranked) if number < SHOWN or name in wanted]
+        outcomes = [Outcome(label=name, probability=p, gold=name in wanted) for name, p in shown]
+        return [Measure(name="label", value=answer.text or "(none)", meaning=LABEL)], outcomes

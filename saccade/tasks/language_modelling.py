@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -11,16 +12,18 @@ from torch import Tensor, nn
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
-from saccade.fields import Field, Text, fields
+from saccade.fields import Field, Text
 from saccade.fields.base import maps_over
+from saccade.fields.wordpieces import MASK
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
-from saccade.registry import nearest
 from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
-from saccade.tasks.continuing import BLANK, ContinuationOptions, continue_texts, fill_blanks
+from saccade.tasks.continuing import ContinuationOptions, continue_texts
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
+from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_at_random, mask_every
 
 
@@ -70,18 +73,12 @@ class LanguageModelling(Task):
     ) -> None:
         if not 0.0 < mask_share < 1.0:
             raise ValueError(f"mask_share must be between 0 and 1, got {mask_share}.")
-        for metric in metrics:
-            if metric not in HIGHER_IS_BETTER:
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
-        made = fields.create(text) if isinstance(text, str) else text
-        if not isinstance(made, Text):
-            raise ValueError(f"text must be the field text, got {text!r}.")
-        self.text = made
+        self.text = field_of("text", text, Text)
         self.causal = causal
         self.mask_share = mask_share
         self.every = max(2, round(1.0 / mask_share))
         self.inputs = {"text": self.text}
-        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
 
     @property
     def mask_id(self) -> int:
@@ -108,7 +105,7 @@ class LanguageModelling(Task):
         return [*first, *(token for part in others for token in (self.mask_id, *part))]
 
     def _between_blanks(self, text: str) -> list[str]:
-        return [text] if self.causal else text.split(BLANK)
+        return [text] if self.causal else text.split(MASK)
 
     def rows(self, example: Example) -> list[Row]:
         ids, most = self.encode(example)["text"], self.text.max_length
@@ -162,36 +159,37 @@ class LanguageModelling(Task):
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
         model = _read_by(model)
+        sums = partial(self._sums, model)
         if options.score:
-            return [self._measured(*each) for each in zip(examples, self._read(model, examples), strict=True)]
+            found = summed_over_texts(self, model, examples, sums, width=3, together=len(examples))
+            return [self._measured(*each) for each in zip(examples, found, strict=True)]
         if self.causal:
-            before = self._sums(model, batch)[:, 0].tolist()
+            before = sums(batch)[:, 0].tolist()
             return continue_texts(self.text.tokeniser, model, batch, before, examples, options)
         if options.writing():
             raise ValueError(f"{options.writing()[0]} changes how texts continue, but a masked model fills in blanks.")
-        return fill_blanks(self.text.tokeniser, model, batch, self.mask_id, examples)
+        return self._filled(model, batch, examples)
 
-    def _read(self, model: LanguageModel, examples: Sequence[Example]) -> list[list[float]]:
-        """For each text the log-probability of its tokens, their number, and how many the model would have chosen."""
-        device = next(model.parameters()).device
-        pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
-        found = torch.zeros(len(examples), 3, dtype=torch.float64)
-        for start in range(0, len(pieces), len(examples)):
-            numbers, rows = zip(*pieces[start : start + len(examples)], strict=True)
-            batch = {name: tensor.to(device) for name, tensor in self.collate(rows).items()}
-            found.index_add_(0, torch.tensor(numbers), self._sums(model, batch))
-        return found.tolist()
+    def _filled(self, model: LanguageModel, batch: dict[str, Tensor], examples: Sequence[Example]) -> list[Answer]:
+        ids, first = batch["text"], len(NAMES)
+        blank = ids == self.mask_id
+        log_probs = model.head.logits(model(ids, batch["text_mask"])[blank]).float().log_softmax(-1)
+
+        def write(number: int, tokens: list[int]) -> str:
+            filled = ids[number].clone()
+            filled[blank[number]] = torch.tensor(tokens, device=ids.device)
+            return self.text.tokeniser.decode(filled.tolist())
+
+        real = log_probs[:, first : self.mask_id]  # never a special token
+        texts = blank.nonzero()[:, 0]
+        return fill_blanks(real, texts, examples, pieces=self.text.tokeniser.pieces, write=write, first=first)
 
     def _sums(self, model: LanguageModel, batch: dict[str, Tensor]) -> Tensor:
-        """(batch, 3): what `_read` sums."""
+        """(batch, 3): the sums of `guesses` over the tokens of each row."""
         sums = torch.zeros(len(batch["text"]), 3, dtype=torch.float64)
         for given, mask, asked, targets in self._questions(batch):
-            logits = model.head.logits(model(given, mask)[asked]).float()
-            wanted = targets[asked]
-            log_probs = logits.log_softmax(-1).gather(1, wanted[:, None])[:, 0]
-            right = logits.argmax(-1) == wanted
-            each = torch.stack([log_probs, torch.ones_like(log_probs), right.float()], dim=1)
-            sums.index_add_(0, asked.nonzero()[:, 0].cpu(), each.double().cpu())
+            each = guesses(model.head.logits(model(given, mask)[asked]), targets[asked])
+            sums.index_add_(0, asked.nonzero()[:, 0].cpu(), each)
         return sums
 
     def _measured(self, example: Example, found: list[float]) -> Answer:
@@ -233,7 +231,7 @@ class LanguageModelling(Task):
         trace = recorded(model, given, torch.ones_like(given, dtype=torch.bool))
         pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
         for number, part in enumerate(self._between_blanks(example["text"])):
-            pieces += [BLANK] * (number > 0)
+            pieces += [MASK] * (number > 0)
             words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
             pieces += tokeniser.parts(part)
         pieces = [*pieces, NAMES[EOS]][: given.shape[1]]

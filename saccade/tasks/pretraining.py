@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
 import torch
@@ -14,20 +15,18 @@ from saccade.checks import check_count
 from saccade.decoders import OutputHead
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.pretraining import HIGHER_IS_BETTER, Guessed, score_guesses
-from saccade.fields import Field, WordPieces, fields
+from saccade.fields import Field, WordPieces
 from saccade.fields.wordpieces import CLS, MASK, PAD, SEP
 from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.models.bert import BertStates
-from saccade.registry import nearest
 from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
+from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_some
 from saccade.tasks.options import Options
 from saccade.tasks.sentence_pairs import chunks, number_of, pairs, room
-
-SHOWN = 5
-"""How many candidates for a blank are listed."""
 
 
 class Pretrainable(Protocol):
@@ -90,19 +89,13 @@ class Pretraining(Task):
         for name, share in (("mask_share", mask_share), ("short_share", short_share)):
             if not 0.0 <= share < 1.0:
                 raise ValueError(f"{name} must be from 0 to less than 1, got {share}.")
-        for metric in metrics:
-            if metric not in HIGHER_IS_BETTER:
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
-        made = fields.create(text) if isinstance(text, str) else text
-        if not isinstance(made, WordPieces):
-            raise ValueError(f"text must be the field wordpieces, got {text!r}.")
-        made.paragraphs = True
-        self.text = made
+        self.text = field_of("text", text, WordPieces)
+        self.text.paragraphs = True
         self.mask_share = mask_share
         self.max_predictions = max_predictions
         self.short_share = short_share
         self.inputs = {"text": self.text}
-        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
 
     @property
     def most(self) -> int:
@@ -158,9 +151,6 @@ class Pretraining(Task):
             "follows": follows,
         }
 
-    def given(self, batch: dict[str, Tensor]) -> list[Tensor]:
-        return [batch["text"], batch["text_mask"], batch["text_segments"]]
-
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         reader = cast(Pretrainable, model)
         states, pooled = reader.read(*self.given(batch))
@@ -180,60 +170,32 @@ class Pretraining(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: PretrainingOptions
     ) -> list[Answer]:
-        if options.score:
-            found = [Guessed(each[0], *map(int, each[1:])) for each in self._guess(model, examples)]
-            return [Answer(g.log_prob, g.log_prob / max(1, g.tokens), details=g._asdict()) for g in found]
         reader = cast(Pretrainable, model)
-        states, _ = reader.read(*self.given(batch))
+        if options.score:
+            sums = partial(self._sums, reader)
+            counted = summed_over_texts(self, model, examples, sums, width=len(Guessed._fields), together=64)
+            found = [Guessed(each[0], *map(int, each[1:])) for each in counted]
+            return [Answer(g.log_prob, g.log_prob / max(1, g.tokens), details=g._asdict()) for g in found]
         tokeniser = self.text.tokeniser
         blank = batch["text"] == tokeniser.special(MASK)
-        log_probs = reader.masked(states[blank]).float().log_softmax(-1)
-        best = log_probs.topk(min(SHOWN, log_probs.shape[-1]))
-        numbers = blank.nonzero()[:, 0].tolist()
-        answers = []
-        for row, example in enumerate(examples):
-            own = [place for place, number in enumerate(numbers) if number == row]
-            if not own:
-                raise ValueError(f"{example['text'][:60]!r} has no {MASK} to fill in: write one, or ask for score.")
-            candidates = [tokeniser.pieces(best.indices[place].tolist()) for place in own]
-            chances = [[round(p, 6) for p in best.values[place].exp().tolist()] for place in own]
-            parts = example["text"].split(MASK)
-            filled = "".join(
-                part + (several[0].removeprefix("##") if several else MASK)
-                for part, several in zip(parts[:-1], [*candidates, *[[]] * len(parts)], strict=False)
-            )
-            blanks = [dict(zip(*each, strict=True)) for each in zip(candidates, chances, strict=True)]
-            mean = float(best.values[own, 0].mean())
-            answers.append(Answer(filled + parts[-1], mean, details={"blanks": blanks}))
-        return answers
+        log_probs = reader.masked(reader.read(*self.given(batch)).states[blank]).float().log_softmax(-1)
 
-    def _guess(self, model: nn.Module, examples: Sequence[Example]) -> list[list[float]]:
-        """What `Guessed` holds, for each document."""
-        device = next(model.parameters()).device
-        pieces = [(number, row) for number, example in enumerate(examples) for row in self.rows(example)]
-        found = torch.zeros(len(examples), len(Guessed._fields), dtype=torch.float64)
-        for start in range(0, len(pieces), 64):
-            numbers, rows = zip(*pieces[start : start + 64], strict=True)
-            batch = {name: tensor.to(device) for name, tensor in self.collate(rows).items()}
-            found.index_add_(0, torch.tensor(numbers), self._sums(cast(Pretrainable, model), batch))
-        return found.tolist()
+        def write(number: int, tokens: list[int]) -> str:
+            """The text as the user wrote it; blanks beyond what the model reads stay."""
+            first, *others = examples[number]["text"].split(MASK)
+            pieces = [piece.removeprefix("##") for piece in tokeniser.pieces(tokens)]
+            pieces += [MASK] * (len(others) - len(pieces))
+            return "".join([first, *(piece + part for piece, part in zip(pieces, others, strict=False))])
+
+        return fill_blanks(log_probs, blank.nonzero()[:, 0], examples, pieces=tokeniser.pieces, write=write)
 
     def _sums(self, model: Pretrainable, batch: dict[str, Tensor]) -> Tensor:
-        """(batch, 5): what `_guess` sums."""
+        """(batch, 5): what `Guessed` holds, of each row."""
         states, pooled = model.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]
-        wanted = batch["wanted"][hidden]
-        log_probs = model.masked(states[hidden]).float().log_softmax(-1)
-        each = torch.stack(
-            [
-                log_probs.gather(1, wanted[:, None])[:, 0],
-                torch.ones_like(wanted, dtype=log_probs.dtype),
-                (log_probs.argmax(-1) == wanted).float(),
-            ],
-            dim=1,
-        )
-        sums = torch.zeros(len(follows), 5, dtype=torch.float64)
-        sums[:, :3].index_add_(0, hidden.nonzero()[:, 0].cpu(), each.double().cpu())
+        sums = torch.zeros(len(follows), len(Guessed._fields), dtype=torch.float64)
+        each = guesses(model.masked(states[hidden]), batch["wanted"][hidden])
+        sums[:, :3].index_add_(0, hidden.nonzero()[:, 0].cpu(), each)
         sums[:, 3] = (follows >= 0).double().cpu()
         sums[:, 4] = (model.next_sentence(pooled).argmax(1) == follows).double().cpu()
         return sums

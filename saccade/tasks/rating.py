@@ -12,11 +12,12 @@ from torch.nn import functional as F
 from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.numbers import HIGHER_IS_BETTER, score_numbers
-from saccade.fields import Field, Number, Text, fields
+from saccade.fields import Field, Number, Text
 from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
 from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
@@ -67,13 +68,7 @@ class Rating(Task):
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
-        for metric in metrics:
-            if metric not in HIGHER_IS_BETTER:
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
-        made = fields.create(number) if isinstance(number, str) else number
-        if not isinstance(made, Number):
-            raise ValueError(f"number must be the field number, got {number!r}.")
-        self.number = made
+        self.number = field_of("number", number, Number)
         self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
         if not self.inputs or "number" in self.inputs:
             raise ValueError("inputs must name at least one input, and none may be called number.")
@@ -81,7 +76,7 @@ class Rating(Task):
         self.targets = {"number": self.number}
         self.extras = extras(self.inputs, evidence)
         self.kind = loss
-        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
 
     def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": 1}

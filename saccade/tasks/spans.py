@@ -13,11 +13,11 @@ from torch.nn import functional as F
 from saccade.data.errors import DataError
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.spans import HIGHER_IS_BETTER, score_spans
-from saccade.fields import Field, Span, WordPieces, fields
+from saccade.fields import Field, Span, WordPieces
 from saccade.fields.text import texts_of
 from saccade.interpretation.explorer import Item, Measure, Outcome
-from saccade.registry import nearest
 from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.options import Options
@@ -62,16 +62,10 @@ class Spans(Task):
     explain_options = RecordOptions
 
     def __init__(self, *, text: Field | str = "wordpieces", metrics: Sequence[str] = ("exact_match", "f1")) -> None:
-        for metric in metrics:
-            if metric not in HIGHER_IS_BETTER:
-                raise ValueError(f"Unknown metric {metric!r}.{nearest(metric, HIGHER_IS_BETTER)}")
-        made = fields.create(text) if isinstance(text, str) else text
-        if not isinstance(made, WordPieces):
-            raise ValueError(f"text must be the field wordpieces, got {text!r}.")
-        self.text = made
+        self.text = field_of("text", text, WordPieces)
         self.inputs = {"text": self.text}
         self.targets = {"span": Span()}
-        self.metrics = {name: HIGHER_IS_BETTER[name] for name in metrics}
+        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
 
     def sizes(self) -> dict[str, Any]:
         return {**self.input_sizes(), "head": "span"}

@@ -1,20 +1,126 @@
-"""Labels for the words of a text: which positions of a model they are read from, and how answers are made of them."""
+"""A label for each word of a text."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from saccade.fields import Field, Text, WordPieces
+from saccade.data.cell import Cell
+from saccade.evaluation import tags
+from saccade.evaluation.figures import Figure
+from saccade.evaluation.tables import Table
+from saccade.fields import Field, Label, Text, WordPieces
 from saccade.fields.tags import pad_lists
-from saccade.interpretation.explorer import Measure
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.explorer import Measure, Outcome
+from saccade.interpretation.recording import record
 from saccade.tasks.answers import Answer, Attended
+from saccade.tasks.arguments import chosen_metrics
+from saccade.tasks.base import Example, Row, Task
+from saccade.tasks.forms import ClassificationOptions
+from saccade.tasks.labelling import OneLabel
 
 TAGS = "What the model answered for each word. A word that the model reads in pieces is judged by its first piece."
 WRONG = "The words whose tags differ from those of the data."
+
+
+class TagPerWord(OneLabel):
+    """Each word of the first input has one label. A model returns logits for all positions of the text.
+
+    Args:
+        label: the field of the tags.
+        inputs: the fields that the model reads.
+    """
+
+    name = "tags"
+    unit = "words"
+    picture = ""
+
+    def __init__(self, label: Label, inputs: Mapping[str, Field]) -> None:
+        super().__init__(label)
+        self.role, self.text = next(iter(inputs)), text_to_tag(inputs)
+
+    def metrics(self, names: Sequence[str]) -> dict[str, bool]:
+        return chosen_metrics(names, tags.HIGHER_IS_BETTER)
+
+    def check_example(self, example: Example, cell: Cell) -> None:
+        if "label" not in example:
+            return
+        words, given = len(self.text.show(example[self.role]).split()), len(example["label"])
+        if words != given:
+            fix = "Give one tag per word; words are separated by spaces."
+            counted = f"{words} word{'s' * (words != 1)} but {given} tag{'s' * (given != 1)}"
+            raise cell.bad(f"the {self.role} has {counted}", fix)
+
+    def complete(self, row: Row, example: Example) -> Row:
+        return {**row, "places": word_places(self.text, example[self.role], self.text.size(row[self.role]))}
+
+    def left_out(self, row: Row) -> str | None:
+        fits = "label" not in row or len(row["places"]) == len(row["label"])
+        return None if fits else "text longer than its max_length"
+
+    def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        padded = pad_lists([row["places"] for row in rows])
+        return {"label_places": padded["values"], "label_places_mask": padded["mask"]}
+
+    def wanted(self, batch: Mapping[str, Tensor]) -> Tensor:
+        return batch["label"][batch["label_mask"]]
+
+    def logits(self, found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
+        return at_words(found, batch).float()
+
+    def answers(
+        self,
+        task: Task,
+        model: nn.Module,
+        batch: dict[str, Tensor],
+        examples: Sequence[Example],
+        options: ClassificationOptions,
+    ) -> list[Answer]:
+        if options.top > 1:
+            raise ValueError("top lists several labels of one input, but every word has one tag: leave it out.")
+        with record(model) as trace:
+            found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
+        own = [call for call in trace.calls if call.shape[0] == len(examples) and call.shape[2] == call.shape[3]]
+        weights = own[-1].weights.float().mean(1).cpu() if own else None
+        lengths = batch[f"{self.role}_mask"].sum(1).tolist()
+        counts = batch["label_places_mask"].sum(1).tolist()
+        answers = []
+        for row, (example, several) in enumerate(zip(examples, found.split(counts), strict=True)):
+            value = example[self.role]
+            surest, chosen = (each.tolist() for each in several.max(1))
+            words = self.text.show(value).split()[: counts[row]]
+            attention = None
+            if weights is not None:
+                places = batch["label_places"][row, : counts[row]].cpu()
+                keys = self.text.position_names(value, lengths[row])
+                attention = Attended(weights[row, places, : len(keys)], words, keys)
+            details = {"words": words, "probabilities": surest}
+            given = [self.label.names[n] for n in chosen]
+            answers.append(Answer(given, min(surest, default=1.0), attention, details=details))
+        return answers
+
+    def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
+        wanted = [example["label"] for example in examples]
+        return tags.score_tags([answer.value for answer in answers], wanted, list(task.metrics))
+
+    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
+        return tags.tables_of_tags([answer.value for answer in answers], [example["label"] for example in examples])
+
+    def draw(self, answers: Sequence[Answer], examples: Sequence[Example], path: str | os.PathLike[str]) -> None:
+        raise ValueError("tags have no probabilities to draw.")
+
+    def describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        words = answer.details["words"]
+        shown = " ".join(f"{word}/{tag}" for word, tag in zip(words, answer.value, strict=True))
+        measures = [Measure(name="tags", value=shown, meaning=TAGS)]
+        if "label" in example:
+            each = zip(words, answer.value, example["label"], strict=False)
+            wrong = [f"{word}/{tag} instead of {right}" for word, tag, right in each if tag != right]
+            measures.append(Measure(name="wrong", value=", ".join(wrong) or "none", meaning=WRONG))
+        return measures, []
 
 
 def text_to_tag(inputs: Mapping[str, Field]) -> Text | WordPieces:
@@ -34,12 +140,6 @@ def word_places(text: Text | WordPieces, value: Any, read: int) -> list[int]:
     return [place for place in text.word_starts(value) if place < read - 1]
 
 
-def pad_places(places: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-    """(batch, words) where the words of each text begin, and the mask of those that exist."""
-    padded = pad_lists(places)
-    return {"label_places": padded["values"], "label_places_mask": padded["mask"]}
-
-
 def at_words(found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
     """Of (batch, positions, classes) those of the words, one text after another: (words, classes)."""
     if found.dim() != 3:
@@ -48,52 +148,3 @@ def at_words(found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
         )
     places = batch["label_places"].unsqueeze(2).expand(-1, -1, found.shape[2])
     return found.gather(1, places)[batch["label_places_mask"]]
-
-
-def tag_answers(
-    text: Text | WordPieces,
-    values: Sequence[Any],
-    lengths: Sequence[int],
-    names: Sequence[str],
-    found: Tensor,
-    batch: Mapping[str, Tensor],
-    trace: Trace,
-) -> list[Answer]:
-    """The answers to a batch of texts, with what each of their words looked at.
-
-    Args:
-        text: the field of the texts.
-        values: the texts.
-        lengths: how many positions of each are read.
-        names: of the classes.
-        found: the probabilities (words, classes) of all words.
-        batch: of the texts.
-        trace: what `record` saw.
-    """
-    looked = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] == call.shape[3]]
-    weights = looked[-1].weights.float().mean(1).cpu() if looked else None
-    counts = batch["label_places_mask"].sum(1).tolist()
-    answers = []
-    for row, (value, several) in enumerate(zip(values, found.split(counts), strict=True)):
-        surest, chosen = (each.tolist() for each in several.max(1))
-        words = text.show(value).split()[: counts[row]]
-        attention = None
-        if weights is not None:
-            places = batch["label_places"][row, : counts[row]].cpu()
-            keys = text.position_names(value, lengths[row])
-            attention = Attended(weights[row, places, : len(keys)], words, keys)
-        details = {"words": words, "probabilities": surest}
-        answers.append(Answer([names[n] for n in chosen], min(surest, default=1.0), attention, details=details))
-    return answers
-
-
-def describe_tags(answer: Answer, wanted: Sequence[str] | None) -> list[Measure]:
-    """The tags of a text, and which are wrong if the right ones are known."""
-    words = answer.details["words"]
-    shown = " ".join(f"{word}/{tag}" for word, tag in zip(words, answer.value, strict=True))
-    measures = [Measure(name="tags", value=shown, meaning=TAGS)]
-    if wanted is not None:
-        each = zip(words, answer.value, wanted, strict=False)
-        wrong = [f"{word}/{tag} instead of {right}" for word, tag, right in each if tag != right]
-        measures.append(Measure(name="wrong", value=", ".join(wrong) or "none", meaning=WRONG))
-    return measures

@@ -46,7 +46,7 @@ def area(scores, positive) -> float | None:
 @pytest.mark.parametrize("seed", range(3))
 def test_one_label(seed):
     predicted, wanted, probabilities = answers(67, seed)
-    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL, form="one")
+    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL)
     right = [p == w for p, w in zip(predicted, wanted, strict=True)]
     known = [score for name in NAMES if (score := f1(predicted, wanted, name)) is not None]
     areas = [area([p[k] for p in probabilities], [w == name for w in wanted]) for k, name in enumerate(NAMES)]
@@ -73,13 +73,13 @@ def test_kappa_by_its_definition(seed):
         observed += sum((NAMES.index(p) - NAMES.index(one)) ** 2 for p in predicted) / 67  # each with each
     for p, w in zip(predicted, wanted, strict=True):
         expected += (NAMES.index(p) - NAMES.index(w)) ** 2
-    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL, form="ordered")
+    figures = score_labels(predicted, wanted, probabilities, NAMES, ALL)
     assert figures["quadratic_weighted_kappa"].value == pytest.approx(1 - expected / observed)
 
 
 def test_tables_of_one_label():
     predicted, wanted, probabilities = answers(67, 1)
-    confusion, classes, bins = Labelled.of(predicted, wanted, probabilities, NAMES, "one").tables()
+    confusion, classes, bins = Labelled.of(predicted, wanted, probabilities, NAMES).tables()
     pairs = list(zip(wanted, predicted, strict=True))
     assert confusion.rows == {w: [pairs.count((w, p)) for p in NAMES] for w in NAMES}
     assert confusion.printed
@@ -100,7 +100,7 @@ def test_tables_of_one_label():
 
 def test_tables_of_several_labels():
     wanted, predicted = [["a", "b"], [], ["c"], ["a"]], [["a"], [], ["c", "b"], ["a"]]
-    confusion, classes, bins = Labelled.of(predicted, wanted, [[0.6, 0.1, 0.5, 0.2]] * 4, NAMES, "several").tables()
+    confusion, classes, bins = Labelled.of(predicted, wanted, [[0.6, 0.1, 0.5, 0.2]] * 4, NAMES, several=True).tables()
     assert confusion.rows == {"a": [2, 0, 0, 2], "b": [0, 1, 1, 2], "c": [1, 0, 0, 3], "d": [0, 0, 0, 4]}
     assert classes.rows["a"] == [100, 100, 100, 2]
     assert sum(row[0] for row in bins.rows.values()) == 16  # decisions
@@ -108,7 +108,7 @@ def test_tables_of_several_labels():
 
 def test_a_matrix_of_many_classes_is_not_printed():
     names = [f"class {n}" for n in range(31)]
-    tables = Labelled.of(names, names, [[1.0] * 31] * 31, names, "one").tables()
+    tables = Labelled.of(names, names, [[1.0] * 31] * 31, names).tables()
     assert [table.printed for table in tables] == [False, True, False]
     assert tables[1].lines()[-1] == "... and 1 more rows: see --json"
 
@@ -117,19 +117,17 @@ def test_several_labels():
     wanted = [["a", "b"], [], ["c"], ["a"]]
     predicted = [["a"], [], ["c", "b"], ["a"]]
     probabilities = [[0.9, 0.4, 0.1, 0.2], [0.2, 0.1, 0.3, 0.0], [0.1, 0.6, 0.8, 0.1], [0.7, 0.2, 0.3, 0.4]]
-    figures = score_labels(
-        predicted, wanted, probabilities, NAMES, ["accuracy", "micro_f1", "macro_f1"], form="several"
-    )
+    figures = score_labels(predicted, wanted, probabilities, NAMES, ["accuracy", "micro_f1", "macro_f1"], several=True)
     assert figures["accuracy"].value == 50.0  # of whole sets
     assert figures["micro_f1"].value == pytest.approx(100 * 2 * 3 / (4 + 4))
     assert figures["macro_f1"].value == pytest.approx(100 * (1 + 0 + 1) / 3)  # nothing is known of d
     certain = [[float(name in labels) for name in NAMES] for labels in wanted]
-    assert score_labels(wanted, wanted, certain, NAMES, ["ece"], form="several")["ece"].value == 0.0
+    assert score_labels(wanted, wanted, certain, NAMES, ["ece"], several=True)["ece"].value == 0.0
 
 
 def test_a_perfect_and_sure_answer_has_perfect_figures():
     certain = [[float(name == label) for name in NAMES] for label in NAMES]
-    figures = score_labels(NAMES, NAMES, certain, NAMES, ALL, form="ordered")
+    figures = score_labels(NAMES, NAMES, certain, NAMES, ALL)
     assert figures.pop("quadratic_weighted_kappa").value == 1.0
     for name, figure in figures.items():
         assert figure.value == pytest.approx(100.0 if METRICS[name].higher else 0.0), name
@@ -137,8 +135,8 @@ def test_a_perfect_and_sure_answer_has_perfect_figures():
 
 def test_what_cannot_be_measured():
     metrics = ["auroc", "quadratic_weighted_kappa"]
-    one_class = score_labels(["a"], ["a"], [[1.0, 0.0, 0.0, 0.0]], NAMES, metrics, form="ordered")
+    one_class = score_labels(["a"], ["a"], [[1.0, 0.0, 0.0, 0.0]], NAMES, metrics)
     assert all(math.isnan(figure.value) for figure in one_class.values())
     for predicted, wanted in ([], []), (["a"], ["a", "b"]):
         with pytest.raises(ValueError, match="cannot be compared"):
-            score_labels(predicted, wanted, [], NAMES, ["accuracy"], form="one")
+            score_labels(predicted, wanted, [], NAMES, ["accuracy"])

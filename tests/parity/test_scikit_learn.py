@@ -36,7 +36,7 @@ def graded(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_figures_of_labels(seed):
     predicted, wanted, probabilities, names = graded(seed)
-    figures = Labelled.of(predicted, wanted, probabilities, names, "ordered").figures(list(METRICS))
+    figures = Labelled.of(predicted, wanted, probabilities, names).figures(list(METRICS))
     places = [[names.index(label) for label in side] for side in (wanted, predicted)]
     expected = {
         "accuracy": 100 * peer.accuracy_score(wanted, predicted),
@@ -53,7 +53,7 @@ def test_figures_of_labels(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_tables_of_labels(seed):
     predicted, wanted, probabilities, names = graded(seed)
-    confusion, classes, _ = Labelled.of(predicted, wanted, probabilities, names, "one").tables()
+    confusion, classes, _ = Labelled.of(predicted, wanted, probabilities, names).tables()
     assert list(confusion.rows.values()) == peer.confusion_matrix(wanted, predicted, labels=names).tolist()
     *rates, support = peer.precision_recall_fscore_support(wanted, predicted, labels=names, zero_division=np.nan)
     rates[2] = np.where(np.isnan(rates[0]) & (support > 0), 0.0, rates[2])

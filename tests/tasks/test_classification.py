@@ -12,7 +12,7 @@ import saccade
 from saccade.fields import Label, Labels, Number, Text
 from saccade.models import AttentionPooling
 from saccade.tasks import Classification, tasks
-from saccade.tasks.forms import above, probabilities_of
+from saccade.tasks.labelling import OrderedLabels, above
 from saccade.training import seed_everything
 
 EXAMPLES = [
@@ -47,7 +47,7 @@ def test_reachable_by_short_name():
 @pytest.mark.parametrize(("form", "outputs"), [("one", 3), ("several", 2), ("ordered", 2)])
 def test_the_form_says_how_many_numbers_a_model_gives(form, outputs):
     task, model, examples = fitted(LABELS[form]())
-    assert task.form == form
+    assert task.form.name == form
     assert task.sizes()["classes"] == outputs
     assert task.logits(model, batch_of(task, examples)).shape == (4, outputs)
     assert task.build(AttentionPooling, **SMALL).output_proj.out_features == outputs
@@ -138,7 +138,7 @@ def test_weights_of_labels_that_there_are_not():
 
 def test_grades_are_differences_of_boundaries():
     logits = torch.tensor([[2.0, 0.5, -1.0], [-1.0, 3.0, -2.0]])  # the second row crosses
-    first, second = probabilities_of("ordered", logits)
+    first, second = OrderedLabels(Label(ordered=True)).probabilities(logits)
     p = [1.0, *torch.sigmoid(logits[0]).tolist(), 0.0]
     assert first.tolist() == pytest.approx([p[k] - p[k + 1] for k in range(4)], abs=1e-6)
     assert (second >= 0).all()

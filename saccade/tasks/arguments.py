@@ -1,0 +1,35 @@
+"""Arguments that tasks share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from saccade.fields import Field, fields
+from saccade.registry import nearest
+
+F = TypeVar("F", bound=Field)
+
+
+def field_of(role: str, given: Field | str, kind: type[F]) -> F:
+    """A field, or the one of this name; refused if it is of another kind.
+
+    Args:
+        role: the argument, for the message.
+        given: what the user gave.
+        kind: the class that the task needs.
+    """
+    made = fields.create(given) if isinstance(given, str) else given
+    if not isinstance(made, kind):
+        *others, last = [name for name, member in fields.items() if issubclass(member, kind)]
+        names = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"{role} must be the field {names}, got {type(made).__name__}.")
+    return made
+
+
+def chosen_metrics(names: Sequence[str], known: Mapping[str, bool]) -> dict[str, bool]:
+    """The metrics that a user named, and whether higher is better; refused if the task has no such figure."""
+    for name in names:
+        if name not in known:
+            raise ValueError(f"Unknown metric {name!r}.{nearest(name, known)}")
+    return {name: known[name] for name in names}

@@ -1,0 +1,22 @@
+"""Arguments that tasks share."""
+
+import pytest
+
+from saccade.fields import Label, Labels, Number
+from saccade.tasks.arguments import chosen_metrics, field_of
+
+
+def test_a_field_by_its_name_or_as_it_is() -> None:
+    given = Labels()
+    assert field_of("label", given, Label) is given
+    assert isinstance(field_of("label", "tags", Label), Label)
+    with pytest.raises(ValueError, match=r"label must be the field label, labels or tags, got Number\."):
+        field_of("label", Number(), Label)
+    with pytest.raises(ValueError, match="number must be the field number, got Label"):
+        field_of("number", "label", Number)
+
+
+def test_metrics_by_name() -> None:
+    assert chosen_metrics(["b"], {"a": True, "b": False}) == {"b": False}
+    with pytest.raises(ValueError, match=r"Unknown metric 'acuracy'\. Did you mean 'accuracy'"):
+        chosen_metrics(["acuracy"], {"accuracy": True})
