@@ -1,4 +1,7 @@
-"""Argument checks."""
+"""Checks of arguments and of subclasses."""
+
+from collections.abc import Collection
+from typing import Any
 
 
 def check_count(name: str, value: int, least: int = 1) -> None:
@@ -7,3 +10,19 @@ def check_count(name: str, value: int, least: int = 1) -> None:
         raise TypeError(f"{name} must be a whole number, {least} or more, got {value!r}.")
     if value < least:
         raise ValueError(f"{name} must be {least} or more, got {value}.")
+
+
+def keep_declared(cls: type, trait: str, methods: Collection[str], *, otherwise: Any = False) -> None:
+    """Takes a trait from a subclass that overrides what the trait describes, unless it declares the trait again.
+
+    Fast paths trust traits: a subclass must not inherit one that no longer holds.
+
+    Args:
+        cls: the subclass, in its `__init_subclass__`.
+        trait: the name of the trait.
+        methods: the names of the methods that it describes.
+        otherwise: the value of the trait for other classes.
+    """
+    own = vars(cls)
+    if trait not in own and not own.keys().isdisjoint(methods):
+        setattr(cls, trait, otherwise)

@@ -71,9 +71,10 @@ def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: Stat
         return Reading(reading.context, state=state, deferred=_Plain(attention, query, memory, state))
     if not attention.aggregation.weighted_sum or attention.score.feature_wise:
         return None
-    if isinstance(attention.selection, LocalSelection) and not exported:
-        return _read_window(attention, attention.selection, query, memory, state)
-    if attention.selection.plain_softmax:
+    selection = attention.selection
+    if isinstance(selection, LocalSelection) and selection.windowed and not exported:
+        return _read_window(attention, selection, query, memory, state)
+    if selection.plain_softmax:
         return _read_blocks(attention, query, memory, state) or _read_fused(attention, query, memory, state)
     return None
 

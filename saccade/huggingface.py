@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from saccade.artifacts import (
     ArtifactError,
-    Document,
+    JsonObject,
     pack_tensors,
     read_header,
     read_json,
@@ -31,7 +31,6 @@ from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece
 from saccade.layers import TransformerEncoderLayer
 from saccade.layers.limits import most_positions
 from saccade.models.bert import Bert
-from saccade.scores import ScaledDotScore
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -126,7 +125,7 @@ def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
 
 def read_arguments(folder: Path) -> dict[str, Any]:
     """The arguments of `Bert` that config.json decides."""
-    found = Document(read_json(folder / CONFIG), str(folder / CONFIG))
+    found = JsonObject(read_json(folder / CONFIG), str(folder / CONFIG))
     for key, usual in (("model_type", "bert"), ("position_embedding_type", "absolute"), ("is_decoder", False)):
         value = found.values.get(key, usual)
         if value != usual:
@@ -215,8 +214,10 @@ def check_savable(model: Bert) -> None:
     """Raises `ValueError` if the `transformers` library's BERT cannot compute what the model computes."""
     for layer in model.layers:
         assert isinstance(layer, TransformerEncoderLayer)
-        attention = layer.self_attention.attention
-        if type(attention.score) is not ScaledDotScore or not attention.selection.plain_softmax:
+        heads, attention = layer.self_attention, layer.self_attention.attention
+        dim = heads.query_dim // heads.num_heads
+        scaled = attention.score.inner_product_scale(dim) == dim**-0.5
+        if not scaled or not attention.selection.plain_softmax or not attention.aggregation.weighted_sum:
             raise ValueError(
                 f"{type(attention.selection).__name__} over {type(attention.score).__name__} cannot be saved in this "
                 "form, only Softmax over ScaledDotScore: that library's BERT has no other."

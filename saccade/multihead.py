@@ -43,6 +43,9 @@ class MultiHead(nn.Module):
         bias: whether the projections have a bias.
     """
 
+    quantisable = True
+    """Whether its linear layers are only called, so that `saccade.models.quantised` may replace them."""
+
     def __init__(
         self,
         *,

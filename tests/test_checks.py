@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from saccade.aggregations import Pairwise, TopKMean
-from saccade.checks import check_count
+from saccade.checks import check_count, keep_declared
 from saccade.distributions import Subset
 from saccade.models import HardMonotonic, RNNSearch, SegmentToSegment
 from saccade.selections import KSubset, LinearChain, LocalM, MoChA, SemiMarkov, Softmax, StepChain, TopK
@@ -81,3 +81,28 @@ SIZES = {"source_vocab": 9, "target_vocab": 9}
 def test_wrong_arguments_are_told(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
+
+
+def test_a_trait_is_inherited_unless_what_it_describes_is_overridden():
+    class Base:
+        fast = True
+
+        def __init_subclass__(cls):
+            keep_declared(cls, "fast", ("compute",))
+
+        def compute(self): ...
+
+    class Same(Base):
+        def other(self): ...
+
+    class Different(Base):
+        def compute(self): ...
+
+    class Further(Different): ...
+
+    class Declared(Base):
+        fast = True
+
+        def compute(self): ...
+
+    assert [kind.fast for kind in (Base, Same, Different, Further, Declared)] == [True, True, False, False, True]

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from saccade.checks import keep_declared
 from saccade.distributions import Distribution
 from saccade.registry import Registry
 
@@ -33,9 +34,7 @@ class Aggregation(nn.Module):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = vars(cls)
-        if "weighted_sum" not in own and ("forward" in own or "weights" in own):
-            cls.weighted_sum = False
+        keep_declared(cls, "weighted_sum", ("forward", "weights"))
 
     def weights(self, selection: Distribution) -> Tensor:
         """The weights that are used from the selection; attention dropout applies to them."""

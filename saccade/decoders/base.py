@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
+import torch
 from torch import Tensor, nn
 
 from saccade.decoders.heads import OutputHead
@@ -13,7 +14,7 @@ from saccade.encoders import EncoderOutput
 from saccade.kernels.top_log_probs import top_log_probs
 from saccade.layers.limits import most_keys, most_positions
 from saccade.memory import Memory
-from saccade.reading import State
+from saccade.reading import Reading, State
 
 Weights = Tensor | Callable[[], Tensor] | None
 
@@ -79,6 +80,15 @@ class Decoded(_Looked):
         super().__init__(weights)
         self.features = features
         self._selection = selection
+
+    @classmethod
+    def of_steps(cls, features: Tensor, readings: Sequence[Reading]) -> Self:
+        """The result of steps that each read once, at least one of them."""
+        return cls(
+            features,
+            lambda: torch.cat([reading.weights for reading in readings], dim=1),
+            selection=lambda: type(readings[0].selection).cat([reading.selection for reading in readings]),
+        )
 
     @property
     def selection(self) -> Distribution:

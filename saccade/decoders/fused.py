@@ -10,17 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.aggregations import Expectation
 from saccade.attention import Attention
 from saccade.kernels import decoder_step, native
 from saccade.kernels.decoder_step import Computed, Layer, Norm, Past, Source
-from saccade.kernels.linear import Activation, packed
+from saccade.kernels.linear import Activation, PackedLayers
 from saccade.kernels.private_torch import function_modes, hooked
 from saccade.layers import FeedForward, TransformerDecoderLayer
 from saccade.layers.transformer import empty_cache
 from saccade.memory import Memory
 from saccade.multihead import MultiHead
-from saccade.scores import DotScore, ScaledDotScore
 
 
 class FusedState(NamedTuple):
@@ -42,14 +40,21 @@ class FusedState(NamedTuple):
 
 
 def begin(
-    layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module, memories: tuple[Memory, ...], mask: Tensor
+    layers: Sequence[TransformerDecoderLayer],
+    final_norm: nn.Module,
+    memories: tuple[Memory, ...],
+    mask: Tensor,
+    packed: PackedLayers,
 ) -> FusedState | None:
-    """The state before the first step; None if the kernel cannot compute these layers, or something watches them."""
+    """The state before the first step; None if the kernel cannot compute these layers, or something watches them.
+
+    `packed` keeps the linear layers as the kernel reads them.
+    """
     if not applies(layers) or hooked(final_norm) or any(hooked(layer) for layer in layers):
         return None
     if any(part.training for layer in layers for part in layer.modules()):  # dropout may be on in a part alone
         return None
-    kernel = _kernel(layers, final_norm)
+    kernel = _kernel(layers, final_norm, packed)
     if kernel is None or not all(memory.values.dtype is torch.float32 for memory in memories):
         return None
     keys, values = [memory.prepared[0] for memory in memories], [memory.values for memory in memories]
@@ -93,7 +98,9 @@ def plain(
     return tuple(memory.index(past.sentences) for memory in state.memories), tuple(caches)
 
 
-def _kernel(layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module) -> decoder_step.Decoder | None:
+def _kernel(
+    layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module, packed: PackedLayers
+) -> decoder_step.Decoder | None:
     """The kernel for these layers, if all are alike and of the usual parts."""
     kinds = {_kind(layer) for layer in layers}
     if len(kinds) != 1 or None in kinds:
@@ -103,7 +110,7 @@ def _kernel(layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module) ->
     final = _norm(final_norm, kind.epsilon) if isinstance(final_norm, nn.LayerNorm) else None
     if final is None and not isinstance(final_norm, nn.Identity):
         return None
-    found = [_layer(layer, kind.epsilon) for layer in layers]
+    found = [_layer(layer, kind.epsilon, packed) for layer in layers]
     made = [layer for layer in found if layer is not None]
     if len(made) != len(found):
         return None
@@ -137,23 +144,21 @@ def _kind(layer: TransformerDecoderLayer) -> _Kind | None:
 
 def _scale(heads: MultiHead) -> float | None:
     """The factor of the inner products, if that is what the heads softmax over; else None."""
-    attention, score = heads.attention, heads.attention.score
+    attention = heads.attention
     if type(heads) is not MultiHead or type(attention) is not Attention:
         return None
-    if not isinstance(score, DotScore) or type(score) not in (DotScore, ScaledDotScore):
-        return None
-    usual = attention.selection.plain_softmax and type(attention.aggregation) is Expectation
+    usual = attention.selection.plain_softmax and attention.aggregation.weighted_sum
     dims = {heads.query_dim, heads.key_dim, heads.value_dim, heads.output_proj.out_features}
     inner = {heads.query_proj.out_features, heads.value_proj.out_features}
     if not usual or heads.num_key_heads != heads.num_heads or len(dims | inner) != 1:
         return None
-    return float(score.scale(torch.empty(heads.query_dim // heads.num_heads)))
+    return attention.score.inner_product_scale(heads.query_dim // heads.num_heads)
 
 
-def _layer(layer: TransformerDecoderLayer, epsilon: float) -> Layer | None:
+def _layer(layer: TransformerDecoderLayer, epsilon: float, packed: PackedLayers) -> Layer | None:
     own, across, inner = layer.self_attention, layer.cross_attention, layer.feed_forward
     linears = [own.query_proj, own.key_proj, own.value_proj, own.output_proj, across.query_proj, across.output_proj]
-    parts = [packed(linear) for linear in (*linears, inner.hidden_proj, inner.output_proj)]
+    parts = [packed.of(linear) for linear in (*linears, inner.hidden_proj, inner.output_proj)]
     norms = [_norm(each.norm, epsilon) for each in (layer.around_self, layer.around_cross, layer.around_feed_forward)]
     if any(part is None for part in (*parts, *norms)):
         return None

@@ -103,7 +103,7 @@ class RNNSearchDecoder(Decoder):
 
     def begin(self, encoded: EncoderOutput) -> RNNSearchState:
         # Contexts are always projected. If the context is a weighted sum of states, a search projects the states once
-        # # instead of projecting a context at each step of each hypothesis.
+        # instead of projecting a context at each step of each hypothesis.
         return self._begin(encoded, projected=self.attention.aggregation.weighted_sum)
 
     def step(self, tokens: Tensor, state: RNNSearchState) -> Step:
@@ -133,8 +133,7 @@ class RNNSearchDecoder(Decoder):
             return Decoded(embedded.new_zeros(len(tokens), 0, self.readout.output_dim), _no_weights(encoded))
         asked = torch.stack(hidden[:-1] if self.readout_state == "previous" else hidden[1:], dim=1)
         features = self.readout(torch.cat([asked, embedded, torch.stack(contexts, dim=1)], dim=-1))
-        features = F.dropout(features, self.dropout, self.training)
-        return Decoded(features, lambda: torch.cat([reading.weights for reading in readings], dim=1))
+        return Decoded.of_steps(F.dropout(features, self.dropout, self.training), readings)
 
     def _begin(self, encoded: EncoderOutput, *, projected: bool) -> RNNSearchState:
         values = self._project(encoded.states) if projected else None

@@ -89,7 +89,7 @@ class ShowAttendTellDecoder(Decoder):
         reading, context, hidden = self._advance(self.input_proj(embedded), state)
         features = self._readout(embedded, hidden[0], context)
         state = state._replace(hidden=hidden, attention=reading.state)
-        return Step(self.head.logits(features), state, lambda: reading.weights.flatten(0, 1))
+        return Step((self.head, features), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
@@ -105,11 +105,7 @@ class ShowAttendTellDecoder(Decoder):
             nothing = embedded.new_zeros(len(tokens), 0, encoded.mask.shape[1])
             return Decoded(embedded.new_zeros(embedded.shape), nothing)
         features = self._readout(embedded, torch.stack(outputs, dim=1), torch.stack(contexts, dim=1))
-        return Decoded(
-            F.dropout(features, self.dropout, self.training),
-            lambda: torch.cat([reading.weights for reading in readings], dim=1),
-            selection=lambda: type(readings[0].selection).cat([reading.selection for reading in readings]),
-        )
+        return Decoded.of_steps(F.dropout(features, self.dropout, self.training), readings)
 
     def _advance(self, projected: Tensor, state: ShowAttendTellState) -> tuple[Reading, Tensor, CellState]:
         reading = self.attention.read(by_memory(state.hidden[0], state.memory), state.memory, state=state.attention)

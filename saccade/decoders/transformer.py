@@ -12,6 +12,7 @@ from saccade.decoders.base import Decoded, Decoder, Step, index_state
 from saccade.decoders.fused import FusedState
 from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
+from saccade.kernels.linear import PackedLayers
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.layers.transformer import empty_cache
@@ -69,6 +70,7 @@ class TransformerDecoder(Decoder):
         self.head = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=False, tied_to=tied_to)
         if not tied:
             nn.init.xavier_uniform_(self.head.proj.weight)
+        self.packed = PackedLayers()
 
     def _layers(self) -> list[TransformerDecoderLayer]:
         return [layer for layer in self.layers if isinstance(layer, TransformerDecoderLayer)]
@@ -89,7 +91,7 @@ class TransformerDecoder(Decoder):
 
     def begin(self, encoded: EncoderOutput) -> TransformerState | FusedState:
         memories = self._memories(encoded)
-        state = fused.begin(self._layers(), self.final_norm, memories, encoded.mask)
+        state = fused.begin(self._layers(), self.final_norm, memories, encoded.mask, self.packed)
         if state is not None:
             return state
         caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())

@@ -18,9 +18,9 @@ class BinarySequence(Distribution):
 
     .. math:: p(z) = \prod_j p(z_j \mid z_1, ..., z_{j-1})
 
-    Log-probabilities are exact. The true marginals are sums over all beginnings, of which there are too many:
+    Log-probabilities are exact. The true marginals sum over all prefixes, of which there are too many:
     `marginals` are the conditional probabilities along the draw instead, and `entropy` is the sum of their entropies.
-    Both are unbiased estimates where the draw is a sample. The mode is the greedy one.
+    Both are unbiased estimates where the draw is a sample. The mode is greedy.
 
     Args:
         along: the draw, and the probability of each position given the draw's decisions before it.

@@ -98,21 +98,8 @@ class Packed:
         native.check(native.run(kernel, table, inputs, *arguments, items=rows, operations=operations, alive=self))
 
 
-def top_of_linear(
-    features: Float[Tensor, "n i"], layer: nn.Module, count: int, without: Int[Tensor, " w"]
-) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
-    """The `count` largest log-probabilities of a linear layer's outputs; the outputs are never held at once.
-
-    Excluded classes still count in the normalisation. Ties go to the earlier class. No gradient.
-    """
-    kept = packed(layer) if count and computable(features) else None
-    if kept is None:
-        return top_log_probs_reference(layer(features).float(), count, without)
-    return kept.top_log_probs(features, count, without)
-
-
 def packs(layer: nn.Module) -> bool:
-    """Whether `packed` can pack the layer: a float32 `nn.Linear`, or a layer of whole numbers on a fast processor."""
+    """Whether a layer can be packed: a float32 `nn.Linear`, or a layer of whole numbers on a fast processor."""
     if type(layer) is not nn.Linear:
         scales = getattr(layer, "scales", None)
         return isinstance(scales, Tensor) and scales.is_cpu and native.count("linear_whole", torch.float32) == 1
@@ -120,21 +107,36 @@ def packs(layer: nn.Module) -> bool:
     return all(each.dtype is torch.float32 for each in tensors) and native.usable(*tensors)
 
 
-def packed(layer: nn.Module) -> Packed | None:
-    """The layer packed for the kernels, packed again if its parameters have changed; None if it cannot be packed.
+class PackedLayers:
+    """The packed layers of the module that owns this, each packed when it is first used and again when it changes.
 
-    Changes behind PyTorch's back, through `weight.data`, are not noticed.
+    Copies and pickles of the module start without them: they contain addresses.
     """
-    if not packs(layer):
-        return None
-    tensors = [layer.weight, layer.bias, getattr(layer, "scales", None)]
-    given = [each for each in tensors if isinstance(each, Tensor)]
-    mark = tuple((each.data_ptr(), version(each)) for each in given)
-    kept = _packed.get(layer)
-    if kept is None or kept.mark != mark or any(each.is_inference() for each in given):
-        kept = _Kept(Packed(*tensors), mark, [each.detach() for each in given])  # type: ignore[arg-type]
-        _packed[layer] = kept
-    return kept.packed
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
+
+    def of(self, layer: nn.Module) -> Packed | None:
+        """The layer packed for the kernels; None if it cannot be packed.
+
+        Changes behind PyTorch's back, through `weight.data`, are not noticed.
+        """
+        if not packs(layer):
+            return None
+        tensors = [layer.weight, layer.bias, getattr(layer, "scales", None)]
+        given = [each for each in tensors if isinstance(each, Tensor)]
+        mark = tuple((each.data_ptr(), version(each)) for each in given)
+        kept = self._kept.get(layer)
+        if kept is None or kept.mark != mark or any(each.is_inference() for each in given):
+            kept = _Kept(Packed(*tensors), mark, [each.detach() for each in given])  # type: ignore[arg-type]
+            self._kept[layer] = kept
+        return kept.packed
+
+    def __deepcopy__(self, memo: dict[int, object]) -> PackedLayers:
+        return PackedLayers()
+
+    def __reduce__(self) -> tuple[type[PackedLayers], tuple[()]]:
+        return PackedLayers, ()
 
 
 class _Kept(NamedTuple):
@@ -144,8 +146,18 @@ class _Kept(NamedTuple):
     """So that no other tensor takes their addresses."""
 
 
-_packed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
-"""By layer, and not in the layer, so that neither copies nor pickles of a model contain addresses."""
+def top_of_linear(
+    features: Float[Tensor, "n i"], layer: nn.Module, count: int, without: Int[Tensor, " w"], *, layers: PackedLayers
+) -> tuple[Float[Tensor, "n k"], Int[Tensor, "n k"]]:
+    """The `count` largest log-probabilities of a linear layer's outputs; the outputs are never held at once.
+
+    Excluded classes still count in the normalisation. Ties go to the earlier class. No gradient. `layers` keeps the
+    packed layer.
+    """
+    kept = layers.of(layer) if count and computable(features) else None
+    if kept is None:
+        return top_log_probs_reference(layer(features).float(), count, without)
+    return kept.top_log_probs(features, count, without)
 
 
 def computable(inputs: Tensor) -> bool:

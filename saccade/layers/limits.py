@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from torch import nn
 
-from saccade.layers.positions import LearnedPositions
+from saccade.layers.positions import PositionVectors
 from saccade.scores import Score
 
 
 def most_positions(module: nn.Module) -> int | None:
-    """The maximum number of positions that all learned positions in a module support, or None."""
-    return fewest(part.max_length for part in module.modules() if isinstance(part, LearnedPositions))
+    """The maximum number of positions that all position vectors in a module support, or None."""
+    return fewest(part.max_length for part in module.modules() if isinstance(part, PositionVectors))
 
 
 def most_keys(module: nn.Module) -> int | None:

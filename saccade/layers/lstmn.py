@@ -158,7 +158,7 @@ class LSTMNLayer(nn.Module):
     def _all_at_once(self, inputs: Tensor) -> Tensor | None:
         """The same by one kernel, if this is the paper's attention."""
         attention, score = self.attention, self.attention.score
-        if type(score) is not AdditiveScore or not score.plain or not attention.selection.plain_softmax:
+        if not isinstance(score, AdditiveScore) or not score.plain or not attention.selection.plain_softmax:
             return None
         dropped = attention.dropout and self.training
         if self.source_attention is not None or dropped or plain_only() or recording() or not inputs.shape[1]:

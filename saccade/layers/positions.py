@@ -6,7 +6,19 @@ import torch
 from torch import Tensor, nn
 
 
-class SinusoidalPositions(nn.Module):
+class PositionVectors(nn.Module):
+    """A vector for each position: (length, dim) of `length` positions, beginning with the one numbered `start`.
+
+    A new kind implements `forward`, and sets `max_length` if it has vectors for so many positions only.
+    """
+
+    max_length: int | None = None
+
+    def forward(self, length: int, start: int = 0) -> Tensor:
+        raise NotImplementedError
+
+
+class SinusoidalPositions(PositionVectors):
     r"""Fixed sinusoids of geometrically increasing wavelength, for any position; nothing is learned.
 
     .. math:: p_{t, 2i} = \sin(t / 10000^{2i/d}), \qquad p_{t, 2i+1} = \cos(t / 10000^{2i/d})
@@ -32,7 +44,7 @@ class SinusoidalPositions(nn.Module):
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, : self.dim]
 
 
-class LearnedPositions(nn.Module):
+class LearnedPositions(PositionVectors):
     """A learned vector for each of the first `max_length` positions.
 
     Shapes:
@@ -44,7 +56,7 @@ class LearnedPositions(nn.Module):
 
     def __init__(self, *, dim: int, max_length: int) -> None:
         super().__init__()
-        self.max_length = max_length
+        self.max_length: int = max_length
         self.table = nn.Parameter(torch.empty(max_length, dim))
         nn.init.normal_(self.table, std=0.02)
 

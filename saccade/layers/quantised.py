@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade.kernels.linear import computable, packed, quantise, quantised_linear_reference
+from saccade.kernels.linear import PackedLayers, computable, quantise, quantised_linear_reference
 
 
 class QuantisedLinear(nn.Module):
@@ -27,6 +27,7 @@ class QuantisedLinear(nn.Module):
     def __init__(self, *, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
+        self.packed = PackedLayers()
         self.register_buffer("weight", torch.zeros(out_features, in_features, dtype=torch.int8))
         self.register_buffer("scales", torch.zeros(out_features))
         self.register_buffer("bias", torch.zeros(out_features) if bias else None)
@@ -42,7 +43,7 @@ class QuantisedLinear(nn.Module):
         return made.train(layer.training)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        kept = packed(self) if computable(inputs) else None
+        kept = self.packed.of(self) if computable(inputs) else None
         if kept is None:
             return quantised_linear_reference(inputs, self.weight, self.scales, self.bias)
         rows = inputs.reshape(-1, self.in_features)

@@ -31,6 +31,9 @@ class FeedForward(nn.Module):
         Vaswani et al. (2017), arXiv:1706.03762, section 3.3.
     """
 
+    quantisable = True
+    """Whether its linear layers are only called, so that `saccade.models.quantised` may replace them."""
+
     def __init__(self, *, dim: int, hidden_dim: int, activation: Literal["relu", "gelu"] = "relu") -> None:
         super().__init__()
         if activation not in ("relu", "gelu"):

@@ -13,7 +13,8 @@ from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import EncoderDecoder, models
 from saccade.scores import AdditiveScore, Score
-from saccade.selections import NonProjectiveTree, ProjectiveTree, Selection
+from saccade.selections import Selection
+from saccade.selections.tree import TreeSelection
 
 
 @models.register("kim")
@@ -91,5 +92,5 @@ def _attended(
         dim=dim,
         network=network,
         attention=Attention(score=score, selection=made),
-        rooted=isinstance(made, ProjectiveTree | NonProjectiveTree),
+        rooted=isinstance(made, TreeSelection),
     )

@@ -7,18 +7,15 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import nn
 
-from saccade.decoders.heads import LinearHead
-from saccade.layers import FeedForward
 from saccade.layers.quantised import QuantisedLinear
-from saccade.multihead import MultiHead
-
-HOMES = (MultiHead, FeedForward, LinearHead)
-"""What holds the linear layers that are quantised: they take most of the time, and are used only by being called."""
 
 
 def quantisable(model: nn.Module) -> list[str]:
-    """The names of the linear layers that `quantise_layers` can replace."""
-    homes = [(name, module) for name, module in model.named_modules() if isinstance(module, HOMES)]
+    """The names of the linear layers that `quantise_layers` can replace: those in modules with `quantisable = True`.
+
+    Such a module uses its linear layers only by calling them. Most of a model's time is spent in these layers.
+    """
+    homes = [(name, module) for name, module in model.named_modules() if getattr(module, "quantisable", False)]
     return [f"{name}.{own}" for name, home in homes for own, layer in home.named_children() if type(layer) is nn.Linear]
 
 

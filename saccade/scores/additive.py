@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from saccade.checks import keep_declared
 from saccade.kernels.additive import additive_scores
 from saccade.scores.base import Prepared, Score, check_features, scores
 
@@ -41,9 +42,16 @@ class AdditiveScore(Score):
         self.hidden_proj = nn.Linear(hidden_dim, 1, bias=False)
         self.activation = nn.Identity() if activation is None else activation
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        keep_declared(cls, "plain", ("prepare", "compare", "forward"))
+
     @property
     def plain(self) -> bool:
-        """Whether it has neither bias nor activation, so that kernels for many steps may compute it."""
+        """Whether it has neither bias nor activation, so that kernels for many steps may compute it.
+
+        A subclass that overrides any part of the computation must declare this itself; it does not inherit it.
+        """
         return self.key_proj.bias is None and type(self.activation) is nn.Identity
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:

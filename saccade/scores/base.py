@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from saccade.checks import keep_declared
 from saccade.registry import Registry
 
 Prepared = Any
@@ -57,6 +58,11 @@ class Score(nn.Module):
     query_dim: int | None = None
     key_dim: int | None = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        computes = ("prepare", "compare", "as_dot_product", "begin", "advance", "forward")
+        keep_declared(cls, "inner_product_scale", computes, otherwise=Score.inner_product_scale)
+
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         """Computes the query-independent half, once per memory.
 
@@ -84,6 +90,17 @@ class Score(nn.Module):
 
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct | None:
         """The same scores as an inner product, if they are one."""
+        return None
+
+    def inner_product_scale(self, dim: int) -> float | None:
+        """The factor of `query @ keys^T`, if the scores are that and nothing else; None for other scores.
+
+        Kernels for many steps compute such scores themselves. A subclass that overrides any part of the computation
+        must declare this itself; it does not inherit it.
+
+        Args:
+            dim: features of queries and keys.
+        """
         return None
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:

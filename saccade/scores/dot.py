@@ -21,7 +21,11 @@ class DotScore(Score):
 
     def as_dot_product(self, query: Tensor, prepared: Prepared) -> DotProduct:
         check_same_features(query, prepared, self)
-        return DotProduct(query, prepared, self.scale(query))
+        return DotProduct(query, prepared, self.scale(query.shape[-1]))
 
-    def scale(self, query: Tensor) -> float:
+    def scale(self, dim: int) -> float:
+        """The factor of inner products of `dim` features."""
         return 1.0
+
+    def inner_product_scale(self, dim: int) -> float | None:
+        return self.scale(dim)

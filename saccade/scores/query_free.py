@@ -23,7 +23,7 @@ class QueryFreeScore(Score):
 
     Args:
         key_dim: features of a key.
-        hidden_dim: features of the hidden layer; None for none.
+        hidden_dim: features of the hidden layer; None for no hidden layer.
     """
 
     query_free: bool = True

@@ -1,7 +1,5 @@
 """Scaled dot-product score."""
 
-from torch import Tensor
-
 from saccade.scores.base import scores
 from saccade.scores.dot import DotScore
 
@@ -19,5 +17,5 @@ class ScaledDotScore(DotScore):
         Vaswani et al. (2017), arXiv:1706.03762, section 3.2.1; d is d_k.
     """
 
-    def scale(self, query: Tensor) -> float:
-        return float(max(query.shape[-1], 1) ** -0.5)
+    def scale(self, dim: int) -> float:
+        return float(max(dim, 1) ** -0.5)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, Protocol, TypedDict, cast
 
 import torch
 from torch import Tensor
-
-from saccade.kernels.top_log_probs import top_log_probs
 
 IMPOSSIBLE = float("-inf")
 Prefix = Sequence[int] | Sequence[Sequence[int]]
@@ -25,6 +23,26 @@ class Past(NamedTuple):
 
     tokens: Tensor
     sentences: Tensor
+
+
+class Stepped(Protocol):
+    """The result of one step of a model, such as `saccade.decoders.Step`."""
+
+    state: Any
+
+    @property
+    def logits(self) -> Tensor:
+        """(rows, vocab)."""
+        ...
+
+    @property
+    def weights(self) -> Tensor | None:
+        """(rows, keys); None without attention."""
+        ...
+
+    def best(self, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
+        """The largest log-probabilities (rows, count) and their tokens, except those of `without` (n,)."""
+        ...
 
 
 Constraint = Callable[[Tensor, Past], Tensor]
@@ -172,16 +190,13 @@ class Rules:
             self.constraints.append(no_repeat(no_repeat_ngram))
         self.constraints += constraints
 
-    def best(self, given: Any, past: Past, count: int) -> tuple[Tensor, Tensor]:
+    def best(self, given: Stepped, past: Past, count: int) -> tuple[Tensor, Tensor]:
         """The largest log-probabilities (rows, count) of allowed tokens, in descending order, and the tokens.
 
-        `given` is the result of a model's step: it has logits (rows, vocab), and perhaps a way without them.
+        `given` is the result of a model's step.
         """
         if len(self.constraints) == 1 and self.required.at(past) is None:  # only single tokens are forbidden
-            if hasattr(given, "best"):
-                best: tuple[Tensor, Tensor] = given.best(count, self.without)
-                return best
-            return top_log_probs(given.logits.float(), count, self.without)
+            return given.best(count, self.without)
         scores = self(given.logits.float().log_softmax(dim=-1), past)
         found = scores.topk(min(count, scores.shape[1]))
         return found.values, found.indices

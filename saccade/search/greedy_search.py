@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from torch import Tensor
 
-from saccade.search.constraints import Past, Rules, Wishes
+from saccade.search.constraints import Past, Rules, Stepped, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.walk import walk
 
@@ -44,6 +44,6 @@ def greedy(
     )
 
 
-def _best(given: Any, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
+def _best(given: Stepped, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
     values, tokens = rules.best(given, past, 1)
     return tokens.squeeze(1), values.squeeze(1)

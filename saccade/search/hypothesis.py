@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from saccade.search.constraints import Stepped
+
 
 class Hypothesis(NamedTuple):
     """One output.
@@ -33,7 +35,7 @@ class Searchable(Protocol):
     """A model that generates token by token (see `saccade.decoders.Decoder`)."""
 
     def begin(self, encoded: Any) -> Any: ...
-    def step(self, tokens: Tensor, state: Any) -> Any: ...
+    def step(self, tokens: Tensor, state: Any) -> Stepped: ...
     def select(self, state: Any, rows: Tensor) -> Any: ...
     def reorder(self, state: Any, rows: Tensor) -> Any: ...
 

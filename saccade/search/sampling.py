@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import IMPOSSIBLE, Past, Rules, Wishes
+from saccade.search.constraints import IMPOSSIBLE, Past, Rules, Stepped, Wishes
 from saccade.search.hypothesis import Hypothesis, Searchable
 from saccade.search.walk import walk
 
@@ -45,7 +45,7 @@ def sample(
     """
     check_draws(temperature=temperature, top_k=top_k, top_p=top_p)
 
-    def choose(given: Any, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
+    def choose(given: Stepped, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
         allowed = rules(given.logits.float().log_softmax(dim=-1), past)
         scores = allowed / temperature
         if top_k is not None:

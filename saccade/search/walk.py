@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from saccade.search.constraints import Past, Rules, Wishes
+from saccade.search.constraints import Past, Rules, Stepped, Wishes
 from saccade.search.hypothesis import Harvest, Hypothesis, Searchable, Trail, limits
 from saccade.search.penalties import Penalties
 
@@ -19,7 +19,7 @@ def walk(
     model: Searchable,
     encoded: Any,
     *,
-    choose: Callable[[Any, Past, Rules], tuple[Tensor, Tensor]],
+    choose: Callable[[Stepped, Past, Rules], tuple[Tensor, Tensor]],
     max_length: int | Sequence[int] | Tensor,
     length_penalty: float,
     coverage_penalty: float,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.aggregations import Aggregation
+from saccade.checks import keep_declared
 from saccade.distributions import Distribution
 from saccade.kernels.modes import visible
 from saccade.masks import fitted
@@ -40,14 +41,15 @@ class Selection(nn.Module):
     A subclass that overrides `select` or `forward` must declare this itself; it does not inherit it.
     """
 
+    through_basis: bool = False
+    """Whether values are read through a basis, so that there are no weights to change."""
+
     online: bool = False
     """Whether evaluation never looks at keys beyond the last one it reads."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = vars(cls)
-        if "plain_softmax" not in own and ("select" in own or "forward" in own):
-            cls.plain_softmax = False
+        keep_declared(cls, "plain_softmax", ("select", "forward"))
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
         """Computes the query-independent half, for selections that use the keys themselves (see `Score.prepare`)."""

@@ -29,6 +29,7 @@ class ContinuousSelection(Selection):
         ridge: the penalty of the regression that fits the values.
     """
 
+    through_basis = True
     density: type[Density]
     smallest_variance = 1e-6
 

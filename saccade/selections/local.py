@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.checks import check_count
+from saccade.checks import check_count, keep_declared
 from saccade.distributions import Categorical, Distribution
 from saccade.selections.base import Selection
 from saccade.selections.softmax import softmax
@@ -24,6 +24,16 @@ class LocalSelection(Selection):
     grows = True
     defective = False
     """Whether weights may sum to less than one."""
+
+    windowed = True
+    """Whether `window` and `weigh` give the weights of `select`, so that an attention may score only the window.
+
+    A subclass that overrides `select` or `forward` must declare this itself; it does not inherit it.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        keep_declared(cls, "windowed", ("select", "forward"))
 
     def __init__(self, *, half_width: int) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ class ReLUNormalized(Selection):
         scores (*batch, queries, keys), mask of the same shape -> a `Categorical` over keys.
 
     Reference:
-        for kernel scores, Katharopoulos et al. (2020), arXiv:2006.16236.
+        For kernel scores: Katharopoulos et al. (2020), arXiv:2006.16236.
     """
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:

@@ -11,9 +11,6 @@ from saccade.kernels.structured import tree_derivative, tree_marginals
 from saccade.structures.backend import Backend, Direction, Potentials
 from saccade.structures.base import Structure
 
-_KINDS: dict[bool, type[Trees]] = {}
-"""The trees that are projective and those that are not: an operator takes plain values, and makes its trees of them."""
-
 
 class Trees(Structure):
     """Dependency trees over n words.
@@ -32,11 +29,6 @@ class Trees(Structure):
     def __init__(self, present: Tensor | None = None, single_root: bool = True) -> None:
         self.present = present
         self.single_root = single_root
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "projective" in vars(cls):
-            _KINDS.setdefault(cls.projective, cls)
 
     def backend(self) -> TreeBackend:
         return TreeBackend(self)
@@ -68,7 +60,9 @@ class TreeBackend(Backend):
 
 
 def _backend(present: Tensor | None, projective: bool, single_root: bool) -> Backend:
-    return _KINDS[projective](present, single_root).backend()
+    """An operator takes plain values, and makes its trees from them."""
+    kind = next(each for each in Trees.__subclasses__() if each.projective is projective)
+    return kind(present, single_root).backend()
 
 
 @torch.library.custom_op("saccade::tree_inference", mutates_args=())

@@ -13,6 +13,7 @@ from saccade.decoders.transformer import TransformerState
 from saccade.kernels import native
 from saccade.kernels.modes import plainly
 from saccade.models import models
+from saccade.scores import ScaledDotScore
 from saccade.search import beam, greedy
 
 pytestmark = pytest.mark.skipif(native.library() is None, reason="needs a C compiler")
@@ -117,6 +118,41 @@ def test_other_layers_take_plain_steps(changes):
     model = made(**changes)
     with torch.no_grad():
         assert type(model.begin(encoded(model))) is TransformerState
+
+
+class Halved(ScaledDotScore):
+    """Another factor is still an inner product."""
+
+    def scale(self, dim):
+        return super().scale(dim) / 2
+
+
+class Absolute(ScaledDotScore):
+    """Computes something else."""
+
+    def compare(self, query, prepared, state=None):
+        return super().compare(query, prepared, state).abs()
+
+
+def with_scores(kind):
+    model = made()
+    for layer in model.decoder.layers:
+        layer.self_attention.attention.score, layer.cross_attention.attention.score = kind(), kind()
+    return model.eval()
+
+
+def test_a_score_of_ones_own_takes_the_kernel_if_it_is_an_inner_product():
+    model = with_scores(Halved)
+    got, kind = walk(model, encoded(model))
+    assert kind is FusedState
+    with plainly():
+        wanted, _ = walk(model, encoded(model))
+    for one, other in zip(got, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    usual, _ = walk(made(), encoded(model))
+    assert not torch.allclose(usual[0], got[0])
+    other = with_scores(Absolute)
+    assert walk(other, encoded(other))[1] is TransformerState
 
 
 def test_training_and_gradients_take_plain_steps():

@@ -186,3 +186,21 @@ def test_refuses():
         layer()(inputs(), MASK, source())
     with pytest.raises(ValueError, match="pass its tapes"):
         layer(fusion=True)(inputs(), MASK)
+
+
+class Doubled(AdditiveScore):
+    def compare(self, query, prepared, state=None):
+        return 2.0 * super().compare(query, prepared, state)
+
+
+def test_a_score_that_computes_in_its_own_way_is_read_step_by_step():
+    made, x = layer(), inputs()
+    score = Doubled(query_dim=INPUT + SIZE, key_dim=SIZE, hidden_dim=SIZE).double()
+    score.load_state_dict(made.attention.score.state_dict())
+    assert made.attention.score.plain
+    assert not score.plain
+    usual = made(x, MASK).hidden
+    made.attention.score = score
+    found = made(x, MASK).hidden
+    assert not torch.allclose(found, usual)
+    torch.testing.assert_close(found, made._step_by_step(x, None).chunk(2, -1)[0])

@@ -10,8 +10,10 @@ from saccade.scores import (
     BiaffineScore,
     BiasedGeneralScore,
     BilinearScore,
+    CosineScore,
     DotScore,
     LowRankBilinearScore,
+    ScaledDotScore,
 )
 
 from .literal import HIDDEN, KEY_DIM, QUERY_DIM, assert_near, pair_by_pair, random_inputs, randomised
@@ -96,3 +98,23 @@ def test_wrong_sizes(score):
         score(query[..., :4], keys)
     with pytest.raises(ValueError, match=r"keys .* has 4 features.*key_dim=11"):
         score(query, keys[..., :4])
+
+
+def test_which_scores_are_inner_products_and_nothing_else():
+    class Shifted(DotScore):
+        def prepare(self, keys, *, mask=None, start=0):
+            return keys + 1.0
+
+    class Declared(Shifted):
+        def prepare(self, keys, *, mask=None, start=0):
+            return keys
+
+        def inner_product_scale(self, dim):
+            return 1.0
+
+    query, keys = random_inputs(same_dim=True)
+    for score in (DotScore(), ScaledDotScore(), Declared()):
+        scale = score.inner_product_scale(KEY_DIM)
+        assert_near(score(query, keys), scale * query @ keys.transpose(-1, -2))
+    for score in (Shifted(), CosineScore(), BilinearScore(**DIMS)):
+        assert score.inner_product_scale(KEY_DIM) is None

@@ -207,7 +207,12 @@ def test_finished_sentences_leave_the_batch():
 def test_bfloat16_logits():
     model = Recurrent()
     step = model.step
-    model.step = lambda tokens, state: step(tokens, state)._replace(logits=step(tokens, state).logits.bfloat16())
+
+    def rounded(tokens, state):
+        logits, state, weights = step(tokens, state)
+        return Step(logits.bfloat16(), state, weights)
+
+    model.step = rounded
     for (hypothesis,) in beam(model, model.encoded, max_length=5):
         assert torch.isfinite(torch.tensor(hypothesis.score))
 

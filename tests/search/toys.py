@@ -6,17 +6,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade.decoders import Step
+
 
 class EncoderOutput(NamedTuple):
     states: Tensor
     mask: Tensor
     summary: None = None
-
-
-class Step(NamedTuple):
-    logits: Tensor
-    state: object
-    weights: Tensor | None
 
 
 class Table:

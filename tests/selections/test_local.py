@@ -4,6 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from saccade import Attention
+from saccade.reading import State
+from saccade.scores import DotScore
 from saccade.selections.local_m import LocalM
 from saccade.selections.local_p import LocalP
 
@@ -85,3 +88,19 @@ def test_bad_half_width_is_named(half_width):
 def test_wrong_query_is_named():
     with pytest.raises(ValueError, match="query_dim=3"):
         LocalP(query_dim=3)(torch.randn(2, 5), query=torch.randn(2, 7))
+
+
+def test_a_selection_that_selects_in_its_own_way_sees_all_scores():
+    class Sharper(LocalM):
+        def select(self, scores, mask, **rest):
+            return super().select(3.0 * scores, mask, **rest)
+
+    assert LocalM(half_width=1).windowed
+    assert not Sharper(half_width=1).windowed
+    query, keys = torch.randn(2, 5, 3), torch.randn(2, 11, 3)
+    fast, plain = Attention(score=DotScore(), selection=Sharper(half_width=1)), LocalM(half_width=1)
+    wanted = Attention(score=DotScore(), selection=plain).read_plain
+    memory = fast.prepare(keys)
+    weights = fast.read(query, memory).weights
+    torch.testing.assert_close(weights, fast.read_plain(query, memory, State()).weights)
+    assert not torch.allclose(weights, wanted(query, memory, State()).weights)

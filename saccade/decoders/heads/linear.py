@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from saccade.decoders.heads.base import OutputHead
 from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
-from saccade.kernels.linear import top_of_linear
+from saccade.kernels.linear import PackedLayers, top_of_linear
 
 
 class LinearHead(OutputHead):
@@ -25,10 +25,14 @@ class LinearHead(OutputHead):
         tied_to: embedding weights (vocab_size, input_dim) to use as W, without a bias.
     """
 
+    quantisable = True
+    """Whether its linear layers are only called, so that `saccade.models.quantised` may replace them."""
+
     def __init__(
         self, *, input_dim: int, vocab_size: int, bias: bool = True, tied_to: nn.Parameter | None = None
     ) -> None:
         super().__init__()
+        self.packed = PackedLayers()
         if tied_to is None:
             self.proj = nn.Linear(input_dim, vocab_size, bias=bias)
             return
@@ -48,4 +52,4 @@ class LinearHead(OutputHead):
         return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)
 
     def best(self, features: Tensor, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
-        return top_of_linear(features, self.proj, count, without)
+        return top_of_linear(features, self.proj, count, without, layers=self.packed)
