@@ -16,13 +16,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from saccade.artifacts import ArtifactError, Document, parse_json
+from saccade.artifacts import ArtifactError, JsonObject, parse_json
 
 FILE = ".lock"
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 """How file systems say that they have no locks."""
 _held: set[int] = set()
-"""Descriptors of the locks of this process."""
+"""Descriptors of the locks of this process. It belongs to the module because `os.register_at_fork` takes a function for
+the rest of the process, and not one that a lock could take back when it ends."""
 
 
 class FolderInUseError(ArtifactError):
@@ -168,7 +169,7 @@ def _read(descriptor: int) -> bytes:
 
 def _holder(signed: bytes, path: Path) -> dict[str, Any] | None:
     try:
-        holder = Document(parse_json(signed, str(path)), str(path))
+        holder = JsonObject(parse_json(signed, str(path)), str(path))
         holder.take("pid", int, least=1, most=2**31 - 1)
         holder.take("since", int, least=0, most=2**33)
         for key in ("host", "command"):

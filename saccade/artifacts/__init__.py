@@ -5,7 +5,7 @@ Tensors are safetensors and everything else is JSON or text: no artifact is a pi
 so that a damaged or hostile file gives one clear `ArtifactError`.
 """
 
-from saccade.artifacts.documents import Document, nesting, parse_json, read_json
+from saccade.artifacts.documents import JsonObject, nesting, parse_json, read_json
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
 from saccade.artifacts.folders import (
     CHECKSUMS,
@@ -31,7 +31,7 @@ from saccade.artifacts.weights import (
 __all__ = [
     "CHECKSUMS",
     "ArtifactError",
-    "Document",
+    "JsonObject",
     "check_header",
     "is_sharded",
     "keep_damaged",

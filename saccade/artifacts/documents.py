@@ -86,7 +86,7 @@ def nesting(data: bytes) -> int:
     return int(np.frombuffer(steps, dtype=np.int8).cumsum(dtype=np.int32).max(initial=0))
 
 
-class Document:
+class JsonObject:
     """A JSON object whose values are checked as they are taken; errors name the file and the key.
 
     Args:
@@ -127,9 +127,9 @@ class Document:
             self.check(f"{key}[{place}]", value, *kinds, **bounds)
         return values
 
-    def inner(self, key: str) -> Document:
+    def inner(self, key: str) -> JsonObject:
         """The value of a key that must be an object itself."""
-        return Document(self.take(key, dict), self.where, self._full(key))
+        return JsonObject(self.take(key, dict), self.where, self._full(key))
 
     def only(self, keys: Iterable[str]) -> None:
         """Refuses keys that are not among these."""

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from saccade.artifacts.documents import Document, parse_json
+from saccade.artifacts.documents import JsonObject, parse_json
 from saccade.artifacts.files import ArtifactError, open_regular
 
 MOST_HEADER = 16 * 2**20
@@ -102,7 +102,7 @@ def _header(file: BinaryIO, where: str) -> Shapes:
         raise ArtifactError(f"{where} is damaged: it is not a safetensors file, or its end is missing.")
     if length > MOST_HEADER:
         raise ArtifactError(f"{where} is damaged: its header has {length:,} bytes, more than {MOST_HEADER:,}.")
-    header = Document(parse_json(file.read(length), f"The header of {where}", most_depth=4), where)
+    header = JsonObject(parse_json(file.read(length), f"The header of {where}", most_depth=4), where)
     found: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}
     spans = []
     for name in header.values:

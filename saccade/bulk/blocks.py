@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from saccade.data.errors import DataError
-from saccade.data.readers import Part, Reader
+from saccade.data.readers import FilePart, Reader
 from saccade.data.readers.files import expanded
 from saccade.data.readers.lines import suffix
 
@@ -20,7 +20,7 @@ class Block(NamedTuple):
 
     number: int
     file: str
-    part: Part
+    part: FilePart
 
     def output(self, folder: Path) -> Path:
         """Its output file."""

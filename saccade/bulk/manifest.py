@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from saccade.artifacts import ArtifactError, Document, read_json, write_file
+from saccade.artifacts import ArtifactError, JsonObject, read_json, write_file
 from saccade.artifacts.documents import parse_json
 from saccade.bulk.blocks import Block
-from saccade.data.readers import Part
+from saccade.data.readers import FilePart
 
 # Arrow, Spark and Ray leave out files whose names begin so when they read a folder of Parquet files.
 MANIFEST, DONE = "_manifest.json", "_done.jsonl"
@@ -65,7 +65,7 @@ class Manifest:
             parts = [[places[block.file], *block.part] for block in blocks]
             write_file(path, json.dumps({**self.settings, "blocks": parts}) + "\n")
             return blocks
-        document = Document(read_json(path), str(path))
+        document = JsonObject(read_json(path), str(path))
         for name, wanted in self.settings.items():
             found = document.values.get(name)
             if found != wanted:
@@ -81,7 +81,7 @@ class Manifest:
             for value in values:
                 document.check(where, value, int, least=0)
             document.check(where, values[0], int, most=len(self.files) - 1)
-            blocks.append(Block(number, self.files[values[0]], Part(*values[1:])))
+            blocks.append(Block(number, self.files[values[0]], FilePart(*values[1:])))
         self._read_done(blocks)
         return blocks
 
@@ -101,7 +101,7 @@ class Manifest:
             if not line.endswith(b"\n"):
                 write_file(path, b"".join(lines[:-1]))
                 break
-            found = Document(parse_json(line, f"{path}, line {number}"), f"{path}, line {number}")
+            found = JsonObject(parse_json(line, f"{path}, line {number}"), f"{path}, line {number}")
             found.only(Done.__dataclass_fields__)
             for name in Done.__dataclass_fields__:
                 found.take_list(name, str) if name == "bad" else found.take(name, int, least=0)

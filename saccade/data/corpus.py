@@ -11,7 +11,7 @@ from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 __all__ = ["Corpus", "Examples", "choose_held_out", "mark"]
 
@@ -86,7 +86,7 @@ class Corpus:
         optional: Collection[str] = (),
         extras: Mapping[str, FieldLike] | None = None,
         check: Check | None = None,
-        part: Part | None = None,
+        part: FilePart | None = None,
     ) -> Examples:
         """The examples of a source, read as the training data are.
 

@@ -20,7 +20,7 @@ LOCALES = (
 TWO_DIGITS = range(1950, 2050)
 """The years that may be written with two digits."""
 
-Form = tuple[tuple[str, str], ...]
+DateForm = tuple[tuple[str, str], ...]
 """Pieces of a pattern: ("year", "y"), ("month", "MMMM"), ("day", "d"), ("weekday", "EEEE"), ("", ", ")."""
 
 NAMES = {"y": "year", "M": "month", "L": "month", "d": "day", "E": "weekday", "c": "weekday"}
@@ -31,7 +31,7 @@ CASELESS = frozenset(("el", "tr"))
 """Languages in which changing case takes more than changing each letter."""
 
 
-class Part(NamedTuple):
+class DatePart(NamedTuple):
     """A piece of a written date, and which of "year", "month" and "day" it expresses, if any."""
 
     text: str
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 
 @cache
-def forms(locale: str) -> Sequence[Form]:
+def forms(locale: str) -> Sequence[DateForm]:
     """The forms of a locale; common ones are listed more than once, so that they are drawn more often.
 
     These are CLDR's four, variants with a short weekday and a short month, and numbers with other separators.
@@ -55,11 +55,11 @@ def forms(locale: str) -> Sequence[Form]:
     return [full, full, brief, shorter, long, long, long, medium, medium, short, short, *numeric(short), iso]
 
 
-def numeric(short: Form) -> list[Form]:
+def numeric(short: DateForm) -> list[DateForm]:
     """Numbers in the order of the short form, with other separators, and with or without leading zeros."""
     order = [field for field, _ in short if field in ("year", "month", "day")]
     usual = next((text.strip()[:1] for field, text in short if not field and text.strip()[:1] in SEPARATORS), "/")
-    found: list[Form] = []
+    found: list[DateForm] = []
     for separator in SEPARATORS[usual]:
         for month, day in (("M", "d"), ("MM", "dd")):
             fields = [(field, {"year": "y", "month": month, "day": day}[field]) for field in order]
@@ -67,7 +67,7 @@ def numeric(short: Form) -> list[Form]:
     return found
 
 
-def parse(pattern: str) -> Form:
+def parse(pattern: str) -> DateForm:
     """The pieces of a CLDR pattern, with narrow and non-breaking spaces replaced by plain ones."""
     pieces = []
     for kind, value in required("babel.dates").tokenize_pattern(pattern):
@@ -78,7 +78,7 @@ def parse(pattern: str) -> Form:
     return tuple(pieces)
 
 
-def vary(form: Form, date: datetime.date, locale: str, random_: random.Random) -> list[Part]:
+def vary(form: DateForm, date: datetime.date, locale: str, random_: random.Random) -> list[DatePart]:
     """The date in this form, varied the way people vary it."""
     draw = random_.random
     if date.year not in TWO_DIGITS:
@@ -98,7 +98,9 @@ def vary(form: Form, date: datetime.date, locale: str, random_: random.Random) -
         written = [(f, t if f in ("day", "year") else change(t)) for f, t in written]
     if locale in ACCENTLESS and draw() < 0.1:
         written = [(f, without_accents(t)) for f, t in written]
-    parts = [Part(unicodedata.normalize("NFC", t), f if f in ("year", "month", "day") else None) for f, t in written]
+    parts = [
+        DatePart(unicodedata.normalize("NFC", t), f if f in ("year", "month", "day") else None) for f, t in written
+    ]
     return tidy(parts)
 
 
@@ -135,9 +137,9 @@ def without_accents(text: str) -> str:
     return "".join(unicodedata.normalize("NFD", character)[0] for character in text)
 
 
-def tidy(parts: list[Part]) -> list[Part]:
+def tidy(parts: list[DatePart]) -> list[DatePart]:
     """Without spaces or commas at the ends, and without double spaces."""
-    found: list[Part] = []
+    found: list[DatePart] = []
     for part in parts:
         text = part.text
         if part.field is None and (not found or found[-1].text.endswith(" ")):
@@ -167,7 +169,7 @@ def named(locale: str, date: datetime.date, field: str) -> str:
     return "".join(" " if c.isspace() else c for c in text if c not in "\u200e\u200f")
 
 
-def is_clear(parts: Sequence[Part], date: datetime.date) -> bool:
+def is_clear(parts: Sequence[DatePart], date: datetime.date) -> bool:
     """Whether the date is unambiguous in any language.
 
     It is if the year has all its digits and, besides, the month is a word with one meaning, the year comes first, or

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from saccade.data.date_forms import LOCALES, Form, Part, forms, is_clear, vary
+from saccade.data.date_forms import LOCALES, DateForm, DatePart, forms, is_clear, vary
 from saccade.registry import nearest
 
 SPLITS = ("train", "valid", "test")
@@ -72,11 +72,11 @@ def generate(
         yield write(date, locale, random_.choice(forms(locale)), random_, tagged)
 
 
-def write(date: datetime.date, locale: str, form: Form, random_: random.Random, tagged: float) -> DateExample:
+def write(date: datetime.date, locale: str, form: DateForm, random_: random.Random, tagged: float) -> DateExample:
     """The date in a variation of the form, preceded by the language where it is needed."""
     parts = vary(form, date, locale, random_)
     if not is_clear(parts, date) or random_.random() < tagged:
-        parts = [Part(f"{locale.lower().replace('_', '-')} "), *parts]
+        parts = [DatePart(f"{locale.lower().replace('_', '-')} "), *parts]
     target = date.isoformat()
     return DateExample("".join(part.text for part in parts), target, locale, align(parts, target))
 
@@ -84,7 +84,7 @@ def write(date: datetime.date, locale: str, form: Form, random_: random.Random, 
 FIELDS = {"year": range(4), "month": range(5, 7), "day": range(8, 10)}
 
 
-def align(parts: Sequence[Part], target: str) -> str:
+def align(parts: Sequence[DatePart], target: str) -> str:
     """Digits align with equal digits, counted from the end; a word aligns with its whole field, as do padding zeros."""
     pairs: list[tuple[int, int]] = []
     start = 0

@@ -11,7 +11,7 @@ from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
 from saccade.data.readers.memory import InMemory, Rows
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 Check = Callable[[Mapping[str, Any], Cell], None]
 """Whether the values of an example belong together."""
@@ -71,7 +71,7 @@ class Examples:
         bad_rows: Literal["error", "skip"] = "error",
         optional: Collection[str] = (),
         check: Check | None = None,
-        part: Part | None = None,
+        part: FilePart | None = None,
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows must be 'error' or 'skip', got {bad_rows!r}.")

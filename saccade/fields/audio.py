@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from saccade.artifacts import Document, read_json
+from saccade.artifacts import JsonObject, read_json
 from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
 from saccade.data.errors import DataError
@@ -162,7 +162,7 @@ class Audio(Field):
         (folder / FILE).write_text(json.dumps(learned), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        found = Document(read_json(folder / FILE), str(folder / FILE))
+        found = JsonObject(read_json(folder / FILE), str(folder / FILE))
         self.mean = torch.tensor(found.take_list("mean", float, length=self.mels, least=-1e6, most=1e6))
         self.deviation = torch.tensor(found.take_list("deviation", float, length=self.mels, least=1e-6, most=1e6))
         self._cache = Cache(CACHED)

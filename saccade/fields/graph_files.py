@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from saccade.artifacts import ArtifactError, Document, pack_tensors, read_json, read_tensors, write_file
+from saccade.artifacts import ArtifactError, JsonObject, pack_tensors, read_json, read_tensors, write_file
 from saccade.data.cell import Cell, text_of
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.csv_rows import csv_rows
@@ -242,7 +242,7 @@ def load_graph(folder: Path) -> Graph:
         raise ArtifactError(f"{path} is damaged: it has no edges (count, 2).")
     if len(edges) and (int(edges.min()) < 0 or int(edges.max()) >= len(features)):
         raise ArtifactError(f"{path} is damaged: an edge refers to a node that does not exist.")
-    about = Document(read_json(folder / NODES), str(folder / NODES))
+    about = JsonObject(read_json(folder / NODES), str(folder / NODES))
     names, labels = (about.take(key, list, type(None)) for key in ("names", "labels"))
     for key, texts in (("names", names), ("labels", labels)):
         if texts is not None and ([type(text) for text in texts] != [str] * len(features)):

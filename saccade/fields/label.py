@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from saccade.artifacts import Document, read_json
+from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell, text_of
 from saccade.data.errors import DataError
 from saccade.fields.base import Field, Padded, fields
@@ -94,7 +94,7 @@ class Label(Field):
         (folder / FILE).write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        found = Document(read_json(folder / FILE), str(folder / FILE))
+        found = JsonObject(read_json(folder / FILE), str(folder / FILE))
         names = found.take_list("names", str)
         if not 2 <= len(names) <= MOST or len(set(names)) != len(names):
             raise found.wrong("names", f"is not a list of 2 to {MOST:,} different texts")

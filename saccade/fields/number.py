@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from saccade.artifacts import Document, read_json
+from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
 from saccade.fields.base import Field, Padded, fields
 
@@ -50,7 +50,7 @@ class Number(Field):
         (folder / FILE).write_text(json.dumps({"mean": self.mean, "deviation": self.deviation}), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        found = Document(read_json(folder / FILE), str(folder / FILE))
+        found = JsonObject(read_json(folder / FILE), str(folder / FILE))
         self.mean = float(found.take("mean", float, least=-LARGEST, most=LARGEST))
         self.deviation = float(found.take("deviation", float, least=SMALLEST, most=LARGEST))
 

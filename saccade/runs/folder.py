@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from saccade.artifacts import (
     CHECKSUMS,
     ArtifactError,
-    Document,
+    JsonObject,
     make_folder,
     open_regular,
     read_json,
@@ -54,7 +54,7 @@ def chosen_weights(folder: Path) -> Weights:
         path = checkpoints.path(step)
         try:
             chosen, file = step, _sealed_weights(path, "state.json")
-            state = Document(read_json(path / "state.json"), str(path / "state.json"))
+            state = JsonObject(read_json(path / "state.json"), str(path / "state.json"))
             best = state.inner("position").take("best_step", int, NoneType)
         except ArtifactError as error:
             problem = problem or error

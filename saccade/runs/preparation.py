@@ -25,7 +25,7 @@ from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import report_skipped
-from saccade.runs.splitting import Part, Split, chosen, fields_of
+from saccade.runs.splitting import Purpose, Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
 from saccade.tasks import Example, Row, Task
 
@@ -36,7 +36,7 @@ MANY = 0.05
 """The share of left-out examples that deserves a warning."""
 
 
-class Prepared(NamedTuple):
+class PreparedData(NamedTuple):
     """The examples of a training."""
 
     rows: Sequence[Row]
@@ -50,7 +50,7 @@ def held_out_share(plan: Plan, held: Mapping[str, Any]) -> float:
     return plan.data.share(len(held["train"]) if "train" in held else None)
 
 
-def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> Prepared:
+def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> PreparedData:
     """Reads the data once, lets the task learn from it, and stores the encoded examples in the run folder.
 
     A resumed run whose data is the same opens what was stored.
@@ -73,24 +73,24 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         if noted is not None:
             known = Stored(folder / "data" / TRAIN)
             validating: Sequence[Example] = list(Stored(folder / "data" / VALID) if share else read.get("valid", ()))
-            return Prepared(known, known.sizes(), task.joined(validating), noted)
+            return PreparedData(known, known.sizes(), task.joined(validating), noted)
     make_folder(folder)
     with Stage(f"Reading {described(sources['train'])}", read["train"], main=main) as reading:
         spool = Spool(reading, folder)
     with spool:
         split = Split(spool, task, plan.data)
         parts = split.parts(share)
-        if share and not (parts == Part.VALID).any() and plan.trainer.watching():
+        if share and not (parts == Purpose.VALID).any() and plan.trainer.watching():
             raise ValueError(
                 f"{described(sources['train'])} has {_counted(len(split), split.inputs())}, too few to hold out "
                 f"{share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
-        kept = Kept(spool, parts == Part.TRAIN)
+        kept = Kept(spool, parts == Purpose.TRAIN)
         if not fitted:
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
                 task.fit(learning)
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
-        valid = _encodable(task, chosen(spool, parts == Part.VALID), main) if share else [*read.get("valid", ())]
+        valid = _encodable(task, chosen(spool, parts == Purpose.VALID), main) if share else [*read.get("valid", ())]
         rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
@@ -115,7 +115,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     if main:
         for line in _summary(plan, provenance, len(split), len(rows)):
             say(line)
-    return Prepared(rows, sizes, valid, provenance)
+    return PreparedData(rows, sizes, valid, provenance)
 
 
 def _read(plan: Plan, source: Any, fields: Mapping[str, FieldLike]) -> Examples:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import saccade
-from saccade.artifacts import ArtifactError, Document, keep_damaged, read_json, write_file
+from saccade.artifacts import ArtifactError, JsonObject, keep_damaged, read_json, write_file
 
 FILE = "provenance.json"
 LIBRARIES = ("torch", "tokenizers", "accelerate", "datasets", "sacrebleu", "Babel")
@@ -56,7 +56,7 @@ class Provenance(NamedTuple):
         with a warning that names what is wrong, and a new record begins.
         """
         try:
-            return _checked(Document(read_json(folder / FILE), str(folder / FILE)))
+            return _checked(JsonObject(read_json(folder / FILE), str(folder / FILE)))
         except FileNotFoundError:
             return None
         except ArtifactError as error:
@@ -65,7 +65,7 @@ class Provenance(NamedTuple):
             return None
 
 
-def _checked(noted: Document) -> Provenance:
+def _checked(noted: JsonObject) -> Provenance:
     noted.only(Provenance._fields)
     _texts(noted.inner("sources"))
     for name in ("train", "valid", "skipped"):
@@ -77,13 +77,13 @@ def _checked(noted: Document) -> Provenance:
             counts.take(reason, int, least=0)
     starts = []
     for place, values in enumerate(noted.take_list("starts", dict)):
-        start = Document(values, noted.where, f"starts[{place}]")
+        start = JsonObject(values, noted.where, f"starts[{place}]")
         start.only(Start._fields)
         starts.append(Start(start.take("command", str), _texts(start.inner("versions"))))
     return Provenance(**{**noted.values, "starts": starts})
 
 
-def _texts(document: Document) -> dict[str, str]:
+def _texts(document: JsonObject) -> dict[str, str]:
     for key in document.values:
         document.take(key, str)
     return document.values

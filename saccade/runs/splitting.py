@@ -23,7 +23,7 @@ from saccade.tasks import Example, Task
 T = TypeVar("T")
 
 
-class Part(IntEnum):
+class Purpose(IntEnum):
     """What an example is for."""
 
     TRAIN = 0
@@ -100,9 +100,9 @@ class Split:
     def parts(self, share: float) -> NDArray[np.int8]:
         """(examples,): the part of each; a share of what is not tested on is validated on."""
         test = self.tested(self.data.fold)
-        found = np.where(test, Part.TEST, Part.TRAIN).astype(np.int8)
+        found = np.where(test, Purpose.TEST, Purpose.TRAIN).astype(np.int8)
         held = choose_held_out(self.marks[~test], share, self.strata[~test]) if share else set[int]()
-        found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = Part.VALID
+        found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = Purpose.VALID
         return found
 
     def identity(self) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.artifacts import ArtifactError, Document, nesting, parse_json, read_json
+from saccade.artifacts import ArtifactError, JsonObject, nesting, parse_json, read_json
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
@@ -93,7 +93,7 @@ def test_files_are_bounded_and_ordinary(tmp_path):
 
 
 def test_values_are_checked_and_named():
-    found = Document({"a": {"n": 3, "x": 0.5, "t": "s", "on": True, "many": [1, 2], "none": None}}, "f.json")
+    found = JsonObject({"a": {"n": 3, "x": 0.5, "t": "s", "on": True, "many": [1, 2], "none": None}}, "f.json")
     inner = found.inner("a")
     assert (inner.take("n", int), inner.take("n", float), inner.take("none", int, type(None))) == (3, 3, None)
     assert inner.take_list("many", int, length=2) == [1, 2]
@@ -109,7 +109,7 @@ def test_values_are_checked_and_named():
         (lambda: inner.take_list("many", int, length=3), "a.many has 2 values, not 3"),
         (lambda: inner.inner("many"), "a.many is a list, not an object"),
         (lambda: inner.only(["n"]), "a.many is not a key that belongs there"),
-        (lambda: Document([], "f.json"), "its content is a list, not an object"),
+        (lambda: JsonObject([], "f.json"), "its content is a list, not an object"),
     ]:
         with pytest.raises(ArtifactError, match=f"^f.json is damaged: {complaint}"):
             take()
@@ -117,4 +117,4 @@ def test_values_are_checked_and_named():
 
 def test_what_is_not_a_number_is_within_no_bounds():
     with pytest.raises(ArtifactError, match="is NaN"):
-        Document({"x": float("nan")}, "f").take("x", float, least=0)
+        JsonObject({"x": float("nan")}, "f").take("x", float, least=0)

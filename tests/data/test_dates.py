@@ -97,12 +97,12 @@ def test_alignments_are_gold(examples):
 
 def test_alignment_of_one():
     parts = [
-        date_forms.Part("de "),
-        date_forms.Part("3", "day"),
-        date_forms.Part(". "),
-        date_forms.Part("Mai", "month"),
+        date_forms.DatePart("de "),
+        date_forms.DatePart("3", "day"),
+        date_forms.DatePart(". "),
+        date_forms.DatePart("Mai", "month"),
     ]
-    parts += [date_forms.Part(" "), date_forms.Part("26", "year")]
+    parts += [date_forms.DatePart(" "), date_forms.DatePart("26", "year")]
     assert dates.align(parts, "2026-05-03") == "3-8 3-9 6-5 6-6 7-5 7-6 8-5 8-6 10-0 10-1 10-2 11-0 11-1 11-3"
 
 

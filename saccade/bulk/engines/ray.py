@@ -13,7 +13,7 @@ from saccade.bulk.job import Job
 from saccade.bulk.manifest import Done
 from saccade.data.errors import DataError
 from saccade.data.extra import required
-from saccade.data.readers import Part
+from saccade.data.readers import FilePart
 
 
 @engines.register("ray")
@@ -59,7 +59,7 @@ class Worker:
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Works on one block; what is wrong with the data is an answer, since Ray would try it again."""
-        block = Block(int(batch["number"][0]), str(batch["file"][0]), Part(*map(int, batch["part"][0])))
+        block = Block(int(batch["number"][0]), str(batch["file"][0]), FilePart(*map(int, batch["part"][0])))
         try:
             return {"done": [asdict(self.job.run(block))], "error": [""]}
         except (ValueError, TypeError) as error:

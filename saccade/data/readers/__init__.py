@@ -9,19 +9,19 @@ from saccade.data.readers.jsonl import JsonLines
 from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parallel import ParallelText
 from saccade.data.readers.parquet import Parquet
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 from saccade.data.readers.sources import absolute, open_readers
 
 __all__ = [
     "Csv",
     "Dates",
+    "FilePart",
     "Folder",
     "Hub",
     "InMemory",
     "JsonLines",
     "ParallelText",
     "Parquet",
-    "Part",
     "Reader",
     "Rows",
     "Tsv",

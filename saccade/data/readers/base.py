@@ -12,7 +12,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
 from saccade.data.readers.lines import offsets, suffix
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 from saccade.registry import Registry
 
 
@@ -55,7 +55,7 @@ class Reader:
         """The names of all columns, if they are known before the first row."""
         self.chosen: dict[str, Column] = {}
         """The column of each role, once a row has been read."""
-        self.part: Part | None = None
+        self.part: FilePart | None = None
         """The rows to read, if not all of them."""
         self.record: Record = {}
         """The whole row that `examples` gave last."""
@@ -79,14 +79,14 @@ class Reader:
         """
         raise NotImplementedError
 
-    def parts(self, rows: int) -> Iterator[Part]:
+    def parts(self, rows: int) -> Iterator[FilePart]:
         """The file in parts of so many rows, the last one perhaps shorter."""
         lines, count = list[int](), 0
         for count, (line, _) in enumerate(self.rows(), start=1):
             if count % rows == 1 or rows == 1:
                 lines.append(line)
         sizes = [min(rows, count - start) for start in range(0, count, rows)]
-        yield from map(Part, lines, sizes, offsets(Path(self.source), lines))
+        yield from map(FilePart, lines, sizes, offsets(Path(self.source), lines))
 
     def examples(self) -> Iterator[tuple[int, dict[str, Any] | BadRow]]:
         """The rows with raw values by role in place of columns."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from saccade.data.errors import BadRow
 from saccade.data.readers import lines as limits
 from saccade.data.readers.lines import raw_lines
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 Row = tuple[int, list[str] | BadRow]
 """The number of a row's first line with its cells, or with what is wrong."""
@@ -18,7 +18,7 @@ Row = tuple[int, list[str] | BadRow]
 FIX = 'Put text with commas, quotes or newlines in "...", and double the quotes inside.'
 
 
-def csv_rows(path: Path, part: Part | None = None) -> Iterator[Row]:
+def csv_rows(path: Path, part: FilePart | None = None) -> Iterator[Row]:
     """Cells separated by commas as in RFC 4180: "quoted if need be", with doubled quotes and newlines inside.
 
     After an error, reading resumes on the line after the one that is to blame.
@@ -45,7 +45,7 @@ def csv_rows(path: Path, part: Part | None = None) -> Iterator[Row]:
 class Feed:
     """The lines of a file for Python's CSV reader, which remembers those of the current row."""
 
-    def __init__(self, path: Path, part: Part | None = None) -> None:
+    def __init__(self, path: Path, part: FilePart | None = None) -> None:
         self.path = path
         self.lines = raw_lines(path, part)
         self.again: deque[tuple[int, str]] = deque()

@@ -14,7 +14,7 @@ from saccade.data.readers.columns import Column, Columns, Record, by_position, l
 from saccade.data.readers.csv_rows import Row, csv_rows
 from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header
 from saccade.data.readers.lines import numbered_lines
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 
 class Delimited(Reader):
@@ -37,7 +37,7 @@ class Delimited(Reader):
         self.suspicious = header is None and not self.header
         """Whether a warning about a header is still due."""
 
-    def fields(self, part: Part | None = None) -> Iterator[Row]:
+    def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         """The lines with their cells, from the beginning or from that of a part."""
         raise NotImplementedError
 
@@ -144,7 +144,7 @@ class Tsv(Delimited):
     fix = "Separate columns by one tab."
     others: ClassVar = {",": "Separate columns by one tab; if they are separated by commas, name the file .csv."}
 
-    def fields(self, part: Part | None = None) -> Iterator[Row]:
+    def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         for number, line in numbered_lines(Path(self.source), part):
             yield number, line if isinstance(line, BadRow) else line.split("\t")
 
@@ -160,5 +160,5 @@ class Csv(Delimited):
         ";": "If its columns are separated by semicolons, save it again with commas.",
     }
 
-    def fields(self, part: Part | None = None) -> Iterator[Row]:
+    def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         return csv_rows(Path(self.source), part)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from saccade.data.errors import BadRow, DataError, one_line
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 LONGEST = 16 << 20
 """Bytes of the longest line (or CSV row) that is read: a few kilobytes of gzip can hold a line of gigabytes."""
@@ -41,7 +41,7 @@ def read_lines(path: Path) -> Iterator[str]:
         yield line
 
 
-def numbered_lines(path: Path, part: Part | None = None) -> Iterator[tuple[int, str | BadRow]]:
+def numbered_lines(path: Path, part: FilePart | None = None) -> Iterator[tuple[int, str | BadRow]]:
     """The numbers and lines, without line ends, from the beginning or from that of a part.
 
     Only a newline ends a line: characters such as U+2028 or U+0085 occur inside sentences of web text.
@@ -68,7 +68,7 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str | BadRow]]:
         yield first, "\n".join(lines)
 
 
-def raw_lines(path: Path, part: Part | None = None) -> Iterator[tuple[int, str | BadRow]]:
+def raw_lines(path: Path, part: FilePart | None = None) -> Iterator[tuple[int, str | BadRow]]:
     """The numbers and lines, with line ends and without a byte order mark.
 
     Bytes that are not UTF-8 become lone surrogates, which `saccade.data.cell.text_of` refuses.

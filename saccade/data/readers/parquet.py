@@ -15,7 +15,7 @@ from saccade.data.extra import required
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Record, parts
 from saccade.data.readers.lines import LONGEST
-from saccade.data.readers.parts import Part
+from saccade.data.readers.parts import FilePart
 
 BATCH = 256
 """How many rows are in memory at a time, at most."""
@@ -65,11 +65,11 @@ class Parquet(Reader):
                     else:
                         yield line, record
 
-    def parts(self, rows: int) -> Iterator[Part]:
+    def parts(self, rows: int) -> Iterator[FilePart]:
         with open_table(self.source) as table:
             count = table.metadata.num_rows
         for start in range(0, count, rows):
-            yield Part(start + 1, min(rows, count - start))
+            yield FilePart(start + 1, min(rows, count - start))
 
 
 def open_table(path: str | Path) -> Any:
@@ -83,7 +83,7 @@ def open_table(path: str | Path) -> Any:
     return table
 
 
-def row_batches(table: Any, part: Part | None = None, columns: Sequence[str] | None = None) -> Iterator[Any]:
+def row_batches(table: Any, part: FilePart | None = None, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """The rows of a Parquet file, or of a part of it, as Arrow batches; row groups before the part are not read."""
     size = batch_rows(table.metadata)
     if part is None:

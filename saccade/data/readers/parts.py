@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """Some consecutive rows of a file."""
 
     line: int

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-from saccade.artifacts import ArtifactError, Document, parse_json, read_json, write_file
+from saccade.artifacts import ArtifactError, JsonObject, parse_json, read_json, write_file
 from saccade.data.special import EOS, NAMES
 from saccade.registry import Registry, constructor_parameters
 
@@ -143,7 +143,7 @@ class Tokeniser:
         """What it has learned, in a form that JSON can hold."""
         raise NotImplementedError
 
-    def _restore(self, found: Document) -> None:
+    def _restore(self, found: JsonObject) -> None:
         """Takes what `_state` returned, and checks it: the file may be damaged, or come from anyone."""
         raise NotImplementedError
 
@@ -154,7 +154,7 @@ tokenisers: Registry[Tokeniser] = Registry("tokeniser", base=Tokeniser, home="sa
 def _build(content: Any, name: str) -> Tokeniser:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ArtifactError(f"{name} is not a tokeniser that Saccade saved.")
-    found = Document(content, name)
+    found = JsonObject(content, name)
     version = found.take("version", int)
     if version != VERSION:
         age = "a newer" if version > VERSION else "an older"
@@ -175,7 +175,7 @@ def _build(content: Any, name: str) -> Tokeniser:
     return tokeniser
 
 
-def read_vocabulary(found: Document) -> list[str]:
+def read_vocabulary(found: JsonObject) -> list[str]:
     """The pieces of a saved vocabulary, each of which must be there once."""
     pieces = found.take_list("vocabulary", str)
     if not all(pieces):

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from saccade.artifacts import ArtifactError, Document, open_regular, read_json
+from saccade.artifacts import ArtifactError, JsonObject, open_regular, read_json
 from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece, checked
 
 MOST_BYTES = 64 * 2**20
@@ -64,14 +64,14 @@ def wordpiece_files(tokeniser: WordPiece, max_length: int) -> dict[str, bytes]:
     return {"vocab.txt": lines.encode(), "tokenizer_config.json": (json.dumps(settings, indent=2) + "\n").encode()}
 
 
-def _document(path: Path) -> Document:
+def _document(path: Path) -> JsonObject:
     """A JSON file; empty if there is none."""
-    return Document(read_json(path) if path.is_file() else {}, str(path))
+    return JsonObject(read_json(path) if path.is_file() else {}, str(path))
 
 
-def _inner(document: Document, key: str) -> Document:
+def _inner(document: JsonObject, key: str) -> JsonObject:
     found = document.values.get(key)
-    return Document({}, document.where) if found is None else document.inner(key)
+    return JsonObject({}, document.where) if found is None else document.inner(key)
 
 
 def _lines(path: Path) -> list[str]:
@@ -88,7 +88,7 @@ def _lines(path: Path) -> list[str]:
     return _different(pieces, path)
 
 
-def _listed(vocabulary: Document) -> list[str]:
+def _listed(vocabulary: JsonObject) -> list[str]:
     """The pieces of a mapping to their ids, which must be the numbers from 0."""
     ids = {piece: vocabulary.take(piece, int, least=0, most=MOST_PIECES) for piece in vocabulary.values}
     if sorted(ids.values()) != list(range(len(ids))):

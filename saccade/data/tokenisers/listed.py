@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
-from saccade.artifacts import Document
+from saccade.artifacts import JsonObject
 from saccade.data.special import NAMES, UNK
 from saccade.data.tokenisers.base import Tokeniser, check_size, most_frequent, read_vocabulary, tokenisers
 
@@ -59,7 +59,7 @@ class ListTokeniser(Tokeniser):
     def _state(self) -> dict[str, Any]:
         return {"vocabulary": self._pieces[len(NAMES) :]}
 
-    def _restore(self, found: Document) -> None:
+    def _restore(self, found: JsonObject) -> None:
         self._set(read_vocabulary(found))
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from saccade.artifacts import Document
+from saccade.artifacts import JsonObject
 from saccade.data.extra import required
 from saccade.data.special import NAMES, UNK
 from saccade.data.tokenisers.base import Tokeniser, check_size, read_vocabulary, tokenisers
@@ -139,7 +139,7 @@ class BpeTokeniser(SubwordTokeniser):
         learned = self._learned()
         return {"vocabulary": in_order(learned["vocab"]), "merges": [" ".join(merge) for merge in learned["merges"]]}
 
-    def _restore(self, found: Document) -> None:
+    def _restore(self, found: JsonObject) -> None:
         vocabulary = read_subwords(found)
         known = set(vocabulary)
         merges = []
@@ -182,7 +182,7 @@ class UnigramTokeniser(SubwordTokeniser):
         pieces, scores = zip(*self._learned()["vocab"], strict=True)
         return {"vocabulary": pieces, "scores": scores}
 
-    def _restore(self, found: Document) -> None:
+    def _restore(self, found: JsonObject) -> None:
         vocabulary = read_subwords(found)
         scores = found.take_list("scores", float, length=len(vocabulary), least=-1e6, most=1e6)
         self._set(unigram_tokenizer(list(zip(vocabulary, map(float, scores), strict=True))))
@@ -202,7 +202,7 @@ def unigram_tokenizer(scored: list[tuple[str, float]]) -> Any:
     return empty_tokenizer(required("tokenizers").models.Unigram(scored, unk_id=UNK, byte_fallback=False))
 
 
-def read_subwords(found: Document) -> list[str]:
+def read_subwords(found: JsonObject) -> list[str]:
     """A saved vocabulary that begins with the special names."""
     vocabulary = read_vocabulary(found)
     if vocabulary[: len(HIDDEN)] != HIDDEN:

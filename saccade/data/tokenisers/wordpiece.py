@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.artifacts import ArtifactError, Document, read_json, write_file
+from saccade.artifacts import ArtifactError, JsonObject, read_json, write_file
 from saccade.data.extra import required
 from saccade.data.tokenisers.base import read_vocabulary
 from saccade.data.tokenisers.subwords import in_order
@@ -197,7 +197,7 @@ class WordPiece:
         content = read_json(path)
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ArtifactError(f"{path} is not a WordPiece tokeniser that Saccade saved.")
-        found = Document(content, str(path))
+        found = JsonObject(content, str(path))
         found.take("version", int, least=VERSION, most=VERSION)
         options = found.inner("options")
         options.only(constructor_parameters(WordPiece))

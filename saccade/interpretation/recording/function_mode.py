@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from torch.overrides import TorchFunctionMode
 
 from saccade.interpretation.recording.recipes import Captured, Change
-from saccade.interpretation.recording.softmaxes import PART_OF, Part, Softmaxes
+from saccade.interpretation.recording.softmaxes import EFFECT_OF, Effect, Softmaxes
 from saccade.kernels.private_torch import function_modes, set_function_modes
 
 IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")}
 
 
 class Role(NamedTuple):
-    """What a function means to a recording: its part in attention, and whether it overwrites its first argument."""
+    """What a function means to a recording: its effect on weights, and whether it overwrites its first argument."""
 
-    part: Part | None = None
+    effect: Effect | None = None
     writes: bool = False
 
 
@@ -78,14 +78,14 @@ class RecordingMode(TorchFunctionMode):
         kwargs = kwargs or {}
         if role.writes or "out" in kwargs:
             self._written(kwargs.get("out", args[0] if args else None))
-        if role.part is Part.PRODUCT and self._change_at is not None and self._softmaxes.followed:
+        if role.effect is Effect.PRODUCT and self._change_at is not None and self._softmaxes.followed:
             change_at, frame = self._change_at, sys._getframe(1)
             given, options = self._softmaxes.changed(args, kwargs, lambda: change_at(frame))
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)
-        if role.part is not None and self._softmaxes.followed:
-            attended = self._softmaxes.step(role.part, args, kwargs, result)
+        if role.effect is not None and self._softmaxes.followed:
+            attended = self._softmaxes.step(role.effect, args, kwargs, result)
             if attended is not None:
                 self._attended(lambda: attended, sys._getframe(1))
         return result
@@ -96,5 +96,5 @@ def _role(func: Any) -> Role:
     name = getattr(func, "__name__", "").partition(".")[0]
     operator = name.startswith("__") and name.endswith("__")
     writes = name == "__setitem__" or name in IN_PLACE if operator else name.endswith("_")
-    role = Role(PART_OF.get(name), writes)
+    role = Role(EFFECT_OF.get(name), writes)
     return NONE if role == NONE else role

@@ -14,7 +14,7 @@ from torch import Tensor
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 
-class Part(Enum):
+class Effect(Enum):
     """What a function does to attention weights."""
 
     SAME = auto()  # makes other weights of the same meaning: masked, cast, sliced
@@ -22,19 +22,19 @@ class Part(Enum):
     PRODUCT = auto()
 
 
-PARTS = {
-    Part.SAME: (
+EFFECTS = {
+    Effect.SAME: (
         *("to", "type", "type_as", "float", "half", "bfloat16", "double", "clone", "contiguous", "nan_to_num"),
         *("masked_fill", "where", "mul", "multiply", "div", "__mul__", "__rmul__", "__truediv__", "__getitem__"),
         *("sub", "__sub__", "add", "__add__", "masked_fill_", "mul_", "div_"),
     ),
-    Part.KEPT: (
+    Effect.KEPT: (
         *("dropout", "alpha_dropout", "feature_dropout", "dropout_", "transpose", "permute", "view", "reshape"),
         *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "movedim", "swapaxes", "mT", "T", "repeat"),
     ),
-    Part.PRODUCT: ("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"),
+    Effect.PRODUCT: ("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"),
 }
-PART_OF = {name: part for part, names in PARTS.items() for name in names}
+EFFECT_OF = {name: effect for effect, names in EFFECTS.items() for name in names}
 
 
 @dataclass(eq=False)
@@ -65,14 +65,14 @@ class Softmaxes:
         self._follow(result, _Candidate(result.detach()))
         return True
 
-    def step(self, part: Part, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Captured | None:
+    def step(self, part: Effect, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Captured | None:
         """Takes note of a function that ran, and returns the attention that it completes, if any."""
         if self.paused:
             return None
         candidate = self._candidate(args, kwargs)
         if candidate is None or candidate.used:
             return None
-        if part is Part.PRODUCT:
+        if part is Effect.PRODUCT:
             candidate.used = True
             return Captured(Given(), {"weights": candidate.weights}) if candidate.weights.dim() > 2 else None
         if isinstance(result, Tensor) and result.is_floating_point():
@@ -119,11 +119,11 @@ class Softmaxes:
             return type(value)(self._with(each, candidate) for each in value)
         return value
 
-    def _derived(self, candidate: _Candidate, part: Part, result: Tensor) -> _Candidate:
+    def _derived(self, candidate: _Candidate, part: Effect, result: Tensor) -> _Candidate:
         old, new = candidate.weights.shape, result.shape
-        if part is Part.SAME and len(old) == len(new) and old[:-2] == new[:-2]:
+        if part is Effect.SAME and len(old) == len(new) and old[:-2] == new[:-2]:
             return _Candidate(result.detach())
-        if part is Part.KEPT and len(new) > len(old) and new[-1] == old[-1] and (new[-2] == old[-2] or len(old) == 2):
+        if part is Effect.KEPT and len(new) > len(old) and new[-1] == old[-1] and (new[-2] == old[-2] or len(old) == 2):
             # The heads are split from the batch, or a single query gets its axis. Dropout keeps the shape.
             candidate.weights = candidate.weights.view(new) if result.numel() == candidate.weights.numel() else result
         return candidate
