@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 USUAL = set(vars(logging.makeLogRecord({})))
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """A record as a JSON object: time, level, event, and whatever `extra` adds."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -25,7 +25,7 @@ class JsonLines(logging.Formatter):
 def log_to_stderr() -> None:
     """Sends what the server and uvicorn log to standard error; uvicorn's own access log is off."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("saccade.serving", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]

@@ -19,7 +19,7 @@ MOST_UPDATES = 32.0
 """How often a word may be expected in one batch, whose updates add up: many more at once would overshoot."""
 
 
-class Corpus(NamedTuple):
+class TrainingTexts(NamedTuple):
     """Texts as ids, one after the other."""
 
     ids: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Corpus(NamedTuple):
     """(vocab,): how often each id is trained on; 0 if it is left out."""
 
 
-def gather(texts: Iterable[Sequence[int]], vocab: int, *, first: int = 0, min_count: int = 1) -> Corpus:
+def gather(texts: Iterable[Sequence[int]], vocab: int, *, first: int = 0, min_count: int = 1) -> TrainingTexts:
     """Joins texts, without rare and special ids.
 
     Args:
@@ -45,7 +45,7 @@ def gather(texts: Iterable[Sequence[int]], vocab: int, *, first: int = 0, min_co
     counts[:first] = 0
     counts[counts < min_count] = 0
     kept = counts[ids] > 0
-    return Corpus(ids[kept], places[kept], counts)
+    return TrainingTexts(ids[kept], places[kept], counts)
 
 
 def keep_probabilities(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
@@ -111,7 +111,7 @@ def neighbours(
 
 @torch.no_grad()
 def train_skip_gram(
-    corpus: Corpus,
+    corpus: TrainingTexts,
     dim: int,
     *,
     window: int = 5,
