@@ -131,6 +131,10 @@ def test_blanks_are_filled_in():
     assert answers[1].text.endswith(".")
     with pytest.raises(ValueError, match=r"has no \[MASK\] to fill in"):
         task.predict(model, ["the tower"])
+    (long,) = task.predict(model, ["[MASK] " + "tower " * 40 + "[MASK]"])  # the second is not read
+    assert len(long.details["blanks"]) == 1
+    assert not long.text.startswith("[MASK]")
+    assert long.text.endswith("[MASK]")
     (item,) = task.explain(model, [{"text": "the [MASK] tower"}])
     assert len(item.maps) == 1
 
