@@ -112,7 +112,8 @@ def _read_fused(attention: Attends, query: Tensor, memory: Memory, state: State)
     dot = attention.score.as_dot_product(query, memory.prepared[0])
     if dot is None or (exporting() and query.dim() != 4):  # the only form that ONNX has
         return None
-    causal = dot.bias is None and memory.mask is not None and memory.mask.is_causal(query.shape[-2], memory.num_keys)
+    mask = memory.mask
+    causal = dot.bias is None and mask is not None and bool(mask.is_causal(query.shape[-2], memory.num_keys))
     bias = None if causal else _resolve(query, memory)
     if dot.bias is not None:
         bias = dot.bias if bias is None else torch.where(bias, dot.bias, -torch.inf)

@@ -86,5 +86,5 @@ def lines_of(source: Tensor, patch: int) -> int:
 def from_patches(source: Tensor, patch: int) -> Tensor:
     """(batch, patches, 3 patch²) -> (batch, 3, side, side)."""
     lines = lines_of(source, patch)
-    parts = source.reshape(len(source), lines, lines, 3, patch, patch)
-    return parts.permute(0, 3, 1, 4, 2, 5).reshape(len(source), 3, lines * patch, lines * patch)
+    parts = source.reshape(source.shape[0], lines, lines, 3, patch, patch)
+    return parts.permute(0, 3, 1, 4, 2, 5).reshape(source.shape[0], 3, lines * patch, lines * patch)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.fields.looking import Looking
 from saccade.layers.limits import fewest, most_keys, most_positions
 
 UNBOUNDED = 2**31
@@ -17,6 +18,9 @@ UNBOUNDED = 2**31
 
 Axes = dict[str, dict[int, str]]
 """For each tensor, the axes whose sizes vary, with their names."""
+
+Make = Callable[[int, int], dict[str, Tensor]]
+"""The inputs of a model by name, for so many examples of at most so many positions."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,11 @@ class Graph:
     axes: Axes
     """Of the inputs."""
 
-    looks: str | None = None
-    """The output with the attention weights that decide about an answer, where there is one answer per input."""
+    looking: Looking | None = None
+    """What the output `looks` shows."""
 
-    first: bool = False
-    """Whether only its first query decides, as that of `[CLS]` does."""
+    program: torch.export.ExportedProgram | None = None
+    """The graph as `torch.export` sees it, if it was needed already."""
 
 
 def axes_between(left: Mapping[str, Tensor], right: Mapping[str, Tensor], names: Mapping[tuple[int, int], str]) -> Axes:
@@ -52,8 +56,22 @@ def axes_between(left: Mapping[str, Tensor], right: Mapping[str, Tensor], names:
     return found
 
 
+def axis_names(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> dict[tuple[int, int], str]:
+    """Names of the axes of inputs by their sizes in two runs: the batch, and the positions of each input."""
+    first = next(iter(left))
+    found = {(left[first].shape[0], right[first].shape[0]): "batch"}
+    for name in [name for name in left if name.endswith("_mask")]:
+        pairs = list(zip(left[name].shape, right[name].shape, strict=True))[1:]
+        for axis, pair in zip([["length"], ["sentences", "words"]][len(pairs) - 1], pairs, strict=True):
+            number = sum(known.startswith(axis) for known in found.values())
+            found.setdefault(pair, axis if not number else f"{axis}_{number + 1}")
+    return found
+
+
 def exported_program(graph: Graph) -> torch.export.ExportedProgram:
     """The graph as `torch.export` sees it, with dynamic axes."""
+    if graph.program is not None:
+        return graph.program
     varying = {name: dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for name, axes in graph.axes.items()}
     shapes: list[Any] = [varying.get(name) for name in graph.inputs]
     named = [p for p in inspect.signature(graph.module.forward).parameters.values() if p.kind is not p.VAR_POSITIONAL]

@@ -17,11 +17,9 @@ import torch
 from saccade.export.base import Format, formats, required
 from saccade.export.describing import describe
 from saccade.export.graphs import Graph, exported_program
-from saccade.export.refusing import check_graphs
+from saccade.export.refusing import RUNNER, check_graphs
 from saccade.export.tracing import graphs_of
 from saccade.runs import Run
-
-RUNNER = Path(__file__).parent / "runner"
 
 
 @formats.register("onnx")
@@ -41,9 +39,27 @@ class Onnx(Format):
         graphs = graphs_of(run)
         for graph in graphs:
             (output / f"{graph.name}.onnx").write_bytes(onnx_bytes(graph))
-        (output / "model.json").write_text(json.dumps(describe(run, graphs), ensure_ascii=False), encoding="utf-8")
-        for name in ("run.py", "vocabulary.py"):
-            shutil.copyfile(RUNNER / name, output / name)
+        about = describe(run, graphs)
+        (output / "model.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
+        copy_runner(about, output)
+
+
+NEEDED = {
+    "document": ["text"],
+    "generation": ["search", "text"],
+    "language_modelling": ["search"],
+}
+"""What modules of the runner import."""
+
+
+def copy_runner(about: dict[str, Any], output: Path) -> None:
+    """Copies the runner into an export: its core, and the modules for this kind of inputs and answers."""
+    kinds = [about["task"]["kind"], *(each["kind"] for each in about["inputs"].values())]
+    modules = {*kinds, *(other for kind in kinds for other in NEEDED.get(kind, ()))}
+    (output / "saccade_runner").mkdir()
+    for name in ("__init__", *sorted(modules)):
+        shutil.copyfile(RUNNER / f"{name}.py", output / "saccade_runner" / f"{name}.py")
+    shutil.copyfile(RUNNER / "run.py", output / "run.py")
 
 
 def onnx_bytes(graph: Graph) -> bytes:

@@ -17,7 +17,6 @@ from saccade.export.onnx import onnx_bytes
 from saccade.export.refusing import check_graphs
 from saccade.export.tracing import graphs_of
 from saccade.export.web_runtime import web_runtime
-from saccade.fields import Text
 from saccade.runs import Run
 
 HEAD = """<!doctype html>
@@ -46,6 +45,10 @@ HEAD = """<!doctype html>
 """
 
 
+KINDS = ("generation", "classification", "rating")
+"""The answers that a page can show."""
+
+
 @formats.register("page")
 class Page(Format):
     """One HTML file that runs the model in a browser, offline, and shows what it looked at.
@@ -69,11 +72,15 @@ class Page(Format):
         check_graphs(run)
         if len(run.task.inputs) != 1:
             raise ValueError(f"A page has one input, and this model reads {' and '.join(run.task.inputs)}.")
-        if getattr(run.task, "form", None) == "tags":
-            raise ValueError("A page shows one answer, and tags are one for each word.")
+        about = run.task.portable(run.model)
+        if about["kind"] not in KINDS or about.get("form") == "tags":
+            what = "tags" if about.get("form") == "tags" else type(run.task).__name__
+            raise ValueError(f"A page shows a text, a label or a number for an input: {what} is none of them.")
         role, field = next(iter(run.task.inputs.items()))
-        if not isinstance(field, Text):
-            raise ValueError(f"A page reads plain texts, and the {role} is the field {type(field).__name__}.")
+        tokeniser = field.portable().get("tokeniser", {}).get("kind")
+        if field.portable()["kind"] != "text" or tokeniser == "tagged":
+            read = f"the tokeniser {tokeniser!r}" if tokeniser == "tagged" else f"the field {type(field).__name__}"
+            raise ValueError(f"A page reads plain texts, and the {role} has {read}.")
         web_runtime(self.runtime)
 
     def write(self, run: Run, output: Path) -> None:

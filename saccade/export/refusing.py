@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 from torch import nn
 
-from saccade.fields import Text, WordPieces
-from saccade.layers import LSTMNLayer, ReadPicked, SequentialSelection
-from saccade.models import GAT, HAN, WordByWord
-from saccade.models.base import EncoderDecoder
+from saccade.export.runner.text import KINDS
+from saccade.layers import LSTMNLayer
+from saccade.models import WordByWord
+from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
 from saccade.selections import (
     ContinuousSoftmax,
@@ -20,44 +24,62 @@ from saccade.selections import (
     ProjectiveTree,
     SemiMarkov,
 )
-from saccade.tasks import Classification, Generation, Rating
+
+RUNNER = Path(__file__).parent / "runner"
 
 STEPS = "computes step by step, and its steps depend on the length of the input"
 PARTS: dict[type[nn.Module], str] = {
-    **dict.fromkeys((LSTMNLayer, WordByWord), "attends once per step, and its steps depend on the length of the input"),
-    **dict.fromkeys((HAN, GAT), "groups its inputs by their sizes"),
-    **dict.fromkeys((ReadPicked, SequentialSelection), "reads only what it picks, and how much that is varies"),
     **dict.fromkeys((Entmax, KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
     **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
 """Modules that a graph cannot hold, with the reason."""
 
-KINDS = ("bpe", "char", "pretokenised", "unigram", "word")
-"""The tokenisers that the runner has."""
+INSTEAD = "Use the run itself: `saccade predict`, or `saccade serve` for other programs."
 
 
 def check_graphs(run: Run) -> None:
-    """Raises `ValueError`, naming the part of a run that has no graph."""
+    """Raises `ValueError`, naming the part of a run that has no graph, or that no program without Saccade can read."""
     task, model = run.task, run.model
-    if not isinstance(task, Generation | Classification | Rating):
-        raise ValueError(
-            f"The task {type(task).__name__} cannot be exported: generation, classification and rating can."
-        )
-    tagged = isinstance(task, Classification) and task.form.name == "tags"
-    if tagged and not isinstance(next(iter(task.inputs.values())), Text):
-        raise ValueError("Tags of wordpieces cannot be exported: tags of the words of a text can.")
-    if isinstance(task, Generation) and not isinstance(model, EncoderDecoder):
-        raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder.")
-    for role, field in {**task.inputs, **({"target": task.target} if isinstance(task, Generation) else {})}.items():
-        if not isinstance(field, Text | WordPieces):
-            raise ValueError(
-                f"The {role} is the field {type(field).__name__}, which cannot be exported: text and wordpieces can."
-            )
-        if isinstance(field, Text) and field.tokeniser.kind not in KINDS:
-            raise ValueError(
-                f"The tokeniser {field.tokeniser.kind!r} of the {role} cannot be exported: {', '.join(KINDS)} can."
-            )
+    about = _portable(f"The task {type(task).__name__}", lambda: task.portable(model))
+    writes = about["kind"] in ("generation", "language_modelling")
+    if writes and not isinstance(model, EncoderDecoder | LanguageModel):
+        raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder. {INSTEAD}")
+    for role, field in task.inputs.items():
+        _check_tokeniser(role, _portable(f"The {role}", field.portable))
+    _check_tokeniser("target", about.get("target", {}))
+    if any(field.fixed() for field in task.inputs.values()) and not callable(getattr(model, "over", None)):
+        raise ValueError(f"{type(model).__name__} cannot be exported: it has no method `over`, see GAT. {INSTEAD}")
+    check_parts(model)
+
+
+def check_parts(model: nn.Module) -> None:
+    """Raises `ValueError`, naming a module that a graph cannot hold."""
     for name, part in model.named_modules():
         for kind, reason in PARTS.items():
             if isinstance(part, kind):
-                raise ValueError(f"{kind.__name__} (model.{name}) cannot be exported: it {reason}.")
+                raise ValueError(f"{kind.__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
+        if isinstance(part, LSTMNLayer | WordByWord):
+            for attention in (part.attention, getattr(part, "source_attention", None)):
+                for inner in () if attention is None else (attention.score, attention.selection):
+                    if inner.stateful:
+                        loop = f"{type(part).__name__} (model.{name})"
+                        raise ValueError(
+                            f"{type(inner).__name__} in {loop} cannot be exported: its state grows from step to step. "
+                            f"{INSTEAD}"
+                        )
+
+
+def _portable(what: str, describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        about = describe()
+    except ValueError as error:
+        raise ValueError(f"{what} cannot be exported: {str(error).rstrip('.')}. {INSTEAD}") from None
+    if not (RUNNER / f"{about['kind']}.py").is_file():
+        raise ValueError(f"{what} cannot be exported: the runner has nothing for {about['kind']!r}. {INSTEAD}")
+    return about
+
+
+def _check_tokeniser(role: str, about: dict[str, Any]) -> None:
+    kind = about.get("tokeniser", {}).get("kind", KINDS[0])
+    if kind not in KINDS:
+        raise ValueError(f"The tokeniser {kind!r} of the {role} cannot be exported: {', '.join(KINDS)} can. {INSTEAD}")

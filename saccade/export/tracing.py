@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from saccade.export.graphs import Graph
-from saccade.export.specimens import batch_of
 from saccade.export.whole import whole_graph
-from saccade.export.writers import writing_graphs
-from saccade.models.base import EncoderDecoder
+from saccade.export.writers import continuing_graphs, writing_graphs
+from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
+from saccade.tasks import Task
 
 
 def graphs_of(run: Run) -> list[Graph]:
-    """Encoder and decoder of a model that writes texts; the whole of any other."""
+    """Encoder and decoder of a model that writes texts; the whole of any other; of a language model both."""
     task, model = run.task, run.model.eval()
+    network = next(iter(task.inputs.values())).network()
+
+    def make(batch: int, length: int) -> dict[str, Tensor]:
+        return stand_ins(task, batch, length)
+
     if isinstance(model, EncoderDecoder):
-        return writing_graphs(model, lambda batch, length: list(batch_of(task, batch, length).values()))
-    return [whole_graph(model, lambda batch, length: batch_of(task, batch, length))]
+        return writing_graphs(model, make, network)
+    fixed = next(iter(task.inputs.values())).fixed()
+    whole = whole_graph(task, model.over(**fixed) if fixed else model, make, network)
+    causal = isinstance(model, LanguageModel) and task.portable(model).get("causal")
+    return [whole, *(continuing_graphs(model) if causal else [])]
+
+
+def stand_ins(task: Task, batch: int, length: int) -> dict[str, Tensor]:
+    """Made-up inputs of a model by name: so many examples, the longest of so many positions.
+
+    Later inputs are longer than the first, so that no two axes have the same size by chance.
+    """
+    found: dict[str, Tensor] = {}
+    for number, (role, field) in enumerate(task.inputs.items()):
+        padded = field.stand_ins(batch, length + 2 * number)
+        found |= {role if name == "values" else f"{role}_{name}": tensor for name, tensor in padded.items()}
+    return found

@@ -2,80 +2,74 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import dataclasses
+import re
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention import Attention
-from saccade.export.graphs import Graph, axes_between
-from saccade.reading import Reading
+from saccade.export.graphs import Graph, Make, axes_between, axis_names, exported_program
+from saccade.fields.looking import Looking
+from saccade.interpretation.recording import record
+from saccade.models.base import LanguageModel
+from saccade.tasks import Task
 
 
 class Whole(nn.Module):
-    """Logits, followed by the weights (batch, heads, queries, keys) of every attention."""
+    """Logits, the attention that decides about the answers, and the weights of every attention as `record` sees it.
 
-    def __init__(self, model: nn.Module) -> None:
+    `looks` is (batch, keys), or (batch, queries, keys) if each query is about something of its own; `picked`, of a
+    model that reads only what it picks, is (batch, keys); other weights are (batch, heads, queries, keys).
+    """
+
+    outputs: list[str]
+    """The names of what the last call returned."""
+
+    def __init__(self, model: nn.Module, looking: Looking | None = None, network: nn.Module | None = None) -> None:
         super().__init__()
         self.model = model
+        self.network = network
+        self.looking = looking
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        with readings(self.model) as found:
-            logits = self.model(*inputs)
-        return (logits, *weights_of(found).values())
-
-
-@contextlib.contextmanager
-def readings(model: nn.Module) -> Iterator[dict[str, list[Reading]]]:
-    """Within it, the readings of every attention of a model are noted, by the name of its module."""
-    found: dict[str, list[Reading]] = {}
-    named = {id(part): name for name, part in model.named_modules() if isinstance(part, Attention)}
-    attentions = [part for part in model.modules() if isinstance(part, Attention)]
-
-    def noting(attention: Attention) -> Callable[..., Reading]:
-        name = named[id(attention)].replace(".", "_").removesuffix("_attention_attention")
-        read = type(attention).read
-
-        def noted(*arguments: Any, **options: Any) -> Reading:
-            reading = read(attention, *arguments, **options)
-            found.setdefault(name or "attention", []).append(reading)
-            return reading
-
-        return noted
-
-    for attention in attentions:
-        object.__setattr__(attention, "read", noting(attention))
-    try:
-        yield found
-    finally:
-        for attention in attentions:
-            object.__delattr__(attention, "read")
-
-
-def weights_of(found: Mapping[str, list[Reading]]) -> dict[str, Tensor]:
-    """The weights of attentions that read once, by the name of the output."""
-    weights = {name: several[0].weights for name, several in found.items() if len(several) == 1}
-    return {f"weights_{name}": each if each.dim() == 4 else each.unsqueeze(1) for name, each in weights.items()}
+        values = inputs[0] if self.network is None else self.network(inputs[0])
+        model = self.__dict__["_modules"]["model"]  # not a stand-in that torch.export makes, whose class is another
+        with record(model) as trace:
+            found = model(values, *inputs[1:])
+        logits = self.model.head.logits(found) if isinstance(self.model, LanguageModel) else found
+        named = {"logits": logits}
+        if self.looking is not None:
+            named["looks"] = self.looking.look.weights(trace, inputs[0].shape[0], inputs[0])
+            picked = trace[self.looking.look.path].picked
+            if picked is not None:
+                named["picked"] = picked[:, 0, 0]
+        named |= {"weights_" + re.sub(r"\W", "_", call.name): call.weights for call in trace.calls}
+        self.outputs = list(named)
+        return tuple(named.values())
 
 
 @torch.no_grad()
-def whole_graph(model: nn.Module, make: Callable[[int, int], dict[str, Tensor]]) -> Graph:
+def whole_graph(task: Task, model: nn.Module, make: Make, network: nn.Module | None = None) -> Graph:
     """The model as one graph.
 
     Args:
+        task: which decides what of the attention is an answer's own.
         model: in evaluation mode.
-        make: its inputs by name, for so many examples of at most so many positions.
+        make: its inputs.
+        network: what turns the first input into what the model reads.
     """
     given, other = make(3, 7), make(5, 11)
-    with readings(model) as found:
-        model(*given.values())
-    weights = weights_of(found)
-    sizes = {(3, 5): "batch", **{(7 + 2 * n, 11 + 2 * n): f"length{f'_{n + 1}' if n else ''}" for n in range(4)}}
-    pooled = [name for name, each in weights.items() if each.shape[2] == 1 or "pooling" in name.split("_")]
-    first = not pooled and "segments" in " ".join(given)
-    deciding = pooled or (list(weights) if first else [])
-    looks = deciding[-1] if deciding else None
-    axes = axes_between(given, other, sizes)
-    return Graph("model", Whole(model), given, ["logits", *weights], axes, looks=looks, first=first)
+    looking = None
+    if not isinstance(model, LanguageModel):
+        with record(model) as trace:
+            model(*_read(list(given.values()), network))
+        looking = task.looking(trace, given)
+    module = Whole(model, looking, network)
+    graph = Graph("model", module, given, [], axes_between(given, other, axis_names(given, other)), looking)
+    program = exported_program(graph)
+    return dataclasses.replace(graph, outputs=module.outputs, program=program)
+
+
+def _read(inputs: Sequence[Tensor], network: nn.Module | None) -> list[Tensor]:
+    return list(inputs) if network is None else [network(inputs[0]), *inputs[1:]]

@@ -209,6 +209,21 @@ class Audio(Field):
     def learned(self) -> str:
         return f"{self.mels} mel bands at {self.rate / 1000:g} kHz"
 
+    def portable(self) -> dict[str, Any]:
+        return {
+            "kind": "audio",
+            **{name: getattr(self, name) for name in ("rate", "window", "hop")},
+            "filters": mel_filters(self.rate, fft_size(self.window), self.mels).tolist(),
+            "mean": self.mean.tolist(),
+            "deviation": self.deviation.tolist(),
+        }
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        frames = 8 * length  # a model may join several into one
+        lengths = torch.tensor([frames - min(number, 2) for number in range(count)])
+        mask = torch.arange(frames) < lengths[:, None]
+        return {"values": torch.randn(count, frames, self.mels) * mask.unsqueeze(-1), "mask": mask}
+
     def _samples(self, encoded: Mapping[str, Any], frames: int | None = None) -> Tensor:
         """The sound at the field's rate, as far as the frames reach."""
         source = encoded["path"] if encoded["bytes"] is None else encoded["bytes"]

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
 from saccade.data.cell import Cell
 from saccade.data.vectors import Vectors
+from saccade.fields.looking import Look, Seen, last_pooling, maps_over, picked_by
 from saccade.interpretation.explorer import Axis, Map, TextAxis
-from saccade.interpretation.recording import Recorded, Trace
+from saccade.interpretation.recording import Trace
 from saccade.registry import Registry
 
 Padded = dict[str, Tensor]
 """The tensors of a batch, batch first: `values`, `mask` where lengths differ (bool, True = real), and others."""
-
-
-class Seen(NamedTuple):
-    """What a model looked at in one value."""
-
-    names: list[str]
-    """A name for each position."""
-
-    weights: Tensor
-    """The weight of each position."""
-
-    picked: list[int] | None = None
-    """The positions that were picked and read, where the model read no others."""
 
 
 class Field:
@@ -173,19 +159,36 @@ class Field:
             mask: bool (batch, positions), the positions that the model read, where there are several inputs or where a
                 value may have been cut.
         """
-        steps = Counter(call.path for call in trace.calls)
-        once = [call for call in trace.calls if steps[call.path] == 1]
-        pooled = [call for call in once if call.shape[0] == len(values) and _pools(call.path, call.shape[2])]
-        pooled = [call for call in pooled if mask is None or call.shape[3] == mask.shape[1]]
-        if not pooled:
+        look = self.look(trace, len(values), mask)
+        if look is None:
             return []
-        weights = pooled[-1].weights.float().mean((1, 2)).cpu()
+        weights, picked = look.weights(trace, len(values)).cpu(), picked_by(trace[look.path])
         lengths = [None] * len(values) if mask is None else mask.sum(1).tolist()
         names = [self.position_names(value, length) for value, length in zip(values, lengths, strict=True)]
-        return [
-            Seen(own, row[: len(own)], picks)
-            for own, row, picks in zip(names, weights, picked_by(pooled[-1]), strict=True)
-        ]
+        return [Seen(own, row[: len(own)], picks) for own, row, picks in zip(names, weights, picked, strict=True)]
+
+    def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
+        """Which attention `attended` reads in a batch of so many values; None if there is none."""
+        return last_pooling(trace, count, mask)
+
+    def portable(self) -> dict[str, Any]:
+        """What a program without Saccade needs to read values as this field does, in JSON's types.
+
+        `kind` names the module of `saccade/export/runner` that reads them. A field without one cannot be exported.
+        """
+        raise ValueError(f"the field {type(self).__name__} cannot be read outside Saccade")
+
+    def network(self) -> nn.Module | None:
+        """What stands between the arrays of such a program and the values of `pad`: a network that is not trained."""
+        return None
+
+    def fixed(self) -> dict[str, Tensor]:
+        """The tensors of `pad` that such a program has inside, since they are the same for all values: a graph."""
+        return {}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        """So many made-up values, the longest of so many positions, as that program gives them: to trace a model."""
+        raise NotImplementedError
 
     def show(self, value: Any) -> str:
         """The value in one line of text."""
@@ -202,57 +205,6 @@ class Field:
     def unknown(self, value: Any) -> list[str]:
         """The parts of a value that the training data did not have."""
         return []
-
-
-def picked_by(call: Recorded) -> list[list[int] | None]:
-    """The positions that the only query of each example picked; None for attention that reads all by their weights."""
-    picked = call.picked
-    if picked is None or picked.shape[1:3] != (1, 1):
-        return [None] * call.shape[0]
-    return [row.nonzero().flatten().tolist() for row in picked[:, 0, 0].cpu()]
-
-
-def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
-    """Each attention of a batch of one over these keys, from themselves, or pooled by queries of the model's own."""
-    return maps_between({len(keys): keys}, trace, answer)
-
-
-def maps_between(
-    axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
-) -> list[Map]:
-    """Each attention of a batch of one over an axis, from any of the axes, or pooled by queries of the model's own.
-
-    A pooling is one row, named by the answer; several queries are shown as heads. An attention whose positions read
-    only those before them has no weights for the last position: these are zeros.
-
-    Args:
-        axes: by the number of positions, padding at the end included, that the model sees of them.
-        trace: what `record` saw.
-        answer: the name of the only query.
-        names: what the axes are, by the same number.
-    """
-    sides = {**axes, 1: TextAxis(pieces=[answer])}
-    maps = []
-    for path in trace.paths:
-        weights = trace.joined(path)[0].float().cpu()
-        if _pools(path, weights.shape[1]):
-            weights = weights.flatten(0, 1).unsqueeze(1)
-        elif weights.shape[1] in axes and weights.shape[2] == weights.shape[1] - 1:
-            weights = F.pad(weights, (0, 1))
-        queries, keys = sides.get(weights.shape[1]), axes.get(weights.shape[2])
-        if queries is not None and keys is not None:
-            layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
-            real = weights[:, : len(queries), : len(keys)]
-            rows, columns = ((names or {}).get(positions) for positions in weights.shape[1:])
-            across = (rows, columns) if rows and columns and rows != columns else None
-            sides_and_picks: dict[str, Any] = {"sides": across, "picked": picked_by(trace[path])[0]}
-            maps.append(Map(name=path, weights=real, queries=queries, keys=keys, layer=layer, **sides_and_picks))
-    return maps
-
-
-def _pools(path: str, queries: int) -> bool:
-    """Whether an attention reads with queries that are no positions of the input."""
-    return queries == 1 or "pooling" in path.split(".")
 
 
 fields: Registry[Field] = Registry("field", base=Field, home="saccade.fields")

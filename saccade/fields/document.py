@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -16,11 +16,12 @@ from saccade.data.cell import SKIP, Cell, text_of
 from saccade.data.sentences import split_sentences
 from saccade.data.tokenisers import Tokeniser
 from saccade.data.vectors import Vectors
-from saccade.fields.base import Field, Padded, Seen, fields
+from saccade.fields.base import Field, Padded, fields
+from saccade.fields.document_looks import DocumentLook, Level, levels, product
+from saccade.fields.looking import Look, Seen
 from saccade.fields.text import Text
 from saccade.interpretation.explorer import Map, TextAxis
-from saccade.interpretation.recording import Recorded, Trace
-from saccade.layers.packing import length_blocks
+from saccade.interpretation.recording import Trace
 from saccade.registry import nearest
 
 WAYS = ("split", "lines", "given")
@@ -170,7 +171,7 @@ class Document(Field):
         shown = [(level.path, level.weights[0], spoken) for level in sentences]
         shown += [(level.path, level.weights[0], axis) for level in words]
         if words and sentences:
-            shown.append((WHOLE, _product(axis, words[-1].weights[0], sentences[-1].weights[0]), axis))
+            shown.append((WHOLE, product(axis, words[-1].weights[0], sentences[-1].weights[0]), axis))
         return [Map(name=name, weights=found.unsqueeze(1), queries=answers, keys=keys) for name, found, keys in shown]
 
     def attended(self, values: Sequence[Sequence[str]], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
@@ -180,30 +181,32 @@ class Document(Field):
         for number, value in enumerate(values):
             if words:
                 axis, weights = self.axis(value), words[-1].weights[number]
-                whole = _product(axis, weights, sentences[-1].weights[number]) if sentences else weights
+                whole = product(axis, weights, sentences[-1].weights[number]) if sentences else weights
                 found.append(Seen(axis.names, whole.mean(0)))
             elif sentences:
                 found.append(Seen(self._spoken(value), sentences[-1].weights[number].mean(0)))
         return found
 
+    def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
+        assert mask is not None
+        words, sentences = levels(mask, trace)
+        if not words and not sentences:
+            return None
+        above = sentences[-1].path if words and sentences else None
+        return DocumentLook((words or sentences)[-1].path, sentences=above, of_words=bool(words))
+
+    def portable(self) -> dict[str, Any]:
+        names = ("sentences", "language", "max_sentences", "max_words")
+        about = {name: getattr(self, name) for name in names}
+        return {"kind": "document", "tokeniser": self.text.portable()["tokeniser"], **about}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        size = self.text.tokeniser.size
+        words = [[place % size for place in range(length - number)] for number in range(length // 2)]
+        return self.pad([words[: len(words) - min(number, 1)] for number in range(count)])
+
     def _levels(self, values: Sequence[Sequence[str]], trace: Trace) -> tuple[list[Level], list[Level]]:
-        """The attentions of a batch to words and to sentences: of a model that reads the blocks of `length_blocks`."""
-        lengths = self.pad([self.encode(value) for value in values])["mask"].sum(-1)
-        counts = (lengths > 0).sum(1).tolist()
-        blocks = length_blocks(lengths.flatten())
-        sizes = [(len(rows), int(lengths.flatten()[rows[-1]])) for rows in blocks]
-        longest = max(1, *counts)
-        words: list[Level] = []
-        sentences: list[Level] = []
-        for path in trace.paths:
-            calls = [call for call in trace.calls if call.path == path]
-            shapes = [(call.shape[0], call.shape[3]) for call in calls]
-            if shapes == sizes and not sentences and "sentences" not in path.split("."):
-                words.append(Level(path, _by_document(calls, blocks, lengths)))
-            elif shapes == [(len(values), longest)]:
-                rows = calls[0].weights.float().cpu().flatten(1, 2)
-                sentences.append(Level(path, [row[:, :count] for row, count in zip(rows, counts, strict=True)]))
-        return words, sentences
+        return levels(self.pad([self.encode(value) for value in values])["mask"], trace)
 
     def _spoken(self, value: Sequence[str]) -> list[str]:
         """The sentences that a model reads."""
@@ -220,32 +223,3 @@ class Document(Field):
 
     def unknown(self, value: Sequence[str]) -> list[str]:
         return [part for sentence in value for part in self.text.unknown(sentence)]
-
-
-class Level(NamedTuple):
-    """The attention to the words, or to the sentences, of each document of a batch."""
-
-    path: str
-    weights: list[Tensor]
-    """(heads, words) or (heads, sentences), for each document."""
-
-
-def _by_document(calls: Sequence[Recorded], blocks: Sequence[Tensor], lengths: Tensor) -> list[Tensor]:
-    """(heads, words) for each document: the weights of its sentences, which were read in blocks."""
-    found: dict[int, Tensor] = {}
-    for call, block in zip(calls, blocks, strict=True):
-        places = block.tolist()
-        for place, length, row in zip(places, lengths.flatten()[block], call.weights.flatten(1, 2), strict=True):
-            found[place] = row[:, :length].float().cpu()
-    nothing = next(iter(found.values()))[:, :0]
-    most = lengths.shape[1]
-    return [
-        torch.cat([nothing, *(found[place] for place in range(start, start + most) if place in found)], dim=1)
-        for start in range(0, lengths.numel(), most)
-    ]
-
-
-def _product(axis: TextAxis, words: Tensor, sentences: Tensor) -> Tensor:
-    """(1, words): the weight of each word times that of its sentence, both averaged over heads."""
-    lengths = torch.tensor([len(group) for group in axis.sentences or ()], dtype=torch.long)
-    return words.mean(0, keepdim=True) * sentences.mean(0, keepdim=True).repeat_interleave(lengths, dim=1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.artifacts import load_weights, read_header, read_tensors, save_weights, set_weights, shapes_of, weights_of
 from saccade.data.errors import DataError, one_line
@@ -118,9 +118,12 @@ class Annotator:
                 torch.tensor(three).reshape(3, 1, 1) for three in (self.backbone.mean, self.backbone.deviation)
             )
             with torch.no_grad():
-                found = self.backbone((pictures - mean) / deviation).flatten(2).transpose(1, 2)
-            # Half precision from the start, so that kept annotations equal new ones.
-            yield from ((key, each.half().float()) for (key, _), each in zip(part, found, strict=True))
+                found = _Annotating(self.backbone)((pictures - mean) / deviation)
+            yield from ((key, each) for (key, _), each in zip(part, found, strict=True))
+
+    def network(self) -> nn.Module:
+        """Pixels (pictures, 3, side, side), scaled as the backbone wants them -> what `annotations` gives."""
+        return _Annotating(self.backbone)
 
     def _key(self, encoded: Encoded) -> bytes:
         """The digest of a picture's file; read again only if the file has changed."""
@@ -131,6 +134,16 @@ class Annotator:
             with opened(encoded["path"]) as file:
                 self._digests[known] = digest(file.read())
         return self._digests[known]
+
+
+class _Annotating(nn.Module):
+    def __init__(self, backbone: Backbone) -> None:
+        super().__init__()
+        self.backbone = backbone
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        found: Tensor = self.backbone(pictures).flatten(2).transpose(1, 2)
+        return found.half().float()  # from the start, so that kept annotations equal new ones
 
 
 class Annotations:

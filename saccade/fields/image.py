@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
@@ -174,6 +174,21 @@ class Image(Field):
     def learned(self) -> str:
         what = "patches" if self.backbone is None else f"annotations by {self.backbone.name}"
         return f"{self.grid} x {self.grid} {what} of pictures of {self.side} x {self.side} pixels"
+
+    def portable(self) -> dict[str, Any]:
+        about = {"size": self.side, "resize": self.resize, "square": self.square, "positions": self.longest}
+        if self.backbone is None:
+            return {"kind": "image", **about, "patch": self.patch, "mean": MEAN, "deviation": DEVIATION}
+        network = self.backbone.backbone
+        return {"kind": "image", **about, "patch": None, "mean": network.mean, "deviation": network.deviation}
+
+    def network(self) -> nn.Module | None:
+        return None if self.backbone is None else self.backbone.network()
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        values = torch.rand(count, 3, self.side, self.side)
+        mask = torch.ones(count, self.longest).bool()
+        return {"values": to_patches(values, self.patch) if self.backbone is None else values, "mask": mask}
 
     def _decoded(self, encoded: Mapping[str, Any], shorter: int | None) -> Pixels:
         source = encoded["path"] if encoded["bytes"] is None else encoded["bytes"]

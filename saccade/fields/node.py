@@ -13,8 +13,10 @@ from torch import Tensor
 
 from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
-from saccade.fields.base import Field, Padded, Seen, fields
+from saccade.fields.base import Field, Padded, fields
 from saccade.fields.graph_files import Graph, load_graph, read_graph, save_graph
+from saccade.fields.looking import Look, Seen
+from saccade.fields.node_looks import NodeLook, attending_layers
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
 from saccade.layers.graph import Block, degree_blocks
@@ -22,6 +24,9 @@ from saccade.registry import nearest
 
 DRAWN = 60
 """Nodes in a drawing that also shows what the neighbours attend to; a larger one shows the node itself alone."""
+
+MOST_FEATURES = 1 << 28
+"""Numbers that describe the nodes of a graph which becomes part of an exported model."""
 
 CACHED = 4
 """Neighbourhoods that are kept: without sampling, every epoch has the same few batches."""
@@ -36,6 +41,10 @@ class Around(NamedTuple):
     """(found,): how far each is from the batch."""
     tensors: Padded
     """features, starts and neighbours, by the places in `nodes`; the outermost nodes have no neighbours."""
+
+    def blocks(self) -> list[Block]:
+        """The blocks in which a model reads it."""
+        return degree_blocks(self.tensors["starts"], self.tensors["neighbours"])
 
 
 @fields.register("node")
@@ -199,7 +208,7 @@ class Node(Field):
         """
         centre = self.encode(value)
         around = self._around(np.array([centre]))
-        layers = _layers(trace, around)
+        layers = attending_layers(trace, around.blocks())
         maps = []
         for number, (path, blocks) in enumerate(layers):
             reach = len(layers) - 1 - number if len(around.nodes) <= DRAWN else 0
@@ -221,7 +230,7 @@ class Node(Field):
         """The last layer's weights of the neighbours of each node."""
         places = np.array([self.encode(value) for value in values])
         around = self._around(places)
-        layers = _layers(trace, around)
+        layers = attending_layers(trace, around.blocks())
         if not layers:
             return []
         found: dict[int, Seen] = {}
@@ -230,6 +239,32 @@ class Node(Field):
                 near = self._read_by(np.array([node]))[0].tolist()
                 found[node] = Seen([self._name(each) for each in near], weights[row].mean(0)[: len(near)])
         return [found.get(place, Seen([self._name(place)], torch.zeros(1))) for place in places.tolist()]
+
+    def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
+        """The last layer of a model that has the whole graph inside."""
+        blocks = degree_blocks(*(self.fixed()[name] for name in ("starts", "neighbours")))
+        layers = attending_layers(trace, blocks)
+        return (
+            NodeLook(layers[-1][0], nodes=len(self._features), rows=tuple(block.rows for block in blocks))
+            if layers
+            else None
+        )
+
+    def portable(self) -> dict[str, Any]:
+        graph = self.graph
+        if graph.features.size > MOST_FEATURES:
+            raise ValueError(f"a graph of {len(graph.features):,} nodes is too large to be part of a file")
+        names = [self._name(node) for node in range(len(graph.features))]
+        edges = {"starts": self._starts.tolist(), "neighbours": self._neighbours.tolist()}
+        return {"kind": "node", "names": names, **edges}
+
+    def fixed(self) -> dict[str, Tensor]:
+        _ = self.graph
+        edges = {"starts": torch.from_numpy(self._starts), "neighbours": torch.from_numpy(self._neighbours)}
+        return {"features": self._features, **edges}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        return {"values": torch.arange(count) % len(self.graph.features)}
 
     def _name(self, node: int) -> str:
         return str(node) if self.graph.names is None else self.graph.names[node]
@@ -244,19 +279,6 @@ class Node(Field):
         if graph.skipped:
             found.append(f"{graph.skipped:,} edges to unknown nodes left out")
         return ", ".join(found)
-
-
-def _layers(trace: Trace, around: Around) -> list[tuple[str, list[tuple[Block, Tensor]]]]:
-    """The name of each layer that attends block by block, with its blocks and their weights (rows, heads, degree)."""
-    blocks = degree_blocks(around.tensors["starts"], around.tensors["neighbours"])
-    shapes = [(block.mask.shape[0], 1, block.mask.shape[1]) for block in blocks]
-    layers = []
-    for path in trace.paths:
-        calls = [call for call in trace.calls if call.path == path]
-        if blocks and [(call.shape[0], *call.shape[2:]) for call in calls] == shapes:
-            weights = [call.weights.float().cpu()[:, :, 0] for call in calls]
-            layers.append((path, list(zip(blocks, weights, strict=True))))
-    return layers
 
 
 def _similar(name: str, names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,14 @@ class Text(Field):
 
     def show(self, value: str | list[str]) -> str:
         return texts_of(value)[0]
+
+    def portable(self) -> dict[str, Any]:
+        return {"kind": "text", "tokeniser": json.loads(self.tokeniser.dumps())}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        size = self.tokeniser.size
+        ids = [len(NAMES) % size + number % max(1, size - len(NAMES)) for number in range(length)]
+        return self.pad([[*ids[: length - 1 - min(number, 2)], EOS] for number in range(count)])
 
     def learned(self) -> str:
         return f"{self.tokeniser.size:,} pieces ({self.tokeniser.kind})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +15,8 @@ from torch.nn.utils.rnn import pad_sequence
 from saccade.data.cell import Cell, text_of
 from saccade.data.tokenisers.bert_folder import read_wordpiece
 from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece
-from saccade.fields.base import Field, Padded, Seen, fields
+from saccade.fields.base import Field, Padded, fields
+from saccade.fields.looking import Look
 from saccade.fields.text import texts_of
 from saccade.interpretation.explorer import TextAxis
 from saccade.interpretation.recording import Trace
@@ -191,15 +193,21 @@ class WordPieces(Field):
             pieces.append(SEP)
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=special)
 
-    def attended(self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
+    def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
         """As for other fields; for a model without pooling by attention, what `[CLS]` looked at in the last layer."""
-        found = super().attended(values, trace, mask)
-        looks = [call for call in trace.calls if call.shape[0] == len(values) and call.shape[2] > 1]
-        if found or not looks:
-            return found
-        weights = looks[-1].weights.float().mean(1)[:, 0].cpu()
-        names = [self.position_names(value) for value in values]
-        return [Seen(own, row[: len(own)]) for own, row in zip(names, weights, strict=True)]
+        looks = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] > 1]
+        return super().look(trace, count, mask) or (Look(looks[-1], query=0) if looks else None)
+
+    def portable(self) -> dict[str, Any]:
+        saved = json.loads(self.tokeniser.dumps())
+        about = {"max_length": self.max_length, "cut": self.cut, "pairs": self.pairs}
+        return {"kind": "wordpieces", "tokeniser": saved, **about}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        size = self.tokeniser.size
+        lengths = [length - min(number, 2) - 3 for number in range(count)]
+        words = [[place % size for place in range(most)] for most in lengths]
+        return self.pad([self.assemble(ids[: len(ids) // 2], ids[len(ids) // 2 :]) for ids in words])
 
     def show(self, value: str | list[str]) -> str:
         return " | ".join(texts_of(value))

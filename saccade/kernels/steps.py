@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +11,9 @@ from torch import Tensor
 from saccade.kernels.private_torch import scan
 
 State = tuple[Tensor, ...]
+
+unpatched: Callable[[], AbstractContextManager[None]] = nullcontext
+"""Entered while the compiler traces the body of a loop. `record`, which replaces functions, lifts its replacements."""
 
 
 def over_steps(step: Callable[[Any, State], State], state: State, inputs: Any) -> State:
@@ -21,9 +25,20 @@ def over_steps(step: Callable[[Any, State], State], state: State, inputs: Any) -
         inputs: tensors (steps, ...), nested in any way; a step gets one row of each.
     """
 
-    def body(before: State, row: Any) -> tuple[State, State]:
+    def both(row: Any, before: State) -> tuple[State, State]:
         after = step(row, before)
-        return after, tuple(tensor.clone() for tensor in after)  # nothing may share memory
+        return after, after
 
-    states: State = scan(body, tuple(tensor.clone() for tensor in state), inputs)[1]
-    return states
+    return outputs_of_steps(both, state, inputs)
+
+
+def outputs_of_steps(step: Callable[[Any, State], tuple[State, State]], state: State, inputs: Any) -> State:
+    """What each step gives besides the next state, stacked: see `over_steps`."""
+
+    def body(before: State, row: Any) -> tuple[State, State]:
+        after, given = step(row, before)
+        return tuple(t.clone() for t in after), tuple(t.clone() for t in given)  # nothing may share memory
+
+    with unpatched():
+        outputs: State = scan(body, tuple(tensor.clone() for tensor in state), inputs)[1]
+    return outputs

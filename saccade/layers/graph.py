@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
+from saccade.kernels.modes import exporting
 from saccade.layers.choices import make_score, make_selection
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -117,7 +118,7 @@ def _project_sparse(features: Tensor, weight: Tensor, dropout: float) -> Tensor 
 
     Dropping a zero changes nothing. On Cora, whose features are 99 % zeros, a step takes half the time.
     """
-    if features.requires_grad or features.dtype != weight.dtype:
+    if exporting() or features.requires_grad or features.dtype != weight.dtype:
         return None
     places = features.nonzero()
     if SPARSE * len(places) > features.numel():

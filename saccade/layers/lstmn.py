@@ -14,7 +14,8 @@ from saccade.attention import Attention, check_growing, check_one_by_one
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels.lstmn import lstmn_sequence, square
-from saccade.kernels.modes import plain_only, recording
+from saccade.kernels.modes import exporting, plain_only, recording
+from saccade.kernels.steps import outputs_of_steps
 from saccade.layers.cell import glorot_by_gate
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.lstm import LSTMCell, lstm_step
@@ -145,7 +146,7 @@ class LSTMNLayer(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor, source: Tapes | None = None) -> Tapes:
         values = self._all_at_once(inputs) if source is None else None
         if values is None:
-            values = self._step_by_step(inputs, source)
+            values = (self._exported if exporting() else self._step_by_step)(inputs, source)
         hidden, cells = values.chunk(2, -1)
         return Tapes(hidden, cells, mask)
 
@@ -154,6 +155,38 @@ class LSTMNLayer(nn.Module):
         for each, projected in zip(inputs.unbind(1), self.input_proj(inputs).unbind(1), strict=True):
             state = self._advance(each, projected, state)
         return state.tapes.values
+
+    def _exported(self, inputs: Tensor, source: Tapes | None) -> Tensor:
+        """The same as one loop of a graph: tapes have their full length, and what is not written yet is masked."""
+        batch, length, size = inputs.shape[0], inputs.shape[1], self.hidden_dim
+        begun = self.begin(batch, like=inputs, source=source).source
+        parts = () if begun is None else (begun.prepared, begun.values, begun.mask)
+        places = torch.arange(length, device=inputs.device)
+
+        def step(row: tuple[Tensor, ...], state: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+            each, projected, place = row
+            values, before, source_before = state
+            seen = places < place
+            if self.window is not None:
+                seen = seen & (places >= place - self.window)
+            tapes = self.attention.prepare(values[..., :size], values, mask=seen.unsqueeze(0))
+            memory = None if self.source_attention is None else Memory(*parts, self.source_attention, True)
+            known = LSTMNState(before, tapes, _as_read(before), memory, _as_read(source_before))
+            hidden, cell, reading, of_source = self._next(each, projected, known)
+            new = torch.cat([hidden, cell], dim=-1)
+            looked = [reading.weights] if of_source is None else [reading.weights, of_source.weights]
+            reads = [_read_of(read).hidden for read in (reading, of_source or reading)]
+            after = torch.where((places == place).unsqueeze(-1), new.unsqueeze(1), values)
+            return (after, *reads), (new, *(weights.squeeze(1) for weights in looked))
+
+        zeros = inputs.new_zeros(batch, size)
+        rows = (inputs.transpose(0, 1), self.input_proj(inputs).transpose(0, 1), places)
+        start = (inputs.new_zeros(batch, length, 2 * size), zeros, zeros)
+        found, *looked = (each.transpose(0, 1) for each in outputs_of_steps(step, start, rows))
+        attentions = [each for each in (self.attention, self.source_attention) if each is not None]
+        for attention, weights in zip(attentions, looked, strict=True):
+            attention.note(Reading(found, Categorical(weights)))
+        return found
 
     def _all_at_once(self, inputs: Tensor) -> Tensor | None:
         """The same by one kernel, if this is the paper's attention."""
@@ -178,17 +211,26 @@ class LSTMNLayer(nn.Module):
         return values if attention.note(reading) else None
 
     def _advance(self, inputs: Tensor, projected: Tensor, state: LSTMNState) -> LSTMNState:
-        read = _read(self.attention, inputs, state.read, state.tapes)
-        source_read, added = state.source_read, None
+        hidden, cell, reading, of_source = self._next(inputs, projected, state)
+        tapes = state.tapes.append(hidden.unsqueeze(1), torch.cat([hidden, cell], dim=-1).unsqueeze(1))
+        source_read = None if of_source is None else _read_of(of_source)
+        return LSTMNState(hidden, tapes, _read_of(reading), state.source, source_read)
+
+    def _next(
+        self, inputs: Tensor, projected: Tensor, state: LSTMNState
+    ) -> tuple[Tensor, Tensor, Reading, Reading | None]:
+        """h and c after one more step, and what it read from its own tapes and from those of the source."""
+        reading, of_source, added = _read(self.attention, inputs, state.read, state.tapes), None, None
         if self.source_attention is not None:
             assert state.source is not None
-            assert source_read is not None
-            source_read = _read(self.source_attention, inputs, source_read, state.source)
+            assert state.source_read is not None
+            of_source = _read(self.source_attention, inputs, state.source_read, state.source)
+            source_read = _read_of(of_source)
             projected, gate = projected.split([4 * self.hidden_dim, self.hidden_dim], -1)
             added = (gate + self.source_gate(source_read.hidden)).sigmoid() * source_read.cell
+        read = _read_of(reading)
         hidden, cell = lstm_step(projected, read.hidden, read.cell, self.cell.weight, self.cell.bias, added)
-        tapes = state.tapes.append(hidden.unsqueeze(1), torch.cat([hidden, cell], dim=-1).unsqueeze(1))
-        return LSTMNState(hidden, tapes, read, state.source, source_read)
+        return hidden, cell, reading, of_source
 
 
 class _Weights(NamedTuple):
@@ -199,8 +241,16 @@ class _Weights(NamedTuple):
         return Categorical(square(self.steps, self.like))
 
 
-def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Read:
+def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Reading:
     query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
-    reading = attention.read(query, tapes, state=before.state)
+    return attention.read(query, tapes, state=before.state)
+
+
+def _read_of(reading: Reading) -> Read:
     hidden, cell = reading.context.squeeze(1).chunk(2, -1)
     return Read(hidden, cell, reading.state)
+
+
+def _as_read(hidden: Tensor) -> Read:
+    """All that the next query takes from what was read, by an attention without a state."""
+    return Read(hidden, hidden, State())

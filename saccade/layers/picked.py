@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,6 +11,9 @@ from torch.nn import functional as F
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Distribution
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import over_steps
+from saccade.layers.cell import CellState
 from saccade.layers.gathering import pack
 from saccade.layers.rcnn import RCNNCell, rcnn_sequence
 from saccade.layers.recurrent import CellName, RecurrentLayer
@@ -64,10 +69,11 @@ class ReadPicked(Aggregation):
         scores: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        rows = weights.shape[:-1].numel()
+        rows = math.prod(weights.shape[:-1])
         flat = values.unsqueeze(-3).expand(*weights.shape, values.shape[-1]).reshape(rows, *values.shape[-2:])
         z = weights.reshape(rows, weights.shape[-1])
-        read = self._read_gated if weights.requires_grad or not is_hard(z) else self._read_packed
+        gradually = exporting() or weights.requires_grad or not is_hard(z)
+        read = self._read_gated if gradually else self._read_packed
         return read(flat, z).reshape(*weights.shape[:-1], self.output_dim(values.shape[-1]))
 
     def _layers(self) -> list[RecurrentLayer]:
@@ -91,7 +97,8 @@ class ReadPicked(Aggregation):
                 inputs = F.dropout(inputs, self.dropout, self.training)
             states = gated(layer, inputs, z)
             inputs = states[0]
-            last.append(inputs[:, -1] if inputs.shape[1] else inputs.new_zeros(len(values), self.hidden_dim))
+            empty = not exporting() and not inputs.shape[1]
+            last.append(inputs.new_zeros(len(values), self.hidden_dim) if empty else inputs[:, -1])
         return torch.cat(last, dim=-1)
 
 
@@ -103,9 +110,16 @@ def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...
         kept = z.unsqueeze(-1).transpose(0, 1)
         states = rcnn_sequence(projected.transpose(0, 1), state, cell.weight, cell.bias, kept)
         return tuple(each.transpose(0, 1) for each in states)
+
+    def step(row: tuple[Tensor, Tensor], before: CellState) -> CellState:
+        return tuple(torch.lerp(old, new, row[1]) for old, new in zip(before, cell.step(row[0], before), strict=True))
+
+    if exporting():
+        rows = (projected.transpose(0, 1), z.unsqueeze(-1).transpose(0, 1))
+        return tuple(each.transpose(0, 1) for each in over_steps(step, state, rows))
     found = []
-    for row, gate in zip(projected.unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
-        state = tuple(torch.lerp(old, new, gate) for old, new in zip(state, cell.step(row, state), strict=True))
+    for row in zip(projected.unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
+        state = step(row, state)
         found.append(state)
     if not found:
         return tuple(each.new_empty(len(inputs), 0, cell.hidden_dim) for each in state)

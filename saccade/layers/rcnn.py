@@ -65,9 +65,9 @@ def rcnn_step(projected: Tensor, state: CellState, weight: Tensor, bias: Tensor)
 
 
 def _exported_step(weight: Tensor, bias: Tensor) -> Callable[..., CellState]:
-    def step(row: tuple[Tensor, Tensor | None], state: CellState) -> CellState:
-        after, kept = rcnn_step(row[0], state, weight, bias), row[1]
-        return after if kept is None else tuple(map(torch.lerp, state, after, [kept] * 3))
+    def step(row: tuple[Tensor, ...], state: CellState) -> CellState:
+        after = rcnn_step(row[0], state, weight, bias)
+        return after if len(row) == 1 else tuple(map(torch.lerp, state, after, [row[1]] * 3))
 
     return step
 
@@ -77,7 +77,8 @@ def rcnn_sequence_reference(
 ) -> tuple[Tensor, ...]:
     """h, c_1 and c_2 after each step, one `rcnn_step` at a time; see `rcnn_sequence`."""
     if exporting():
-        return over_steps(_exported_step(weight, bias), state, (projected, kept))
+        rows = (projected,) if kept is None else (projected, kept)
+        return over_steps(_exported_step(weight, bias), state, rows)
     states = []
     for t, row in enumerate(projected.unbind(0)):
         after = rcnn_step(row, state, weight, bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,6 +11,9 @@ from torch.nn import functional as F
 
 from saccade.checks import check_count
 from saccade.distributions import Bernoulli, BinarySequence, Distribution
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import outputs_of_steps
+from saccade.layers.cell import CellState
 from saccade.layers.gathering import pack, unpack
 from saccade.layers.recurrent import CellName, RecurrentLayer
 from saccade.selections import BinaryConcrete, Selection
@@ -59,7 +63,7 @@ class SequentialSelection(Selection):
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         shape, length = scores.shape, scores.shape[-1]
         scores = scores.masked_fill(~mask, 0.0)
-        flat, real = (each.reshape(shape[:-1].numel(), length) for each in (scores, mask))
+        flat, real = (each.reshape(math.prod(shape[:-1]), length) for each in (scores, mask))
         inputs = prepared.unsqueeze(-3).expand(*shape, prepared.shape[-1]).reshape(*flat.shape, prepared.shape[-1])
 
         def bernoulli(logits: Tensor, z: Tensor) -> Bernoulli:
@@ -95,12 +99,22 @@ class SequentialSelection(Selection):
         """Decides key by key: z and the logits, (rows, keys)."""
         state = self.layer.cell.zeros(scores.shape[0], like=inputs)
         by_decision = self.layer.input_proj.weight[:, -1]
-        decisions, logits = [], []
-        for score, row, allowed in zip(scores.unbind(1), inputs.unbind(1), real.unbind(1), strict=True):
-            logit = score + self.output_proj(state[0]).squeeze(-1)
+
+        def step(row: tuple[Tensor, ...], before: CellState) -> tuple[CellState, CellState]:
+            score, given, allowed = row
+            logit = score + self.output_proj(before[0]).squeeze(-1)
             z = choose(logit).masked_fill(~allowed, 0.0)
-            after = self.layer.cell.step(row + z.unsqueeze(-1) * by_decision, state)
-            state = tuple(torch.where(allowed.unsqueeze(-1), new, old) for new, old in zip(after, state, strict=True))
+            after = self.layer.cell.step(given + z.unsqueeze(-1) * by_decision, before)
+            kept = (torch.where(allowed.unsqueeze(-1), new, old) for new, old in zip(after, before, strict=True))
+            return tuple(kept), (z, logit)
+
+        if exporting():
+            rows = tuple(each.transpose(0, 1) for each in (scores, inputs, real))
+            found = outputs_of_steps(step, state, rows)
+            return found[0].transpose(0, 1), found[1].transpose(0, 1)
+        decisions, logits = [], []
+        for row in zip(scores.unbind(1), inputs.unbind(1), real.unbind(1), strict=True):
+            state, (z, logit) = step(row, state)
             decisions.append(z)
             logits.append(logit)
         if not decisions:

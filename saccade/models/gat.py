@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.layers.graph import GraphAttention, degree_blocks
+from saccade.layers.graph import Block, GraphAttention, degree_blocks
 from saccade.models.base import models
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -75,9 +76,31 @@ class GAT(nn.Module):
         self.layers = nn.ModuleList([*hidden, last])
 
     def forward(self, nodes: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
-        blocks = degree_blocks(starts, neighbours)
-        *hidden, last = self.layers
-        for layer in hidden:
-            features = F.elu(layer(features, blocks))
-        logits: Tensor = last(features, blocks)[nodes]
-        return logits
+        return _label(self.layers, nodes, features, degree_blocks(starts, neighbours))
+
+    def over(self, features: Tensor, starts: Tensor, neighbours: Tensor) -> nn.Module:
+        """The model with a whole graph inside: nodes (batch,) -> logits (batch, classes)."""
+        return _OneGraph(self, features, degree_blocks(starts, neighbours))
+
+
+class _OneGraph(nn.Module):
+    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block]) -> None:
+        super().__init__()
+        self.layers = model.layers
+        self.register_buffer("features", features)
+        for number, block in enumerate(blocks):
+            for name, tensor in block._asdict().items():
+                self.register_buffer(f"{name}_{number}", tensor)
+        self.count = len(blocks)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        parts = ([getattr(self, f"{name}_{number}") for name in Block._fields] for number in range(self.count))
+        return _label(self.layers, nodes, self.get_buffer("features"), [Block(*each) for each in parts])
+
+
+def _label(layers: nn.ModuleList, nodes: Tensor, features: Tensor, blocks: list[Block]) -> Tensor:
+    *hidden, last = layers
+    for layer in hidden:
+        features = F.elu(layer(features, blocks))
+    logits: Tensor = last(features, blocks)[nodes]
+    return logits

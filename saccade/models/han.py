@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from saccade.encoders import PooledEncoder, RecurrentEncoder
 from saccade.encoders.pooled import PoolingName
+from saccade.kernels.modes import exporting
 from saccade.layers import TokenEmbedding
 from saccade.layers.packing import length_blocks
 from saccade.layers.recurrent import CellName
@@ -95,12 +96,27 @@ class HAN(nn.Module):
             )
         lengths = mask.sum(-1)
         counts = (lengths > 0).sum(1)
+        if exporting():
+            document = self._exported(tokens, mask, lengths, counts)
+            return self.output_proj(document)  # type: ignore[no-any-return]
         vectors = F.dropout(self.encode_sentences(tokens.flatten(0, 1), lengths.flatten()), self.dropout, self.training)
         real = torch.arange(max(1, int(counts.max())), device=mask.device) < counts.unsqueeze(1)
         padded = vectors.new_zeros(*real.shape, vectors.shape[1]).masked_scatter(real.unsqueeze(-1), vectors)
         document = self.sentences(padded, real)
         logits: Tensor = self.output_proj(F.dropout(document, self.dropout, self.training))
         return logits
+
+    def _exported(self, tokens: Tensor, mask: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
+        """The vectors of documents, with all sentences in one block: a graph cannot group them by their lengths."""
+        batch, most, words = tokens.shape
+        vectors = self.words(self.embedding(tokens.reshape(-1, words)), mask.reshape(-1, words))
+        places = torch.arange(most, device=mask.device)
+        order = torch.where(lengths > 0, places, places + most).argsort(1)  # those with words first
+        index = order.unsqueeze(-1).expand(-1, -1, vectors.shape[1])
+        document: Tensor = self.sentences(
+            vectors.reshape(batch, most, vectors.shape[1]).gather(1, index), places < counts.unsqueeze(1)
+        )
+        return document
 
     def encode_sentences(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The vectors of those sentences that have words: tokens (all, words), lengths (all,) -> (real, dim)."""

@@ -9,12 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention, check_one_by_one
+from saccade.distributions import Categorical
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import outputs_of_steps
 from saccade.layers import RecurrentLayer
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import last_real
+from saccade.memory import Memory
 from saccade.models.base import models
 from saccade.models.sources import embed_pair
-from saccade.reading import State
+from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection
 
@@ -72,14 +76,37 @@ class WordByWord(nn.Module):
         states_a, (_, cell) = self.layer_a(self.embedding_a(tokens_a), mask_a)
         states_b = self.layer_b.run(self.embedding_b(tokens_b), (torch.zeros_like(cell), cell))[0]
         memory = self.attention.prepare(states_a, mask=mask_a.unsqueeze(1))
-        read, state, reads = torch.zeros_like(cell), State(), [torch.zeros_like(cell)]
-        for word in states_b.unbind(1):
-            query = torch.cat([word, read], dim=-1).unsqueeze(1)
-            reading = self.attention.read(query, memory, state=state)
-            read, state = reading.context.squeeze(1) + self.carry_proj(read).tanh(), reading.state
-            reads.append(read)
+        reads = (self._exported if exporting() else self._compare)(states_b, memory)
         ends = F.pad(mask_b, (1, 0), value=True)  # a text without words has read nothing
-        last = last_real((torch.stack(reads, 1), F.pad(states_b, (0, 0, 1, 0))), ends)
+        last = last_real((F.pad(reads, (0, 0, 1, 0)), F.pad(states_b, (0, 0, 1, 0))), ends)
         joined = self.final_proj(torch.cat(last, dim=-1)).tanh()
         logits: Tensor = self.output_proj(F.dropout(joined, self.dropout, self.training))
         return logits
+
+    def _compare(self, words: Tensor, memory: Memory) -> Tensor:
+        """r_t for each word, (batch, length_b, hidden_dim)."""
+        state, reads = State(), [torch.zeros_like(words[:, 0])] if words.shape[1] else []
+        for word in words.unbind(1):
+            reading, read = self._step(word, reads[-1], memory, state)
+            state = reading.state
+            reads.append(read)
+        return torch.stack(reads[1:], 1) if reads else words
+
+    def _step(self, word: Tensor, before: Tensor, memory: Memory, state: State) -> tuple[Reading, Tensor]:
+        query = torch.cat([word, before], dim=-1).unsqueeze(1)
+        reading = self.attention.read(query, memory, state=state)
+        return reading, reading.context.squeeze(1) + self.carry_proj(before).tanh()
+
+    def _exported(self, words: Tensor, memory: Memory) -> Tensor:
+        """The same as one loop of a graph, for attention without a state."""
+
+        parts = memory.prepared, memory.values, memory.mask
+
+        def step(row: Tensor, before: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+            reading, read = self._step(row, before[0], Memory(*parts, self.attention), State())
+            return (read,), (read, reading.weights.squeeze(1))
+
+        start = (words.new_zeros(words.shape[0], words.shape[2]),)
+        reads, weights = (each.transpose(0, 1) for each in outputs_of_steps(step, start, words.transpose(0, 1)))
+        self.attention.note(Reading(reads, Categorical(weights)))
+        return reads

@@ -12,7 +12,9 @@ from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.evaluation import Figure, Table
+from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Item
+from saccade.interpretation.recording import Trace
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
 from saccade.tasks.data import Example, Row, TaskData
@@ -106,6 +108,17 @@ class Task(TaskData):
     def align(self, model: nn.Module, pairs: Sequence[tuple[Any, Any]], **options: Any) -> list[Any]:
         """Which parts of an input and of a given answer correspond."""
         raise ValueError(f"{type(self).__name__} has no alignments: they connect the words of two texts.")
+
+    def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+        """The attention that the answers to a batch show, of what `record` saw; None if they show none."""
+        return None
+
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        """What a program without Saccade needs to answer as this task does with a model, in JSON's types.
+
+        `kind` names the module of `saccade/export/runner` that answers. A task without one cannot be exported.
+        """
+        raise ValueError(f"the task {type(self).__name__} has no answers outside Saccade")
 
     @torch.no_grad()
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:

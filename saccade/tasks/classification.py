@@ -14,7 +14,9 @@ from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 from saccade.fields import Field, Label, Labels, Tags, Text
+from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Item
+from saccade.interpretation.recording import Trace
 from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
@@ -23,6 +25,7 @@ from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.forms import ClassificationOptions, Form
 from saccade.tasks.labelling import OneLabel, OrderedLabels, SeveralLabels
+from saccade.tasks.limits import most_tokens
 from saccade.tasks.rationales import check_evidence, extras
 from saccade.tasks.several import shared_vocabularies
 from saccade.tasks.tagging import TagPerWord
@@ -154,6 +157,13 @@ class Classification(Task):
 
     def cells(self, answer: Answer, options: ClassificationOptions) -> list[str]:
         return [self.label.show(answer.value)]
+
+    def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+        return self.form.looking(self, trace, batch)
+
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        about = {"form": self.form.name, "labels": self.label.names, "most": most_tokens(model)}
+        return {"kind": "classification", **about}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return self.form.score(self, answers, examples)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.evaluation import CAUTION
-from saccade.fields.base import maps_between
+from saccade.fields.looking import Look, Looking, maps_between
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
@@ -73,23 +73,42 @@ def attended(
     looked.found = _across(task, trace, batch, examples)
 
 
+def looking(task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+    """What `attended` reads: the attention that decides, or None if a model has none."""
+    count = len(next(iter(batch.values())))
+    for role, main in task.inputs.items():
+        look = main.look(trace, count, batch.get(f"{role}_mask"))
+        if look is not None:
+            return Looking(look, role)
+    masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
+    path, queries, keys = _path_across(trace, masks)
+    return None if path is None else Looking(Look(path, apart=True), keys, queries)
+
+
+def _path_across(trace: Trace, masks: Mapping[str, Tensor]) -> tuple[str | None, str, str]:
+    """The last attention from one input to another, and the roles of both; None if there is none."""
+    roles = {mask.shape[1]: role for role, mask in masks.items()}
+    for path in reversed(trace.paths):
+        queries, keys = (roles.get(positions) for positions in trace.joined(path).shape[2:])
+        if queries is not None and keys is not None and queries != keys:
+            return path, queries, keys
+    return None, "", ""
+
+
 def _across(task: Task, trace: Trace, batch: Mapping[str, Tensor], examples: Sequence[Example]) -> list[Attended]:
     """The last attention from one input to another, averaged over heads; nothing if there is none."""
     masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
-    roles = {mask.shape[1]: role for role, mask in masks.items()}
 
     def names(role: str) -> list[list[str]]:
         lengths = masks[role].sum(1).tolist()
         each = zip(examples, lengths, strict=True)
         return [task.inputs[role].position_names(example[role], length) for example, length in each]
 
-    for path in reversed(trace.paths):
-        weights = trace.joined(path).float().mean(1).cpu()
-        queries, keys = (roles.get(positions) for positions in weights.shape[1:])
-        if queries is not None and keys is not None and queries != keys:
-            each = zip(weights, names(queries), names(keys), strict=True)
-            return [Attended(row[: len(rows), : len(columns)], rows, columns) for row, rows, columns in each]
-    return []
+    path, queries, keys = _path_across(trace, masks)
+    if path is None:
+        return []
+    each = zip(trace.joined(path).float().mean(1).cpu(), names(queries), names(keys), strict=True)
+    return [Attended(row[: len(rows), : len(columns)], rows, columns) for row, rows, columns in each]
 
 
 def explain_inputs(

@@ -15,12 +15,14 @@ from saccade.evaluation import labels
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 from saccade.fields import Label
+from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Measure, Outcome
 from saccade.interpretation.plots import plot_reliability
+from saccade.interpretation.recording import Trace
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
-from saccade.tasks.explaining import attended
+from saccade.tasks.explaining import attended, looking
 from saccade.tasks.options import Options
 from saccade.tasks.rationales import rationale_of, score_rationales
 
@@ -174,6 +176,10 @@ class Form:
             details |= rationale_of(task, attention, examples[row])
             answers.append(Answer(value, score, attention, [Answer(names[n], several[n]) for n in ranked], details))
         return answers
+
+    def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+        """The attention that the answers to a batch show."""
+        return looking(task, trace, batch)
 
     def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """The task's figures of answers."""

@@ -13,7 +13,7 @@ from saccade.data.special import BOS, EOS, NAMES
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
 from saccade.fields import Field, Text
-from saccade.fields.base import maps_over
+from saccade.fields.looking import maps_over
 from saccade.fields.wordpieces import MASK
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
 from saccade.layers.limits import most_positions
@@ -21,7 +21,7 @@ from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
-from saccade.tasks.continuing import ContinuationOptions, continue_texts
+from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_at_random, mask_every
@@ -200,6 +200,10 @@ class LanguageModelling(Task):
             log_prob, int(tokens), int(right), len(text.split()) + self.causal, len(text.encode()) + self.causal
         )
         return Answer(log_prob, log_prob / max(1.0, tokens), details=read._asdict())
+
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
+        return {"kind": "language_modelling", **about, "added": ADDED, "most": _read_by(model).longest()}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -13,13 +13,16 @@ from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.numbers import HIGHER_IS_BETTER, score_numbers
 from saccade.fields import Field, Number, Text
+from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Item, Measure, Outcome
+from saccade.interpretation.recording import Trace
 from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Task, tasks
-from saccade.tasks.explaining import RecordOptions, attended, explain_inputs
+from saccade.tasks.explaining import RecordOptions, attended, explain_inputs, looking
+from saccade.tasks.limits import most_tokens
 from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
 from saccade.tasks.several import shared_vocabularies
 
@@ -125,6 +128,13 @@ class Rating(Task):
             attention = looked.of(row, self.number.show(value))
             answers.append(Answer(value, score, attention, details=rationale_of(self, attention, examples[row])))
         return answers
+
+    def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+        return looking(self, trace, batch)
+
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        scale = {"mean": self.number.mean, "deviation": self.number.deviation}
+        return {"kind": "rating", **scale, "most": most_tokens(model)}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["number"] for example in examples]

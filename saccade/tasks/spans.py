@@ -130,6 +130,9 @@ class Spans(Task):
                 answers.append(Answer(text[first[0] : last[1]], score, details=details))
         return answers
 
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        return {"kind": "spans", "most": None}
+
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["span"]["texts"] for example in examples]
         return score_spans([answer.value for answer in answers], wanted, list(self.metrics))

@@ -13,9 +13,10 @@ from saccade.evaluation import tags
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 from saccade.fields import Field, Label, Text, WordPieces
+from saccade.fields.looking import Look, Looking
 from saccade.fields.tags import pad_lists
 from saccade.interpretation.explorer import Measure, Outcome
-from saccade.interpretation.recording import record
+from saccade.interpretation.recording import Trace, record
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
@@ -83,8 +84,8 @@ class TagPerWord(OneLabel):
             raise ValueError("top lists several labels of one input, but every word has one tag: leave it out.")
         with record(model) as trace:
             found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
-        own = [call for call in trace.calls if call.shape[0] == len(examples) and call.shape[2] == call.shape[3]]
-        weights = own[-1].weights.float().mean(1).cpu() if own else None
+        looking = self.looking(task, trace, batch)
+        weights = None if looking is None else looking.look.weights(trace, len(examples)).cpu()
         lengths = batch[f"{self.role}_mask"].sum(1).tolist()
         counts = batch["label_places_mask"].sum(1).tolist()
         answers = []
@@ -101,6 +102,12 @@ class TagPerWord(OneLabel):
             given = [self.label.names[n] for n in chosen]
             answers.append(Answer(given, min(surest, default=1.0), attention, details=details))
         return answers
+
+    def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
+        """The last attention of the texts to themselves."""
+        count = len(batch[self.role])
+        looked = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] == call.shape[3]]
+        return Looking(Look(looked[-1], apart=True), self.role, self.role) if looked else None
 
     def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["label"] for example in examples]

@@ -1,20 +1,20 @@
 """Every selection and every model is exported to ONNX with the same numbers, or refused by name."""
 
 import dataclasses
+import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from saccade.export.graphs import Graph, axes_between
-from saccade.export.onnx import onnx_bytes
-from saccade.export.refusing import PARTS
-from saccade.export.whole import whole_graph
-from saccade.export.writers import writing_graphs
-from saccade.kernels.modes import plainly
+from saccade.export.onnx import Onnx, onnx_bytes
+from saccade.export.refusing import PARTS, check_graphs
+from saccade.export.runner import Model
 from saccade.models import models
-from saccade.models.base import EncoderDecoder, LanguageModel
 
+from .exported import CASES, labels, pairs
 from .members import SELECTIONS as FACTORIES
 from .members import Assembly, Sizes, covered
 from .members import selections as registered
@@ -24,19 +24,6 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 SELECTIONS = [Assembly("selection", name) for name in covered(registered, FACTORIES)]
 QUICK = ("softmax", "sparsemax")
-TINY = {"embedding_dim": 6, "hidden_dim": 10}
-OTHERS = {
-    "transformer": {"dim": 8, "num_heads": 2, "encoder_layers": 1},
-    "bert": {"dim": 8, "num_heads": 2, "num_layers": 1},
-    "kim": {"selection": "softmax", **TINY},
-    "pooling": {"encoder": "birnn", **TINY},
-}
-"""The sizes of models that have others than `TINY`."""
-
-ELSEWHERE = {
-    "show_attend_tell": "reads pictures, a field that is refused",
-    "transformer_lm": "belongs to language modelling, a task that is refused",
-}
 
 
 def refused(model) -> bool:
@@ -79,47 +66,69 @@ def test_selection_is_exported_or_refused(assembly):
     assert_same(graph, results(session(graph), varied), module(*varied.values()))
 
 
-def source_of(batch, length):
-    lengths = torch.tensor([max(1, length - n % 3) for n in range(batch)])
-    return [torch.arange(batch * length).reshape(batch, length) % 13 + 3, torch.arange(length) < lengths[:, None]]
+FAST = ("rnnsearch", "pooling", "lstmn_pair", "bert, tags")
 
 
-def model_of(name):
-    given = {"vocab": 17, "classes": 3, "source_vocab": 17, "target_vocab": 19, **OTHERS.get(name, TINY)}
-    kind = models.load().get(name)
-    parameters = kind.__init__.__wrapped__.__code__.co_varnames if hasattr(kind.__init__, "__wrapped__") else ()
-    return kind(**{key: value for key, value in given.items() if key in parameters}).eval()
+def compare(case, folder):
+    """Exports a model, and compares all answers of the runner with those of the task."""
+    run = SimpleNamespace(task=case.task, model=case.model)
+    check_graphs(run)
+    output = folder / "exported"
+    output.mkdir()
+    Onnx().write(run, output)
+    json.loads((output / "model.json").read_text())
+    model = Model(output, threads=1)
+    for options in case.options:
+        ours, theirs = case.task.predict(case.model, case.values, **options), model.predict(case.raw, **options)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_same_answer(one, other, case.attends)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", models.load().names())
-@torch.no_grad()
-@plainly()
-def test_model_is_exported_or_refused(name):
-    if name in ELSEWHERE or name == "gat":
-        pytest.skip(ELSEWHERE.get(name, "is refused, see PARTS"))
-    model = model_of(name)
-    if refused(model):
-        return
-    if isinstance(model, LanguageModel):
-        pytest.skip("belongs to a task that is refused")
-    if not isinstance(model, EncoderDecoder):
-        graph = whole_graph(model, lambda *size: dict(zip(["text", "text_mask"], source_of(*size), strict=True)))
-        made = session(graph)
-        for size in ((1, 1), (2, 19)):
-            given = dict(zip(graph.inputs, source_of(*size), strict=True))
-            assert_same(graph, results(made, given), graph.module(*given.values()))
-        return
-    encoder, decoder = writing_graphs(model, source_of)
-    start, step = session(encoder), session(decoder)
-    for size in ((1, 1), (2, 19)):
-        given = dict(zip(encoder.inputs, source_of(*size), strict=True))
-        wanted = encoder.module(*given.values())
-        found = results(start, given)
-        assert_same(encoder, found, wanted)
-        state = dict(zip(encoder.outputs, wanted, strict=True))
-        for token in (5, 7):
-            now = {"tokens": torch.full((size[0],), token), **{n: state[n] for n in decoder.inputs if n != "tokens"}}
-            wanted = decoder.module(*now.values())
-            assert_same(decoder, results(step, now), wanted)
-            state |= {n.removeprefix("next_"): each for n, each in zip(decoder.outputs, wanted, strict=True)}
+def assert_same_answer(one, other, attends):
+    several = other.get("nbest", [other])
+    for ours, theirs in zip(one.alternatives or [one], several, strict=True):
+        wanted = pytest.approx(theirs["answer"], abs=1e-4) if isinstance(ours.value, float) else theirs["answer"]
+        assert ours.value == wanted
+        assert ours.score == pytest.approx(theirs["score"], abs=1e-4)
+        if "probabilities" in theirs:
+            assert ours.details["probabilities"] == pytest.approx(theirs["probabilities"], abs=1e-4)
+        if "start" in theirs:
+            assert (ours.details["start"], ours.details["end"]) == (theirs["start"], theirs["end"])
+        if attends and (ours.attention is None or len(ours.attention.queries)):
+            assert ours.attention is not None
+            np.testing.assert_allclose(ours.weights.numpy(), theirs["weights"], atol=1e-4)
+            assert len(ours.attention.keys) == len(theirs["keys"])
+            assert ours.attention.picked == theirs.get("picked")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in FAST else [pytest.mark.slow]) for name in CASES]
+)
+def test_model_answers_and_attends_the_same(name, tmp_path):
+    compare(CASES[name](tmp_path), tmp_path)
+
+
+def test_every_model_is_in_the_contract():
+    assert {name.partition(",")[0].partition(" of")[0] for name in CASES} >= set(models.load().names())
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        (
+            {"selection": "linear_chain"},
+            r"LinearChain \(model.pooling.selection\) cannot be exported: it computes step",
+        ),
+        ({"selection": "entmax"}, r"Entmax \(model.pooling.selection\) cannot be exported"),
+    ],
+)
+def test_what_has_no_graph_is_refused_by_name(model, part, tmp_path):
+    case = labels("pooling", tmp_path, embedding_dim=5, hidden_dim=7, **model)
+    with pytest.raises(ValueError, match=part):
+        check_graphs(SimpleNamespace(task=case.task, model=case.model))
+
+
+def test_attention_with_a_state_inside_a_loop_is_refused_by_name(tmp_path):
+    case = pairs("word_by_word", tmp_path, embedding_dim=5, hidden_dim=7, selection="monotonic")
+    with pytest.raises(ValueError, match=r"Monotonic in WordByWord \(model.\) cannot be exported: its state"):
+        check_graphs(SimpleNamespace(task=case.task, model=case.model))

@@ -35,7 +35,7 @@ def test_loaded_programs_give_the_same_numbers(writer, saved, size):
 @pytest.fixture(scope="module")
 def saved(writer, tmp_path_factory):
     place = export(writer, tmp_path_factory.mktemp("exports") / "torch", format="torch")
-    assert json.loads((place / "model.json").read_text())["task"] == "generation"
+    assert json.loads((place / "model.json").read_text())["task"]["kind"] == "generation"
     return place
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from saccade.data.tokenisers import tokenisers
 from saccade.data.tokenisers.wordpiece import WordPiece
-from saccade.export.refusing import KINDS
-from saccade.export.runner.vocabulary import Vocabulary
+from saccade.export.runner.text import KINDS, Vocabulary
+from saccade.export.runner.wordpieces import WordPieces
 
 TRAINING = [
     "The dog (a big one) didn't bark; it ran, ran, ran!",
@@ -23,6 +23,7 @@ TEXTS = [
     "THE DOG\tdidn't\nRUN ...",
     "a_b __ -- (!?) “quoted”",
     "[CLS] dog [MASK] ##ing",
+    "run <V;PST> <s> <x> <> a<b>",
     "x" * 120,
 ]
 
@@ -43,6 +44,6 @@ def test_texts_become_the_same_ids_and_back(kind, lowercase):
 @pytest.mark.parametrize("options", [{}, {"lowercase": False}, {"strip_accents": False}, {"split_chinese": False}])
 def test_wordpieces_become_the_same_ids(options):
     tokeniser = WordPiece(vocab_size=120, **options).fit(TRAINING * 3)
-    vocabulary = Vocabulary(json.loads(tokeniser.dumps()))
-    for text in TEXTS:
-        assert vocabulary.encode(text) == tokeniser.encode(text), text
+    vocabulary = WordPieces(json.loads(tokeniser.dumps()))
+    for text in [*TEXTS, "ΟΔΟΣ Ünï\u0308 \x0b\x1c\u00ad x\u200by", "日本 Ⅻ İstanbul ŉ"]:
+        assert vocabulary.split(text) == list(zip(*tokeniser.split(text), strict=True)), text

@@ -11,7 +11,8 @@ from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow, DataError
 from saccade.fields.graph_files import FILE, NODES, load_graph, read_graph, save_graph
-from saccade.fields.node import CACHED, Node, _layers
+from saccade.fields.node import CACHED, Node
+from saccade.fields.node_looks import attending_layers
 from saccade.interpretation.recording import record
 from saccade.models.gat import GAT
 
@@ -387,7 +388,8 @@ def test_maps_show_the_weights_that_the_answer_depends_on(tmp_path):
     assert first.queries.names == near, "the first layer also matters at the neighbours"
     assert last.queries.names == ["5"]
     assert last.keys.names == near
-    for shown, (_, blocks) in zip((first, last), _layers(trace, field._around(np.arange(40))), strict=True):
+    layers = attending_layers(trace, field._around(np.arange(40)).blocks())
+    for shown, (_, blocks) in zip((first, last), layers, strict=True):
         whole = torch.zeros(shown.weights.shape[0], 40, 40)
         for block, weights in blocks:
             for row, node in enumerate(block.rows.tolist()):

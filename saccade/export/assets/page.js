@@ -16,37 +16,40 @@ async function load() {
   const graphs = {};
   for (const name of Object.keys(about.graphs))
     graphs[name] = await ort.InferenceSession.create(await unpacked(name), { executionProviders: ["wasm"], logSeverityLevel: 3 });
-  const texts = Object.fromEntries(Object.entries(about.vocabularies).map(([role, saved]) => [role, new Vocabulary(saved)]));
-  return { about, graphs, texts };
+  const [[role, input]] = Object.entries(about.inputs);
+  const source = new Vocabulary(input.tokeniser);
+  const target = about.task.target && new Vocabulary(about.task.target.tokeniser);
+  return { about, graphs, role, source, target };
 }
 
-async function write({ about, graphs, texts }, text, options) {
-  const ids = [...texts.source.encode(text).slice(0, about.reads), EOS];
-  const keys = [...ids.slice(0, -1).map((n) => texts.source.pieces[n]), NAMES[EOS]];
+function read(model, text) {
+  const encoded = model.source.encode(text), most = model.about.task.most;
+  const ids = [...(most === null ? encoded : encoded.slice(0, most)), EOS];
+  return { ids, keys: [...ids.slice(0, -1).map((n) => model.source.pieces[n]), NAMES[EOS]] };
+}
+
+async function write(model, text, options) {
+  const { ids, keys } = read(model, text), target = model.target;
   if (ids.length === 1) return { answer: "", keys, queries: [], weights: [] };
-  const found = await searchText(graphs, about, ids, options);
-  const queries = [...found.tokens.map((n) => texts.target.pieces[n]), ...(found.finished ? [NAMES[EOS]] : [])];
-  return { answer: texts.target.decode(found.tokens), score: found.score, keys, queries, weights: found.looks };
+  const found = await searchText(model.graphs, model.about, ids, options);
+  const queries = [...found.tokens.map((n) => target.pieces[n]), ...(found.finished ? [NAMES[EOS]] : [])];
+  return { answer: target.decode(found.tokens), score: found.score, keys, queries, weights: found.looks };
 }
 
-async function label({ about, graphs, texts }, text) {
-  const [[role, vocabulary]] = Object.entries(texts);
-  const encoded = vocabulary.encode(text);
-  const ids = [...(about.reads === null ? encoded : encoded.slice(0, about.reads)), EOS];
-  const out = await graphs.model.run({
+async function label(model, text) {
+  const { ids, keys } = read(model, text), { about, role } = model;
+  const out = await model.graphs.model.run({
     [role]: new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), [1, ids.length]),
     [`${role}_mask`]: new ort.Tensor("bool", new Uint8Array(ids.length).fill(1), [1, ids.length]),
   });
   const logits = Array.from(out.logits.data);
-  const keys = [...ids.slice(0, -1).map((n) => vocabulary.pieces[n]), NAMES[EOS]];
-  const { answer, score } = decided(about, logits);
-  const looked = about.looks === null ? null : out[about.looks];
-  const weights = looked === null ? [] : [mean(looked)];
+  const { answer, score } = decided(about.task, logits);
+  const weights = about.looks === null ? [] : [Array.from(out.looks.data)];
   return { answer, score, keys, queries: [answer], weights };
 }
 
 function decided(about, logits) {
-  if (about.task === "rating") return { answer: (logits[0] * about.deviation + about.mean).toPrecision(4) };
+  if (about.kind === "rating") return { answer: (logits[0] * about.deviation + about.mean).toPrecision(4) };
   let p = about.form === "one" ? logSoftmax(logits).map(Math.exp) : logits.map((x) => 1 / (1 + Math.exp(-x)));
   if (about.form === "ordered") {
     const edges = [1, ...p, 0];
@@ -60,15 +63,6 @@ function decided(about, logits) {
   }
   const best = p.indexOf(Math.max(...p));
   return { answer: about.labels[best], score: p[best] };
-}
-
-function mean({ data, dims }) {
-  const keys = dims[3], rows = dims[1] * dims[2];
-  return Array.from({ length: keys }, (_, key) => {
-    let total = 0;
-    for (let r = 0; r < rows; r++) total += data[r * keys + key];
-    return total / rows;
-  });
 }
 
 const shown = (piece) => (piece === " " ? "␣" : piece.replaceAll(SPACE, "").replaceAll(JOINER, "") || piece);
@@ -104,7 +98,7 @@ async function main() {
   const status = document.getElementById("status");
   const input = document.getElementById("input");
   const model = await load();
-  const writes = model.about.task === "generation";
+  const writes = model.about.task.kind === "generation";
   document.getElementById("search").hidden = !writes;
   status.textContent = "Ready. Everything runs in this page; nothing is sent.";
   let last = 0, running = Promise.resolve();

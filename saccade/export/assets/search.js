@@ -26,16 +26,16 @@ async function searchText(graphs, about, ids, { beam = 5, lengthPenalty = 0.6 } 
   };
   let out = await graphs.encoder.run(feed);
   let state = Object.fromEntries(about.state.map((name) => [name, out[name]]));
-  const { ratio, longest, most, written } = about.lengths;
-  const positions = out.mask.dims[1];
-  const suggested = Math.min(Math.max(2 * Math.ceil(Math.fround(Math.fround(ratio) * positions)) + 10, longest + 10), most);
+  const { ratio, longest, limit: most, written } = about.task;
+  const wanted = 2 * Math.ceil(Math.fround(Math.fround(ratio) * ids.length)) + 10;
+  const suggested = Math.min(Math.max(wanted, longest + 10), most);
   const limit = written === null ? suggested : Math.min(suggested, written);
   let live = [{ total: 0, tokens: [], looks: [] }];
   const ended = [];
   for (let step = 0; ; step++) {
     const candidates = [];
     live.forEach((hypothesis, number) => {
-      logSoftmax(row(out.logits, number)).forEach((logProb, token) => {
+      row(out.log_probs, number).forEach((logProb, token) => {
         if (token !== PAD && token !== BOS) candidates.push([hypothesis.total + logProb, number, token]);
       });
     });

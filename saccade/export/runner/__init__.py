@@ -1,1 +1,114 @@
-"""What an ONNX export brings along to run it: files that are copied, and import nothing of Saccade."""
+"""Runs an exported model with onnxruntime and numpy alone: Model(folder).predict(["a text"]).
+
+Beside this file stand one module for each kind of input that the model reads, and one for its kind of answers.
+"""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+
+class Model:
+    """Answers as the run that it was exported from.
+
+    Args:
+        folder: of the export.
+        threads: of onnxruntime; 0 for all cores.
+    """
+
+    def __init__(self, folder, threads=0):
+        import onnxruntime
+
+        self.about = json.loads((Path(folder) / "model.json").read_text(encoding="utf-8"))
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = threads, 3
+        self.graphs = {
+            name: onnxruntime.InferenceSession(str(Path(folder) / f"{name}.onnx"), options, ["CPUExecutionProvider"])
+            for name in self.about["graphs"]
+        }
+        self.takes = {name: [given.name for given in graph.get_inputs()] for name, graph in self.graphs.items()}
+        self.gives = {name: [given.name for given in graph.get_outputs()] for name, graph in self.graphs.items()}
+        self.readers = {role: part(about["kind"]).Reader(about) for role, about in self.about["inputs"].items()}
+        self.task = part(self.about["task"]["kind"]).Task(self, self.about["task"])
+
+    def run(self, name, given):
+        """The outputs of a graph by name."""
+        found = self.graphs[name].run(None, {key: given[key] for key in self.takes[name]})
+        return dict(zip(self.gives[name], found))
+
+    def predict(self, inputs, batch_size=64, **options):
+        """A dictionary for each input: `answer`, `score`, `weights` with the names of its `queries` and `keys`, ...
+
+        Args:
+            inputs: values, or of a model with several inputs dictionaries of values by name.
+            batch_size: how many are answered together; inputs of similar size share a batch.
+            options: of the task.
+        """
+        rows = [self.task.encode(self.example(value)) for value in inputs]
+        order = sorted(range(len(rows)), key=lambda number: -self.task.size(rows[number]))
+        found = {}
+        for start in range(0, len(order), batch_size):
+            numbers = order[start : start + batch_size]
+            found.update(zip(numbers, self.task.answer([rows[number] for number in numbers], **options)))
+        return [found[number] for number in range(len(rows))]
+
+    def example(self, value):
+        roles = list(self.readers)
+        if isinstance(value, dict) and set(value) == set(roles):
+            return value
+        if len(roles) > 1:
+            raise ValueError(f"This model reads {' and '.join(roles)}: give a dictionary with both, not {value!r:.60}.")
+        return {roles[0]: value}
+
+
+class Answering:
+    """What all kinds of answers have in common. `encode` and `answer` may be another's own."""
+
+    def __init__(self, model, about):
+        self.model, self.about = model, about
+
+    def encode(self, example):
+        return {role: reader.encode(example[role], self.about["most"]) for role, reader in self.model.readers.items()}
+
+    def size(self, row):
+        return sum(reader.size(row[role]) for role, reader in self.model.readers.items())
+
+    def arrays(self, rows):
+        """What a graph takes: the values of an input under its name, and its mask and others beside them."""
+        given = {}
+        for role, reader in self.model.readers.items():
+            arrays = reader.pad([row[role] for row in rows])
+            given.update({role if name == "values" else f"{role}_{name}": each for name, each in arrays.items()})
+        return given
+
+    def looked(self, found, row, number):
+        """The weights that decided an answer, with the names of their queries and keys; nothing without attention."""
+        looks = self.model.about["looks"]
+        if looks is None:
+            return {}
+        weights, keys = self.model.readers[looks["keys"]].seen(row[looks["keys"]], found["looks"][number])
+        if looks["queries"] is None:
+            picked = {"picked": np.flatnonzero(found["picked"][number]).tolist()} if "picked" in found else {}
+            return {"weights": weights[None], "keys": keys, **picked}
+        queries = self.model.readers[looks["queries"]].names(row[looks["queries"]])
+        return {"weights": weights[: len(queries)], "queries": queries, "keys": keys}
+
+
+def part(kind):
+    return importlib.import_module(f"{__name__}.{kind}")
+
+
+def padded(several, fill=0):
+    """Lists of different lengths as one array, and its mask."""
+    ids = np.full((len(several), max(map(len, several))), fill, dtype=np.int64)
+    mask = np.zeros(ids.shape, dtype=bool)
+    for row, each in enumerate(several):
+        ids[row, : len(each)], mask[row, : len(each)] = each, True
+    return ids, mask
+
+
+def log_softmax(logits, axis=-1):
+    shifted = logits - logits.max(axis, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis, keepdims=True))

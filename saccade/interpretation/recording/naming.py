@@ -42,7 +42,7 @@ class Names:
 
     def __init__(self, model: nn.Module) -> None:
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self._places: dict[int, Place] = {id(model): ()}
+        self._places: dict[int, Place] = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
@@ -52,10 +52,10 @@ class Names:
         places, modules = self._places, self.modules
         whole = type(module) is MultiHead  # its attention counts as the module itself
         for name, child in children(module).items():
-            if type(child) in CHILDLESS or id(child) in places:
+            if type(child) in CHILDLESS or _key(child) in places:
                 continue
             assert child is not None
-            below = places[id(child)] = place if whole or name == COMPILED else (place, name)
+            below = places[_key(child)] = place if whole or name == COMPILED else (place, name)
             modules.append(child)
             if children(child) and not whole:
                 self._look_inside(child, below)
@@ -63,7 +63,7 @@ class Names:
     def _globals(self, module: nn.Module) -> dict[str, Any] | None:
         """The globals of the code of a module; None for PyTorch's own modules."""
         if isinstance(module, torch.jit.ScriptModule):
-            where = path_of(self._places[id(module)]) or "The model"
+            where = path_of(self._places[_key(module)]) or "The model"
             raise TypeError(f"{where} is TorchScript, which cannot be recorded: record the original module.")
         if type(module).__module__.startswith("torch."):
             return None
@@ -73,7 +73,7 @@ class Names:
         """The place of the innermost module that runs in a frame; None outside the model."""
         places = self._places
         while frame is not None:
-            place = places.get(id(_owner(frame)))
+            place = places.get(_key(_owner(frame)))
             if place is not None:
                 return place
             frame = frame.f_back
@@ -85,13 +85,13 @@ class Names:
         for each in _frames(frame):
             if each is end:
                 break
-            if id(_owner(each)) in self._places:
+            if _key(_owner(each)) in self._places:
                 found = each
         return found
 
     def forward(self, frame: FrameType | None) -> FrameType | None:
         """The frame of the `forward` of the innermost module that runs in a frame."""
-        inner = next((each for each in _frames(frame) if id(_owner(each)) in self._places), None)
+        inner = next((each for each in _frames(frame) if _key(_owner(each)) in self._places), None)
         if inner is None:
             return None
         module = _owner(inner)
@@ -109,6 +109,11 @@ def path_of(place: Place) -> str:
 
 def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:
     return frame.f_code.co_name == "forward" and _owner(frame) is module
+
+
+def _key(module: nn.Module | None) -> int:
+    """Tells modules apart. The stand-ins that torch.export makes for a module share its attributes."""
+    return id(None if module is None else module.__dict__)
 
 
 def kind_of(path: str) -> str | None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.interpretation.recording.calls import Calls, Recording
 from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named, own_values
+from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
 
 
@@ -63,6 +65,23 @@ class Patches:
                 self._active -= 1
                 self._uninstall()
 
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Within it nothing is replaced, for a compiler that traces the code it runs."""
+        replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
+        active, self._active = self._active, 0
+        self._uninstall()
+        try:
+            yield
+        finally:
+            self._active = active
+            for each in replaced:
+                self._replace(*each)
+            for owner, name, own, override in overridden:
+                self._overridden.append((owner, name, own))
+                setattr(owner, name, override)
+            self._run_eagerly()
+
     def _install(self) -> None:
         for replacement in self._references.replacements():
             self._replace(*replacement)
@@ -70,6 +89,9 @@ class Patches:
         self._override(Attention, "note", self.calls.note)
         self._override(Attention, "watched", self.calls.watched)
         self._override(Tensor, "softmax", self.calls.softmax)
+        self._run_eagerly()
+
+    def _run_eagerly(self) -> None:
         if COMPILER in sys.modules or FLEX_OPERATOR[0] in sys.modules:
             self._stances.append(torch.compiler.set_stance("force_eager"))
 
@@ -101,3 +123,5 @@ class Patches:
 
 patches = Patches()
 """The one for this process."""
+
+steps.unpatched = patches.lifted

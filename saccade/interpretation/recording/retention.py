@@ -13,6 +13,7 @@ from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Captured, Given, Recipe, Shape, Tensors, Top
+from saccade.kernels.modes import exporting
 from saccade.kernels.private_torch import version
 
 BLOCK = 1 << 24
@@ -230,5 +231,7 @@ def _no_autocast(tensors: Tensors) -> AbstractContextManager[object]:
 
 def _blocks(recipe: Recipe, tensors: Tensors) -> list[slice]:
     batch, heads, queries, keys = recipe.shape(tensors)
+    if exporting():  # an exported program cannot depend on the sizes
+        return [slice(0, queries)]
     size = max(BLOCK // max(batch * heads * keys, 1), 1)
     return [slice(start, min(start + size, queries)) for start in range(0, max(queries, 1), size)]

@@ -30,7 +30,7 @@ from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import search
-from saccade.tasks.generation.sides import SourceToTarget, log_likelihoods, writer
+from saccade.tasks.generation.sides import SourceToTarget, log_likelihoods, most_read, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
 
@@ -168,9 +168,24 @@ class Generation(SourceToTarget):
         As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
         more than a user may ask for.
         """
-        ratio = max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
-        suggested = 2 * (ratio * positions).ceil().long() + 10
+        suggested = 2 * (self._ratio() * positions).ceil().long() + 10
         return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
+
+    def _ratio(self) -> float:
+        return max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
+
+    def portable(self, model: nn.Module) -> dict[str, Any]:
+        model = writer(model)
+        return {
+            "kind": "generation",
+            "target": self.target.portable(),
+            "most": most_read(model, self._trained()),
+            "texts": isinstance(self.source, Text),
+            "longest": self.longest_target,
+            "ratio": self._ratio(),
+            "limit": RANGES["max_length"][1],
+            "written": model.longest_target(),
+        }
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         tokeniser = self.target.tokeniser

@@ -1,25 +1,65 @@
-"""Texts to ids and back, as the exported model was trained, with Python's standard library alone."""
+"""Texts: ids and back, as the model was trained."""
 
 import re
 import unicodedata
-from itertools import pairwise
+from itertools import pairwise, takewhile
+
+from . import padded
 
 NAMES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD, BOS, EOS, UNK = range(4)
 SPACE, JOINER = "▁", "￭"
-CHINESE = "\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002ceaf\U0002f800-\U0002fa1f"
+KINDS = ("bpe", "char", "pretokenised", "tagged", "unigram", "word")
+
+
+class Reader:
+    """A text as the ids of its pieces and an end."""
+
+    def __init__(self, about):
+        self.vocabulary = Vocabulary(about["tokeniser"])
+
+    def encode(self, text, most=None):
+        return {"text": text, "ids": [*self.vocabulary.encode(text)[:most], EOS]}
+
+    def size(self, encoded):
+        return len(encoded["ids"])
+
+    def pad(self, several):
+        values, mask = padded([each["ids"] for each in several])
+        return {"values": values, "mask": mask}
+
+    def names(self, encoded, count=None):
+        return [*(self.vocabulary.pieces[number] for number in encoded["ids"][:-1]), NAMES[EOS]]
+
+    def seen(self, encoded, weights):
+        """The weights of the positions of a value, and the names of these."""
+        keys = self.names(encoded)
+        return weights[..., : len(keys)], keys
+
+    def word_starts(self, encoded):
+        """The words of the text, and where each begins among the ids that are read."""
+        places, place = [], 0
+        for word in encoded["text"].split():
+            places.append(place)
+            place += len(self.vocabulary.encode(word)) + (self.vocabulary.kind == "char")  # and the space after it
+        places = [place for place in places if place < len(encoded["ids"]) - 1]
+        return encoded["text"].split()[: len(places)], places
 
 
 def is_sign(letter, but="_"):
     return letter not in but and unicodedata.category(letter)[0] in "PS"
 
 
+def is_tag(piece):
+    return len(piece) > 1 and piece not in NAMES
+
+
 class Vocabulary:
     """One of Saccade's tokenisers, from the JSON that it wrote."""
 
     def __init__(self, saved):
-        self.kind, self.options = saved.get("kind", "wordpiece"), saved["options"]
-        skipped = 0 if self.kind in ("bpe", "unigram", "wordpiece") else len(NAMES)
+        self.kind, self.options = saved["kind"], saved["options"]
+        skipped = 0 if self.kind in ("bpe", "unigram") else len(NAMES)
         self.pieces = [*NAMES[:skipped], *saved["vocabulary"]]
         self.ids = {piece: number for number, piece in enumerate(self.pieces) if number >= skipped}
         self.ranks = {tuple(pair.split(" ")): rank for rank, pair in enumerate(saved.get("merges", ()))}
@@ -28,8 +68,6 @@ class Vocabulary:
             self.pieces[: len(NAMES)] = NAMES
 
     def encode(self, text):
-        if self.kind == "wordpiece":
-            return self._wordpieces(text)
         words = self._split(self._normalised(text))
         if self.kind in ("bpe", "unigram"):
             return [
@@ -38,12 +76,14 @@ class Vocabulary:
         return [self.ids.get(word, UNK) for word in words]
 
     def decode(self, ids):
-        pieces = [self.pieces[number] for number in ids]
+        pieces = [self.pieces[number] for number in takewhile(lambda number: number != EOS, ids) if number > EOS]
         if self.kind == "word":
             text = " ".join(pieces)
             return text.replace(f" {JOINER}", "").replace(f"{JOINER} ", "").replace(JOINER, "")
         if self.kind == "pretokenised":
             return " ".join(pieces)
+        if self.kind == "tagged":
+            return self._with_tags(pieces)
         return "".join(pieces).replace(SPACE, " ").strip() if self.kind in ("bpe", "unigram") else "".join(pieces)
 
     def _normalised(self, text):
@@ -54,11 +94,38 @@ class Vocabulary:
     def _split(self, text):
         if self.kind == "char":
             return list(text)
+        if self.kind == "tagged":
+            return self._tagged(text)
         if self.kind == "pretokenised":
             return text.split()
         if self.kind == "word":
             return re.sub(r"[^\w\s]", self._detached, text).split()
         return [part for word in text.split() for part in self._apart(SPACE + word)]
+
+    @staticmethod
+    def _tagged(text):
+        pieces = []
+        for word in text.split(" ") if text else []:
+            found = re.fullmatch(r"<([^<>\s]+)>", word)
+            tags = [f"<{tag}>" for tag in found[1].split(";")] if found else []
+            tags = tags if all(map(is_tag, tags)) else []
+            if pieces and (not tags or is_tag(pieces[-1])):
+                pieces.append(" ")
+            pieces += tags or word
+        return pieces
+
+    @staticmethod
+    def _with_tags(pieces):
+        text, before = "", ""
+        for piece in pieces:
+            if not is_tag(piece):
+                text += piece
+            elif is_tag(before):
+                text = f"{text[:-1]};{piece[1:]}"
+            else:
+                text += f" {piece}" if before not in ("", " ") else piece
+            before = piece
+        return text
 
     @staticmethod
     def _detached(match):
@@ -105,35 +172,3 @@ class Vocabulary:
                     best[end] = (total, [*best[begin][1], UNK if number is None else number])
         ids = best[-1][1]
         return [number for place, number in enumerate(ids) if number != UNK or ids[place - 1 : place] != [UNK]]
-
-    def _wordpieces(self, text):
-        special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-        found = []
-        for part in re.split(r"(\[(?:PAD|UNK|CLS|SEP|MASK)\])", text):
-            words = [part] if part in special else self._bert_words(part)
-            for word in words:
-                found += [self.ids[word]] if part in special else self._longest(word)
-        return found
-
-    def _bert_words(self, text):
-        kept = (" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
-        text = "".join(c for c in kept if c not in "\0\ufffd")
-        if self.options["split_chinese"]:
-            text = re.sub(f"([{CHINESE}])", r" \1 ", text)
-        strip = self.options["strip_accents"]
-        if self.options["lowercase"] if strip is None else strip:
-            text = "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
-        text = text.lower() if self.options["lowercase"] else text
-        ascii_signs = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-        return "".join(f" {c} " if c in ascii_signs or unicodedata.category(c)[0] == "P" else c for c in text).split()
-
-    def _longest(self, word):
-        found, begin = [], 0
-        while begin < len(word) <= 100:
-            mark = "##" if begin else ""
-            end = next((e for e in range(len(word), begin, -1) if mark + word[begin:e] in self.ids), None)
-            if end is None:
-                return [self.ids["[UNK]"]]
-            found.append(self.ids[mark + word[begin:end]])
-            begin = end
-        return found if len(word) <= 100 else [self.ids["[UNK]"]]

@@ -1,0 +1,220 @@
+"""A tiny model with random weights for each family and each kind of input and answer that is exported."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from saccade.data.cell import Cell
+from saccade.data.tokenisers import tokenisers
+from saccade.fields import Audio, Document, Image, Label, Labels, Node, Tags, Text, WordPieces
+from saccade.models import models
+from saccade.tasks import Classification, Generation, LanguageModelling, Rating, Spans, Task
+
+TINY = {"embedding_dim": 6, "hidden_dim": 10}
+HEADS = {"dim": 12, "num_heads": 2}
+WORDS = ["ba", "dodo", "kelu", "minamo", "su", "tarifa", "we,"]
+TEXTS = [" ".join(WORDS[(n + k * k) % 7] for k in range(1 + n % 4)) for n in range(23)]
+ASKED = ["ba su", "tarifa we, kelu x", "minamo", "we, we, dodo ba su su"]
+NAMES = ["bad", "fair", "good"]
+
+
+@dataclass
+class Case:
+    """What stands for a run: its task, its model, and what it is asked."""
+
+    task: Task
+    model: nn.Module
+    raw: list[Any]
+    options: Sequence[dict[str, Any]] = ({},)
+    attends: bool = True
+    values: list[Any] = field(default_factory=list)
+    """The inputs as the fields read them."""
+
+    def __post_init__(self) -> None:
+        for number, raw in enumerate(self.raw):
+            given = raw if len(self.task.inputs) > 1 else {next(iter(self.task.inputs)): raw}
+            cells = {role: Cell("memory", number + 1, role) for role in given}
+            read = {role: each and self.task.inputs[role].read(each, cells[role]) for role, each in given.items()}
+            self.values.append(read)
+
+
+def made(task: Task, model: str, examples: Sequence[dict[str, Any]], raw: list[Any], **given: Any) -> Case:
+    own = {name: given.pop(name) for name in ("options", "attends") if name in given}
+    read = [{role: task.fields[role].read(each, Cell("memory", 1, role)) for role, each in e.items()} for e in examples]
+    task.fit(read)
+    if isinstance(task, Generation):
+        task.longest_target, task.target_ratio = 3, 1.1
+    torch.manual_seed(7)
+    built = task.build(models.load().get(model), **given).eval()
+    for parameter in built.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=parameter.shape[-1] ** -0.5)
+    return Case(task, built, raw, **own)
+
+
+SEARCHES = ({"beam": 1}, {"beam": 3, "nbest": 2, "length_penalty": 1.0}, {"beam": 2, "max_length": 3})
+
+
+SHORT = tuple({**options, "max_length": 7} for options in SEARCHES[:2])
+"""Untrained models repeat themselves, and long repetitions are nearly equal."""
+
+
+def writes(model: str, folder: Path, *, tokeniser: str = "char", **given: Any) -> Case:
+    options = {"vocab_size": 31} if tokeniser in ("bpe", "unigram") else {}
+    task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"])
+    examples = [{"source": each, "target": each[::-1]} for each in TEXTS]
+    return made(task, model, examples, [*ASKED, ""], **{"options": SEARCHES, **given})
+
+
+def _text(tokeniser: str, **options: Any) -> Text:
+    return Text(tokeniser=tokenisers.create(tokeniser, **options))
+
+
+def labels(model: str, folder: Path, *, form: str = "one", text: Any = None, rated: bool = False, **given: Any) -> Case:
+    inputs = {"text": text or _text("word")}
+    rows = [{"text": each} for each in TEXTS]
+    if rated:
+        task: Task = Rating(inputs=inputs)
+        examples = [{**row, "number": float(n)} for n, row in enumerate(rows)]
+    else:
+        label = {"one": Label(), "several": Labels(), "ordered": Label(ordered=True), "tags": Tags()}[form]
+        task = Classification(inputs=inputs, label=label)
+        wanted: dict[str, Callable[[int], Any]] = {
+            "one": lambda n: NAMES[n % 3],
+            "several": lambda n: NAMES[: n % 4],
+            "ordered": lambda n: n % 3,
+            "tags": lambda n: [NAMES[len(word) % 3] for word in TEXTS[n].split()],
+        }
+        examples = [{**row, "label": wanted[form](n)} for n, row in enumerate(rows)]
+    return made(task, model, examples, ASKED, **given)
+
+
+def pairs(model: str, folder: Path, **given: Any) -> Case:
+    inputs = {"premise": _text("word"), "hypothesis": _text("word")}
+    rows = [{"premise": TEXTS[n], "hypothesis": TEXTS[-n], "label": NAMES[n % 3]} for n in range(len(TEXTS))]
+    asked = [{"premise": one, "hypothesis": other} for one, other in zip(ASKED, ASKED[1:] + ASKED[:1], strict=True)]
+    return made(Classification(inputs=inputs), model, rows, asked, **given)
+
+
+def wordpieces(folder: Path, *, pair: bool = False, spans: bool = False, **given: Any) -> Case:
+    text = WordPieces(vocab_size=61, max_length=23)
+    sizes = {**HEADS, "num_layers": 2, "max_length": 23}
+    if not (pair or spans):
+        return labels("bert", folder, text=text, **sizes, **given)
+    values = [[TEXTS[n], TEXTS[-n]] for n in range(len(TEXTS))]
+    asked = [["Su ba?", "a tarifa WE, ba  dodo"], ["kelu", "Süß minamo " * 9], ["x " * 40, "dodo su"]]
+    if spans:
+        rows = [{"text": [one, other], "span": other.split()[0]} for one, other in values]
+        return made(Spans(text=text), "bert", rows, asked, attends=False, **sizes, **given)
+    rows = [{"text": value, "label": NAMES[n % 3]} for n, value in enumerate(values)]
+    return made(Classification(inputs={"text": text}), "bert", rows, asked, **sizes, **given)
+
+
+def documents(folder: Path, **given: Any) -> Case:
+    text = Document(sentences="given", tokeniser="word", max_words=5, max_sentences=4)
+    rows = [{"text": TEXTS[n : n + 1 + n % 3], "label": NAMES[n % 3]} for n in range(len(TEXTS) - 3)]
+    asked = [["ba su", "", "dodo"], ["we, we, kelu su su su"], ["x", "minamo", "ba", "su ba", "kelu"]]
+    sizes = {**TINY, "context_dim": 7}
+    return made(Classification(inputs={"text": text}), "han", rows, asked, **sizes, **given)
+
+
+def picture(seed: int, width: int = 19, height: int = 23, kind: str = "PNG") -> bytes:
+    from PIL import Image as Pillow
+
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3 + (kind == "PNG" and seed % 2)), np.uint8)
+    content = io.BytesIO()
+    Pillow.fromarray(pixels).save(content, kind)
+    return content.getvalue()
+
+
+def pictures(folder: Path, *, model: str = "show_attend_tell", **given: Any) -> Case:
+    files = [picture(n) for n in range(5)]
+    asked = [picture(11), picture(12, 37, 16), picture(13, 31, 47, "JPEG")]
+    source = Image(size=16, patch=4)
+    if model == "pooling":
+        rows = [{"picture": each, "label": NAMES[n % 3]} for n, each in enumerate(files)]
+        return made(Classification(inputs={"picture": source}), model, rows, asked, **given)
+    task = Generation(source=source, target=_text("word"), metrics=["exact_match"])
+    rows = [{"source": each, "target": TEXTS[n]} for n, each in enumerate(files)]
+    return made(task, model, rows, asked, options=SHORT, **given)
+
+
+def recordings(folder: Path, **given: Any) -> Case:
+    from tests.data.sounds import pcm, tone
+
+    sounds = [pcm(tone(400.0 + 200 * n, 0.3 + 0.05 * n)) for n in range(5)]
+    asked = [pcm(tone(900.0, 0.4)), pcm(tone(500.0, 0.35, 11025), 11025, 24), pcm(tone(700.0, 0.5, 16000), 16000, 8)]
+    task = Generation(source=Audio(mels=7), target=_text("char"), metrics=["exact_match"])
+    rows = [{"source": each, "target": TEXTS[n]} for n, each in enumerate(sounds)]
+    return made(task, "rnnsearch", rows, asked, options=SHORT, source_stride=4, **TINY, **given)
+
+
+def nodes(folder: Path, **given: Any) -> Case:
+    chance = np.random.default_rng(5)
+    edges = chance.integers(0, 28, size=(61, 2))  # the last nodes are alone
+    np.savez(folder / "graph.npz", x=chance.standard_normal((31, 5)).astype(np.float32), edges=edges)
+    task = Classification(inputs={"node": Node(graph=str(folder / "graph.npz"), self_loops=False)})
+    rows = [{"node": str(n), "label": NAMES[n % 3]} for n in range(31)]
+    return made(task, "gat", rows, ["3", "30", "17", "0"], head_dim=3, num_heads=2, **given)
+
+
+def language(folder: Path, *, causal: bool = True, **given: Any) -> Case:
+    task = LanguageModelling(text=_text("char") if causal else _text("word"), causal=causal)
+    asked = ["ba su", "tarifa we, kelu", "m"] if causal else ["ba [MASK] su", "[MASK] we, [MASK]"]
+    options = [{"score": True}, {}, {"beam": 3, "nbest": 2, "max_length": 5}] if causal else [{"score": True}, {}]
+    sizes = {**HEADS, "num_layers": 2, "max_length": 256, **given}
+    return made(task, "transformer_lm", [{"text": t} for t in TEXTS], asked, options=options, attends=False, **sizes)
+
+
+CASES: dict[str, Callable[[Path], Case]] = {
+    "rnnsearch": partial(writes, "rnnsearch", **TINY),
+    "luong": partial(writes, "luong", tokeniser="word", **TINY),
+    "cho": partial(writes, "cho", attends=False, **TINY),
+    "sutskever": partial(writes, "sutskever", attends=False, **TINY),
+    "kim": partial(writes, "kim", selection="softmax", **TINY),
+    "transformer": partial(writes, "transformer", tokeniser="bpe", encoder_layers=1, **HEADS),
+    "transformer, unigram, rotary": partial(
+        writes, "transformer", tokeniser="unigram", encoder_layers=1, positions="rotary", **HEADS
+    ),
+    "hard_monotonic": partial(writes, "hard_monotonic", attends=False, tokeniser="tagged", **TINY),
+    "ssnt": partial(writes, "ssnt", attends=False, **TINY),
+    "pooling": partial(labels, "pooling", **TINY),
+    "pooling, several labels": partial(labels, "pooling", form="several", **TINY),
+    "pooling, ordered labels": partial(labels, "pooling", form="ordered", **TINY),
+    "pooling, rating": partial(labels, "pooling", rated=True, num_queries=2, **TINY),
+    "pooling of an lstmn": partial(labels, "pooling", encoder="lstmn", encoder_layers=2, **TINY),
+    "pooling, convolutional": partial(labels, "pooling", encoder="convolutional", **TINY),
+    "tagging": partial(labels, "tagging", form="tags", **TINY),
+    "rationale": partial(labels, "rationale", **TINY),
+    "rationale, recurrent": partial(labels, "rationale", generator="recurrent", cell="gru", **TINY),
+    "rationale, rating": partial(labels, "rationale", rated=True, estimator="straight_through", cell="lstm", **TINY),
+    "han": documents,
+    "han, words alone": partial(documents, sentence_pooling="average"),
+    "bert": wordpieces,
+    "bert, pooled by attention": partial(wordpieces, pooling="attention"),
+    "bert, several labels": partial(wordpieces, form="several"),
+    "bert, rating": partial(wordpieces, rated=True),
+    "bert, tags": partial(wordpieces, form="tags"),
+    "bert, pairs": partial(wordpieces, pair=True),
+    "bert, spans": partial(wordpieces, spans=True),
+    "lstmn_pair": partial(pairs, "lstmn_pair", **TINY),
+    "lstmn_pair, shallow": partial(pairs, "lstmn_pair", fusion="shallow", window=2, **TINY),
+    "word_by_word": partial(pairs, "word_by_word", **TINY),
+    "gat": nodes,
+    "show_attend_tell": partial(pictures, encoder="residual", annotation_dim=6, **TINY),
+    "show_attend_tell, patches": partial(pictures, encoder="patches", annotation_dim=12, **TINY),
+    "pictures, pooling": partial(pictures, model="pooling", encoder="residual", hidden_dim=8),
+    "recordings, rnnsearch": recordings,
+    "transformer_lm": language,
+    "transformer_lm, masked": partial(language, causal=False),
+}
+"""By the name of the model, and what is special about it."""
