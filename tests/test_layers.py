@@ -45,7 +45,10 @@ LAYERS = (
     {"__main__"},
 )
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FILES = sorted(PACKAGE.rglob("*.py"))
+RUNNER = PACKAGE / "export" / "runner"
+"""Copied into exports, where it stands alone: its files import each other."""
+
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if RUNNER not in path.parents)
 
 
 def part_of(path: Path) -> str:

@@ -45,6 +45,9 @@ HEAD = """<!doctype html>
 """
 
 
+TOKENISERS = ("bpe", "char", "pretokenised", "unigram", "word")
+"""Those that `assets/vocabulary.js` has."""
+
 KINDS = ("generation", "classification", "rating")
 """The answers that a page can show."""
 
@@ -69,18 +72,7 @@ class Page(Format):
 
     def check(self, run: Run) -> None:
         required("page", "onnx", "onnxscript")
-        check_graphs(run)
-        if len(run.task.inputs) != 1:
-            raise ValueError(f"A page has one input, and this model reads {' and '.join(run.task.inputs)}.")
-        about = run.task.portable(run.model)
-        if about["kind"] not in KINDS or about.get("form") == "tags":
-            what = "tags" if about.get("form") == "tags" else type(run.task).__name__
-            raise ValueError(f"A page shows a text, a label or a number for an input: {what} is none of them.")
-        role, field = next(iter(run.task.inputs.items()))
-        tokeniser = field.portable().get("tokeniser", {}).get("kind")
-        if field.portable()["kind"] != "text" or tokeniser == "tagged":
-            read = f"the tokeniser {tokeniser!r}" if tokeniser == "tagged" else f"the field {type(field).__name__}"
-            raise ValueError(f"A page reads plain texts, and the {role} has {read}.")
+        check_page(run)
         web_runtime(self.runtime)
 
     def write(self, run: Run, output: Path) -> None:
@@ -104,6 +96,24 @@ class Page(Format):
                 file.write(base64.b64encode(gzip.compress(content, mtime=0)))
                 file.write(b"</script>\n")
             file.write(f'<script type="module">{script}</script>\n</body>\n</html>\n'.encode())
+
+
+def check_page(run: Run) -> None:
+    """Raises `ValueError`, naming what a page cannot read or show."""
+    check_graphs(run)
+    if len(run.task.inputs) != 1:
+        raise ValueError(f"A page has one input, and this model reads {' and '.join(run.task.inputs)}.")
+    about = run.task.portable(run.model)
+    if about["kind"] not in KINDS or about.get("form") == "tags":
+        what = "tags" if about.get("form") == "tags" else type(run.task).__name__
+        raise ValueError(f"A page shows a text, a label or a number for an input: {what} is none of them.")
+    role, field = next(iter(run.task.inputs.items()))
+    texts = {role: field.portable(), **({"target": about["target"]} if "target" in about else {})}
+    if texts[role]["kind"] != "text":
+        raise ValueError(f"A page reads plain texts, and the {role} is the field {type(field).__name__}.")
+    for name, text in texts.items():
+        if text["tokeniser"]["kind"] not in TOKENISERS:
+            raise ValueError(f"A page has no tokeniser {text['tokeniser']['kind']!r}, which the {name} has.")
 
 
 def _as_object(module: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from saccade.export.graphs import Graph
@@ -23,9 +25,11 @@ def graphs_of(run: Run) -> list[Graph]:
     if isinstance(model, EncoderDecoder):
         return writing_graphs(model, make, network)
     fixed = next(iter(task.inputs.values())).fixed()
-    whole = whole_graph(task, model.over(**fixed) if fixed else model, make, network)
-    causal = isinstance(model, LanguageModel) and task.portable(model).get("causal")
-    return [whole, *(continuing_graphs(model) if causal else [])]
+    over: Any = getattr(model, "over", None)
+    whole = whole_graph(task, over(**fixed) if fixed else model, make, network)
+    if isinstance(model, LanguageModel) and task.portable(model).get("causal"):
+        return [whole, *continuing_graphs(model)]
+    return [whole]
 
 
 def stand_ins(task: Task, batch: int, length: int) -> dict[str, Tensor]:

@@ -160,7 +160,7 @@ class LSTMNLayer(nn.Module):
         """The same as one loop of a graph: tapes have their full length, and what is not written yet is masked."""
         batch, length, size = inputs.shape[0], inputs.shape[1], self.hidden_dim
         begun = self.begin(batch, like=inputs, source=source).source
-        parts = () if begun is None else (begun.prepared, begun.values, begun.mask)
+        parts = None if begun is None else (begun.prepared, begun.values, begun.mask)
         places = torch.arange(length, device=inputs.device)
 
         def step(row: tuple[Tensor, ...], state: tuple[Tensor, ...]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
@@ -170,7 +170,9 @@ class LSTMNLayer(nn.Module):
             if self.window is not None:
                 seen = seen & (places >= place - self.window)
             tapes = self.attention.prepare(values[..., :size], values, mask=seen.unsqueeze(0))
-            memory = None if self.source_attention is None else Memory(*parts, self.source_attention, True)
+            memory = None
+            if self.source_attention is not None and parts is not None:
+                memory = Memory(*parts, owner=self.source_attention, own_values=True)
             known = LSTMNState(before, tapes, _as_read(before), memory, _as_read(source_before))
             hidden, cell, reading, of_source = self._next(each, projected, known)
             new = torch.cat([hidden, cell], dim=-1)

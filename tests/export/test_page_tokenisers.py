@@ -9,11 +9,11 @@ import pytest
 
 import saccade.export
 from saccade.data.tokenisers import tokenisers
+from saccade.export.page import TOKENISERS
 
 from .test_vocabulary import TEXTS, TRAINING
 
 ASSETS = Path(saccade.export.__file__).parent / "assets"
-KINDS = ("bpe", "char", "pretokenised", "unigram", "word")
 MORE = [
     "Straße, GROẞ; İstanbul -- ΟΔΟΣ",
     "e\u0301te\u0301 \ufb01n \u212b",  # composed by NFC
@@ -34,7 +34,7 @@ console.log(JSON.stringify({ ids, texts: ids.map((each) => vocabulary.decode(eac
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lowercase", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TOKENISERS)
 def test_texts_become_the_same_ids_and_back(kind, lowercase):
     node = shutil.which("node")
     if node is None:
