@@ -24,8 +24,8 @@ from saccade.tasks import Task
 
 log = logging.getLogger("saccade.serving")
 
-KEPT = ("config.yaml", "task", "model.safetensors", "provenance.json", "README.md", "checksums.json")
-"""What a server copies of a run; a run without a final model is copied whole."""
+KEPT = ("config.yaml", "task", "model.safetensors", "provenance.json", "README.md", "checksums.json", "export.json")
+"""What a server copies of a run, an int8 export among them; a run without a final model is copied whole."""
 
 PAUSE = (0.2, 30.0)
 """Seconds before a crashed worker is replaced: the first time, and at most if it crashes again and again."""
