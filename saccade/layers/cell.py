@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from saccade.checks import check_count
+from saccade.kernels.modes import exporting
+from saccade.kernels.steps import over_steps
 
 CellState = tuple[Tensor, ...]
 """A recurrent state, the output first: (h,) for a GRU and (h, c) for an LSTM."""
@@ -16,7 +18,7 @@ CellState = tuple[Tensor, ...]
 class RecurrentCell(nn.Module):
     """The recurrent half of a cell; its inputs are already projected, with all gates concatenated.
 
-    A new cell implements `tensors`, `step` and `sequence`.
+    A new cell implements `tensors`, `step` and `sequence`, and overrides `gated` if it has a faster way.
     """
 
     gates: int
@@ -46,6 +48,29 @@ class RecurrentCell(nn.Module):
     def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The states (steps, *batch, hidden_dim) after each step of projected (steps, *batch, gates * hidden_dim)."""
         raise NotImplementedError
+
+    def gated(self, projected: Tensor, state: CellState, gates: Tensor) -> tuple[Tensor, ...]:
+        """The states of `sequence`, if only as much of each step is taken as its gate says.
+
+        Args:
+            projected: (steps, batch, gates * hidden_dim).
+            state: before the first step.
+            gates: (steps, batch, 1): 1 takes the whole step, 0 stays in the state before it.
+        """
+
+        def step(row: tuple[Tensor, Tensor], before: CellState) -> CellState:
+            after = self.step(row[0], before)
+            return tuple(torch.lerp(old, new, row[1]) for old, new in zip(before, after, strict=True))
+
+        if exporting():
+            return over_steps(step, state, (projected, gates))
+        found = []
+        for row in zip(projected.unbind(), gates.unbind(), strict=True):
+            state = step(row, state)
+            found.append(state)
+        if not found:
+            return tuple(each.new_empty(0, *each.shape) for each in state)
+        return tuple(torch.stack(several) for several in zip(*found, strict=True))
 
     def zeros(self, *batch: int, like: Tensor) -> CellState:
         """The initial state, all zeros."""

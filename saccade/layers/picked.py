@@ -12,10 +12,7 @@ from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.kernels.modes import exporting
-from saccade.kernels.steps import over_steps
-from saccade.layers.cell import CellState
 from saccade.layers.gathering import pack
-from saccade.layers.rcnn import RCNNCell, rcnn_sequence
 from saccade.layers.recurrent import CellName, RecurrentLayer
 
 
@@ -106,24 +103,8 @@ def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...
     """The states (rows, length, hidden) of a layer that takes as much of each step as z (rows, length) says."""
     cell, projected = layer.cell, layer.input_proj(inputs)
     state = cell.zeros(inputs.shape[0], like=projected)
-    if isinstance(cell, RCNNCell):
-        kept = z.unsqueeze(-1).transpose(0, 1)
-        states = rcnn_sequence(projected.transpose(0, 1), state, cell.weight, cell.bias, kept)
-        return tuple(each.transpose(0, 1) for each in states)
-
-    def step(row: tuple[Tensor, Tensor], before: CellState) -> CellState:
-        return tuple(torch.lerp(old, new, row[1]) for old, new in zip(before, cell.step(row[0], before), strict=True))
-
-    if exporting():
-        rows = (projected.transpose(0, 1), z.unsqueeze(-1).transpose(0, 1))
-        return tuple(each.transpose(0, 1) for each in over_steps(step, state, rows))
-    found = []
-    for row in zip(projected.unbind(1), z.unsqueeze(-1).unbind(1), strict=True):
-        state = step(row, state)
-        found.append(state)
-    if not found:
-        return tuple(each.new_empty(len(inputs), 0, cell.hidden_dim) for each in state)
-    return tuple(torch.stack(several, dim=1) for several in zip(*found, strict=True))
+    states = cell.gated(projected.transpose(0, 1), state, z.unsqueeze(-1).transpose(0, 1))
+    return tuple(each.transpose(0, 1) for each in states)
 
 
 def is_hard(z: Tensor) -> bool:

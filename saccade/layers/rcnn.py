@@ -54,6 +54,9 @@ class RCNNCell(RecurrentCell):
     def sequence(self, projected: Tensor, state: CellState, *tensors: Tensor) -> tuple[Tensor, ...]:
         return rcnn_sequence(projected, state, *tensors)
 
+    def gated(self, projected: Tensor, state: CellState, gates: Tensor) -> tuple[Tensor, ...]:
+        return rcnn_sequence(projected, state, self.weight, self.bias, gates)
+
 
 def rcnn_step(projected: Tensor, state: CellState, weight: Tensor, bias: Tensor) -> CellState:
     """One step."""
