@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns, parse_yes_no
+from saccade.commands.inputs import check_roles
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture
 
@@ -201,5 +202,7 @@ def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
 
     data = model.plan.data
     given = {name: getattr(data, name) for name in ("header", "bad_rows", "folds")}
-    columns = {**(data.columns or {}), **changes.pop("columns", {})}
+    asked = changes.pop("columns", {})
+    check_roles(model.task, asked)
+    columns = {**(data.columns or {}), **asked}
     return Corpus(columns=columns or None, **{**given, **changes})

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from saccade.registry import nearest
+
 if TYPE_CHECKING:
     from saccade.data.corpus import Corpus
     from saccade.runs import Run
@@ -28,10 +30,21 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
         for role, column in (trained.columns or {}).items()
         if role in {**run.task.inputs, **run.task.extras}
     }
+    check_roles(run.task, columns)
     if bad_rows not in ("error", "skip"):
         raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
     return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, folds=trained.folds)
+
+
+def check_roles(task: Task, columns: dict[str, Any] | None) -> None:
+    """Raises for a column whose role the task does not have: it would be ignored."""
+    from saccade.data.corpus import FOLD
+
+    known = dict.fromkeys([*task.fields, *task.scored, *task.extras, FOLD])
+    for role in columns or ():
+        if role not in known:
+            raise ValueError(f"--columns: this model has no {role!r}.{nearest(role, known)}")
 
 
 def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None:
@@ -68,10 +81,16 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
     """A file that is a value itself, a folder of such files, or a table of values."""
     from saccade.data.cell import Cell
     from saccade.data.errors import BadRow, Skipped
+    from saccade.data.readers.folder import NAMES
 
     role, field = next(iter(task.inputs.items()))
     place = Path(path)
     files = [place] if place.suffix.lower() in field.suffixes else []
+    if place.is_dir() and not field.suffixes and not {*map(str, (corpus.columns or {}).values())} & {*NAMES}:
+        raise ValueError(
+            f"{path} is a folder, and the {role} is not a file of its own: name the tables or texts in it. To read the "
+            f"names of its files as the {role}, add --columns {role}=name."
+        )
     if place.is_dir() and field.suffixes:
         files = sorted(file for file in place.rglob("*") if file.suffix.lower() in field.suffixes)
         if not files:

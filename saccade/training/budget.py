@@ -10,8 +10,18 @@ from saccade.training.settings import Settings
 BUDGET_STEPS = 20
 """The number of steps after which the speed is known."""
 
+EARLY_STEPS, EARLY_SHARE = 3, 0.1
+"""If a time limit allows few steps, the speed is taken after so many, once so much of the time has passed."""
+
 LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""
+
+
+def speed_is_known(trainer: Settings, position: Position) -> bool:
+    """Whether enough steps were made to say what the budget means."""
+    if position.step >= BUDGET_STEPS or trainer.max_minutes is None:
+        return position.step >= BUDGET_STEPS
+    return position.step >= EARLY_STEPS and position.seconds >= EARLY_SHARE * 60.0 * trainer.max_minutes
 
 
 def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Iterator[str]:
@@ -30,7 +40,7 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
     elif last is not None and last * per_step > LONG:
         yield (
             f"{last:,} steps take about {duration(last * per_step)} at this speed, validations not included. "
-            "--trainer.max_minutes 60 sets a limit; a -small configuration needs less."
+            "--trainer.max_minutes 60 sets a limit, which the schedule follows."
         )
     warmup = getattr(trainer.schedule, "warmup", 0)
     fitted = trainer.schedule.fitted_warmup(last)

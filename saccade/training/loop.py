@@ -16,7 +16,7 @@ from torch import nn
 from saccade.artifacts import restore_folders, save_weights
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.tasks import Example, Row, Task
-from saccade.training.budget import BUDGET_STEPS, describe_budget
+from saccade.training.budget import BUDGET_STEPS, describe_budget, speed_is_known
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
@@ -171,9 +171,11 @@ class Loop:
         done = position.fraction_done(trainer, epoch=len(self.stream))
         left = position.seconds * (1.0 - done) / done if done else None
         # Later, a schedule that ends follows the clock; other schedules know their warm-up and must not jump.
-        if position.step == BUDGET_STEPS or (trainer.schedule.ends and position.step % BUDGET_STEPS == 0):
+        first = position.step_seconds is None and position.step <= BUDGET_STEPS
+        known = first and self.processes.from_main(lambda: speed_is_known(trainer, position))
+        if known or (trainer.schedule.ends and position.step % BUDGET_STEPS == 0):
             position.step_seconds = self.processes.from_main(lambda: position.seconds / position.step)
-        if position.step == BUDGET_STEPS:
+        if known:
             for line in describe_budget(trainer, position, epoch=len(self.stream)):
                 self.progress.say(line)
         self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))

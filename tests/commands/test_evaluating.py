@@ -68,7 +68,7 @@ def test_search_options(run, call, table) -> None:
     ("flags", "message"),
     [
         (["--columns", "source=in"], "say which column is the target"),
-        (["--columns", "source=in,targt=out"], "does not say which column is the target. It has: source, targt"),
+        (["--columns", "source=in,targt=out"], "this model has no 'targt'. Did you mean 'target'?"),
         (["--columns", "in,out"], "--columns takes roles with their columns, as source=en,target=de"),
         (["--columns", "source=in,target=ot"], "Did you mean 'out'"),
         (["--header", "no", "--columns", "source=in,target=out"], "test.csv is read without a header"),

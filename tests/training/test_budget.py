@@ -1,7 +1,7 @@
 """What the limits of a training mean at its speed."""
 
 from saccade.training import Trainer
-from saccade.training.budget import BUDGET_STEPS, describe_budget
+from saccade.training.budget import BUDGET_STEPS, describe_budget, speed_is_known
 from saccade.training.position import Position
 
 
@@ -53,3 +53,12 @@ def test_one_minute():
     position = Position(step=BUDGET_STEPS, seconds=41.0, step_seconds=2.05)
     (said,) = describe_budget(Trainer(max_minutes=1), position, epoch=31)
     assert said.startswith("1 minute is about 29 steps at this speed")
+
+
+def test_the_speed_is_known_early_where_time_allows_few_steps():
+    trainer = Trainer(max_minutes=1)
+    assert not speed_is_known(trainer, Position(step=4, seconds=5.9))
+    assert speed_is_known(trainer, Position(step=4, seconds=6.0))
+    assert not speed_is_known(trainer, Position(step=2, seconds=50.0))  # the first ones are slow
+    assert speed_is_known(trainer, Position(step=BUDGET_STEPS, seconds=0.1))
+    assert not speed_is_known(Trainer(max_steps=9), Position(step=4, seconds=50.0))

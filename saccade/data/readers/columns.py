@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -71,6 +72,12 @@ class Columns:
             known = [name for name in header if name.strip().lower() not in NUMBERS]
         return self.example(known if len(known) >= len(self.required) else header)
 
+    def example_numbered(self) -> str:
+        """How to give columns by number: as many for each role as the user gave by name."""
+        places = itertools.count()
+        several = [parts((self.given or {}).get(role, 0)) for role in self.required]
+        return self.example(["+".join(str(next(places)) for _ in each) for each in several])
+
     def example(self, names: Sequence[str | int]) -> str:
         """How to say which column is which, with these columns as an example."""
         pairs = ",".join(f"{role}={name}" for role, name in zip(self.required, names, strict=False))
@@ -134,7 +141,7 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
     if names is None:
         raise DataError(
             f"{file} is read without a header, so there is no column {column!r}: give its number, counted from 0, "
-            f"as {columns.example(range(len(columns.roles)))}, or set --data.header yes."
+            f"as {columns.example_numbered()}, or set --data.header yes."
         )
     if list(names).count(column) > 1:
         raise DataError(f"{file} has more than one column {column!r}: give its number, counted from 0.")
@@ -147,7 +154,7 @@ def not_in_header(column: str, columns: Columns, header: Sequence[str], file: st
     """The error for a column that the header does not name; the first line may not be a header at all."""
     return DataError(
         f"{file} has no column {column!r}.{suggestion(column, header)} Its header has: {listed(header)}. If the file "
-        f"has no header, give numbers counted from 0: {columns.example(range(len(columns.roles)))}."
+        f"has no header, give numbers counted from 0: {columns.example_numbered()}."
     )
 
 

@@ -121,7 +121,7 @@ class Delimited(Reader):
             print(
                 f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, and the first are read as "
                 f"{' and '.join(self.columns.roles)}: {listed(rows[0])}. To read others, give "
-                f"their numbers, as {self.columns.example(range(len(self.columns.roles)))}.",
+                f"their numbers, as {self.columns.example_numbered()}.",
                 file=sys.stderr,
             )
 

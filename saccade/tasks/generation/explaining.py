@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from saccade.evaluation import CAUTION
 from saccade.fields import Text
 from saccade.interpretation.alignments import Alignment
-from saccade.interpretation.explorer import Item, Measure
+from saccade.interpretation.explorer import Item, Measure, TextAxis
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer
@@ -129,6 +129,9 @@ def _explain(
     if gold is not None and isinstance(task.source, Text):
         read = text_axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
     said = text_axis(written.pieces, written.words, gold)
+    if isinstance(read, TextAxis) and (read.words is None or said.words is None):
+        # A word of one side beside the letters of the other would hide which letters belong together.
+        read, said = replace(read, words=None), replace(said, words=None)
     shown = maps_of(model, trace, across, read, said, choice.shift)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
