@@ -1,7 +1,7 @@
 """Exports next to the run that they were made from: the same answers, how fast, and what 8 bits lose.
 
 The translations are those of 1,000 sentences of Multi30k (see `benchmarks.multi30k` for SACCADE_DATA), by a small
-Transformer that is trained for two minutes. SACCADE_TRANSLATOR names the folder of another run instead, of a
+Transformer that is trained for a minute or two. SACCADE_TRANSLATOR names the folder of another run instead, of a
 Transformer that translates these sentences.
 """
 
@@ -92,7 +92,7 @@ def translator() -> Any:
         task={"source": {"class": "text", "tokeniser": {"class": "bpe", "vocab_size": 4000}}, "joint": True},
         model={"class": "transformer", "dim": 128, "num_heads": 4, "encoder_layers": 2, "decoder_layers": 2},
         data={"train": pairs[:20_000]},
-        trainer={"batch_tokens": 4000, "max_steps": 300, "learning_rate": 3e-3, "validate_examples": 20},
+        trainer={"batch_tokens": 4000, "max_steps": 150, "learning_rate": 3e-3, "validate_examples": 20},
         output=temporary("run"),
     )
 
