@@ -40,6 +40,17 @@ def saved(writer, tmp_path_factory):
 
 
 @pytest.mark.slow
+def test_a_whole_model_gives_the_same_numbers_with_its_attention(labeller, tmp_path):
+    place = export(labeller, tmp_path / "out", format="torch")
+    (graph,) = graphs_of(labeller)
+    assert graph.outputs == ["logits", "looks", "weights_pooling"]
+    program = torch.export.load(place / "model.pt2").module()
+    found, wanted = outputs(graph, program, 2, 11)
+    torch.testing.assert_close(list(found), list(wanted))
+    assert found[1].shape == (2, 11)
+
+
+@pytest.mark.slow
 def test_native_code_gives_the_same_numbers(labeller, tmp_path):
     place = export(labeller, tmp_path / "out", format="torch", aot=True)
     (graph,) = graphs_of(labeller)

@@ -463,3 +463,19 @@ def test_reductions_of_readings_are_not_attention_themselves(x):
         layer(x)
         assert modes() == []
     assert len(trace) == 1
+
+
+def test_replacements_are_lifted_for_a_compiler_and_come_back():
+    attention = saccade.Attention(score=saccade.scores.DotScore())
+    keys = torch.randn(2, 5, 3)
+    before = saccade.Attention.read
+    with saccade.record(attention) as trace:
+        replaced = saccade.Attention.read
+        assert replaced is not before
+        with patches.lifted():
+            assert saccade.Attention.read is before
+            attention(keys[:, :1], keys)
+        assert saccade.Attention.read is replaced
+        attention(keys, keys)
+    assert saccade.Attention.read is before
+    assert [call.shape for call in trace.calls] == [(2, 1, 5, 5)]
