@@ -4,12 +4,14 @@ from saccade.decoders.aligned import AlignedDecoder
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
+from saccade.decoders.combination import BasicCombination, ChildSumCombination, Combination
 from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import RNNSearchDecoder
 from saccade.decoders.shift import shift_right
 from saccade.decoders.show_attend_tell import ShowAttendTellDecoder
+from saccade.decoders.source_attentions import SourceAttentions
 from saccade.decoders.transformer import TransformerDecoder
 from saccade.decoders.transitions import (
     FreeTransitions,
@@ -21,7 +23,10 @@ from saccade.decoders.transitions import (
 
 __all__ = [
     "AlignedDecoder",
+    "BasicCombination",
+    "ChildSumCombination",
     "ChoDecoder",
+    "Combination",
     "CopyStates",
     "Decoded",
     "Decoder",
@@ -39,6 +44,7 @@ __all__ = [
     "RecurrentDecoder",
     "ShiftTransitions",
     "ShowAttendTellDecoder",
+    "SourceAttentions",
     "Step",
     "TransformerDecoder",
     "Transitions",

@@ -31,6 +31,7 @@ class ProjectSummary(nn.Module):
 
     s is the last `summary_dim` features of the summary: for a bidirectional encoder, the last half belongs to the
     backward direction, as in the paper. An LSTM's c starts at zero, or with `all_states` from a projection as well.
+    Without a bias, a summary of zeros gives states of zeros.
 
     Reference:
         Bahdanau et al. (2015), arXiv:1409.0473, appendix A.2.2.
@@ -44,15 +45,17 @@ class ProjectSummary(nn.Module):
         num_layers: int = 1,
         num_states: int = 1,
         all_states: bool = False,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         self.summary_dim = summary_dim
         self.num_layers = num_layers
         self.num_states = num_states
         self.projected = num_states if all_states else 1
-        self.proj = nn.Linear(summary_dim, self.projected * num_layers * hidden_dim)
+        self.proj = nn.Linear(summary_dim, self.projected * num_layers * hidden_dim, bias=bias)
         nn.init.xavier_uniform_(self.proj.weight)
-        nn.init.zeros_(self.proj.bias)
+        if bias:
+            nn.init.zeros_(self.proj.bias)
 
     def forward(self, summary: Any) -> tuple[CellState, ...]:
         started = torch.tanh(self.proj(top_of(summary)[:, -self.summary_dim :])).chunk(self.num_layers, -1)

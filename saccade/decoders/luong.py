@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +11,10 @@ from torch.nn import functional as F
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import LinearHead
-from saccade.encoders import EncoderOutput
+from saccade.decoders.source_attentions import SourceAttentions, SourceReading
+from saccade.encoders import EncodedSources, EncoderOutput
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.cell import CellState, glorot_by_gate
-from saccade.memory import Memory
 from saccade.reading import Reading, State
 
 
@@ -22,10 +22,10 @@ class LuongState(NamedTuple):
     """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `real` is the
     mask of the source positions, of which the memory may hold fewer."""
 
-    memory: Memory
+    memory: Any
     hidden: tuple[CellState, ...]
     fed: Tensor | None
-    attention: State
+    attention: Any
     real: Tensor
 
 
@@ -46,8 +46,10 @@ class LuongDecoder(Decoder):
 
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
-        attention: queries are h (hidden_dim of the stack); keys and values are the encoder's states (context_dim).
-        bridge: maps the encoder's summary to the initial states: `CopyStates` or `ProjectSummary`.
+        attention: queries are h (hidden_dim of the stack); keys and values are the encoder's states (context_dim). For
+            several sources, `SourceAttentions`.
+        bridge: maps the encoder's summary to the initial states: `CopyStates` or `ProjectSummary`; for several sources
+            a `Combination`.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class LuongDecoder(Decoder):
         *,
         embedding: TokenEmbedding,
         stack: RecurrentStack,
-        attention: Attention,
+        attention: Attention | SourceAttentions,
         bridge: nn.Module,
         vocab_size: int,
         context_dim: int,
@@ -63,7 +65,9 @@ class LuongDecoder(Decoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_one_by_one(attention)
+        for part in attention.modules():
+            if isinstance(part, Attention):
+                check_one_by_one(part)
         self.vocab_size = vocab_size
         self.embedding = embedding
         self.stack = stack
@@ -79,13 +83,17 @@ class LuongDecoder(Decoder):
             glorot_by_gate(self.feed_proj, size)
         self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
-    def begin(self, encoded: EncoderOutput) -> LuongState:
+    def begin(self, encoded: EncoderOutput | EncodedSources) -> LuongState:  # type: ignore[override] # or several
+        hidden = self.bridge(encoded.summary)
+        fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
+        if isinstance(self.attention, SourceAttentions):
+            assert isinstance(encoded, EncodedSources)
+            return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), encoded.mask)
+        assert isinstance(encoded, EncoderOutput)
         states, mask = encoded.states, encoded.mask
         most = self.attention.score.max_keys
         if most is not None:  # the paper ignores positions beyond the last one that "location" scores
             states, mask = states[:, :most], mask[:, :most]
-        hidden = self.bridge(encoded.summary)
-        fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         memory = self.attention.prepare(states, mask=mask.unsqueeze(1))
         return LuongState(memory, hidden, fed, State(), encoded.mask)
 
@@ -94,13 +102,13 @@ class LuongDecoder(Decoder):
         features, reading, state = self._advance(projected, state)
         return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.real.shape[1]))
 
-    def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput | EncodedSources, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
         embedded = self.embedding(tokens)
         keys = encoded.mask.shape[1]
         if self.feed_proj is None:
             hidden = self.stack(embedded, state.hidden)
-            reading = self.attention.read(hidden, state.memory)
+            reading = self.attention.read(hidden, state.memory, state=state.attention)
             features = self._combine(reading, hidden)
             return Decoded(features, lambda: _widen(reading.weights, keys))
         steps, readings = [], []
@@ -115,7 +123,7 @@ class LuongDecoder(Decoder):
             torch.stack(steps, dim=1), lambda: _widen(torch.cat([reading.weights for reading in readings], dim=1), keys)
         )
 
-    def _advance(self, projected: Tensor, state: LuongState) -> tuple[Tensor, Reading, LuongState]:
+    def _advance(self, projected: Tensor, state: LuongState) -> tuple[Tensor, Reading | SourceReading, LuongState]:
         if self.feed_proj is not None:
             assert state.fed is not None
             projected = projected + self.feed_proj(state.fed)
@@ -125,7 +133,7 @@ class LuongDecoder(Decoder):
         fed = None if self.feed_proj is None else features
         return features, reading, LuongState(state.memory, states, fed, reading.state, state.real)
 
-    def _combine(self, reading: Reading, hidden: Tensor) -> Tensor:
+    def _combine(self, reading: Reading | SourceReading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))
         return F.dropout(features, self.dropout, self.training)
 

@@ -10,21 +10,27 @@ from saccade.encoders.patches import GivenEncoder, PatchEncoder
 from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.residual import ResidualEncoder
+from saccade.encoders.several import EncodedSources, Layout, SeveralEncoders
 from saccade.encoders.transformer import TransformerEncoder
+from saccade.encoders.vectors import WithVectorsEncoder
 
 __all__ = [
     "AttendedEncoder",
     "ConvolutionalEncoder",
     "EmbeddingEncoder",
+    "EncodedSources",
     "Encoder",
     "EncoderOutput",
     "GivenEncoder",
     "GridEncoder",
     "LSTMNEncoder",
+    "Layout",
     "PatchEncoder",
     "PooledEncoder",
     "RecurrentEncoder",
     "ResidualEncoder",
+    "SeveralEncoders",
     "TransformerEncoder",
+    "WithVectorsEncoder",
     "encoders",
 ]

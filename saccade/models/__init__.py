@@ -10,9 +10,12 @@ from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
+from saccade.models.multi_source import MultiSource
+from saccade.models.multimodal import Multimodal
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.rnnsearch import RNNSearch
+from saccade.models.several import SeveralSources
 from saccade.models.show_attend_tell import ShowAttendTell
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
@@ -37,9 +40,12 @@ __all__ = [
     "LanguageModel",
     "Losses",
     "Luong",
+    "MultiSource",
+    "Multimodal",
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",
+    "SeveralSources",
     "ShowAttendTell",
     "Sutskever",
     "Tagger",
