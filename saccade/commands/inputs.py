@@ -140,6 +140,9 @@ def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Exam
             raw = parse_object(text, f"Line {number} of the input", task)
         example = {}
         for role, field in task.inputs.items():
+            if role not in raw and field.optional:
+                example[role] = None
+                continue
             if role not in raw:
                 raise ValueError(f"Line {number} of the input has no {role!r}: it needs {', '.join(task.inputs)}.")
             blank = isinstance(raw[role], str) and not raw[role].strip() and field.blank is not None

@@ -23,6 +23,9 @@ SECTIONS = {
     "trainer": Section(None, "saccade.training.trainer.Trainer"),
 }
 
+OTHERS = "other_sources"
+"""The argument of a model that gets the sizes of all sources after the first."""
+
 
 def say_which(section: str) -> str:
     """The message for a section that must name a class and does not."""
@@ -32,11 +35,12 @@ def say_which(section: str) -> str:
 def sizes_of_data(required: Mapping[str, bool]) -> set[str]:
     """The arguments of a model that follow from the data, so that no error message offers them.
 
-    They are the ones that it requires, and the sizes of inputs and targets: `source_vocab`, and so `source_dim`.
+    They are the ones that it requires, and the sizes of inputs and targets: `source_vocab`, and so `source_dim`, and
+    `other_sources`.
 
     Args:
         required: the arguments of the model, and whether each is required.
     """
     roles = {name.rpartition("_")[0] for name in required if name.endswith(("_vocab", "_classes"))}
     sizes = {f"{role}_{size}" for role in roles for size in ("vocab", "dim", "classes")}
-    return {name for name, needed in required.items() if needed or name in sizes}
+    return {name for name, needed in required.items() if needed or name in sizes or name == OTHERS}

@@ -19,14 +19,21 @@ Check = Callable[[Mapping[str, Any], Cell], None]
 
 def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike]) -> list[dict[str, Any]]:
     """Rows in memory as examples: less work than `Examples`, for the few rows of a request."""
-    reader = InMemory(source=Rows(rows), columns=Columns(None, fields))
+    absent = absent_values(fields)
+    reader = InMemory(source=Rows(rows), columns=Columns(None, fields, optional=absent))
     return [
-        {
+        absent
+        | {
             role: fields[role].read(raw, Cell(reader.name, line, role, reader.folder))
             for role, raw in reader.by_role(row, line).items()
         }
         for line, row in enumerate(rows, start=1)
     ]
+
+
+def absent_values(fields: Mapping[str, FieldLike]) -> dict[str, None]:
+    """The values of fields that the data may lack, where they do."""
+    return {role: None for role, field in fields.items() if getattr(field, "optional", False)}
 
 
 class Examples:
@@ -80,7 +87,9 @@ class Examples:
         """The bad rows that the last reading left out."""
         self._settings = repr((columns, header, bad_rows))
         paragraphs = any(getattr(field, "paragraphs", False) for field in fields.values())
-        wanted = Columns(check_columns(columns), fields, optional=optional, paragraphs=paragraphs)
+        self._absent = absent_values(fields)
+        may_lack = [*optional, *self._absent]
+        wanted = Columns(check_columns(columns), fields, optional=may_lack, paragraphs=paragraphs)
         self.readers = open_readers(source, wanted, header=header)
         for reader in self.readers:  # a wrong column shows before any work starts
             reader.part = part
@@ -107,7 +116,7 @@ class Examples:
                 try:
                     if isinstance(row, BadRow):
                         raise row
-                    example = {
+                    example = self._absent | {
                         role: self.fields[role].read(raw, Cell(reader.where(role), line, role, reader.folder))
                         for role, raw in row.items()
                     }

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from saccade.layers.cell import CellState
+from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.registry import nearest
 
 CombinationName = Literal["basic", "child_sum"]
@@ -54,11 +54,10 @@ class BasicCombination(Combination):
 
     def __init__(self, *, starts: Sequence[nn.Module], hidden_dim: int, num_layers: int, num_states: int) -> None:
         super().__init__(starts=starts, hidden_dim=hidden_dim, num_layers=num_layers, num_states=num_states)
-        self.projs = nn.ModuleList(
-            nn.Linear(len(starts) * hidden_dim, hidden_dim, bias=False) for _ in range(num_layers)
-        )
-        for proj in self.projs:
+        projs = [nn.Linear(len(starts) * hidden_dim, hidden_dim, bias=False) for _ in range(num_layers)]
+        for proj in projs:
             nn.init.xavier_uniform_(proj.weight)
+        self.projs = nn.ModuleList(projs)
 
     def combine(self, layer: int, states: Sequence[CellState]) -> CellState:
         hidden, *rest = zip(*states, strict=True)
@@ -84,17 +83,14 @@ class ChildSumCombination(Combination):
         super().__init__(starts=starts, hidden_dim=hidden_dim, num_layers=num_layers, num_states=num_states)
         if num_states != 2:
             raise ValueError("combination='child_sum' combines the h and c of LSTMs: use cell='lstm', or 'basic'.")
-        wide = len(starts) * hidden_dim
-        self.gates = nn.ModuleList(nn.Linear(wide, 3 * hidden_dim) for _ in range(num_layers))
-        self.forget = nn.ParameterList(
-            nn.Parameter(torch.empty(len(starts), hidden_dim, hidden_dim)) for _ in range(num_layers)
-        )
-        self.forget_bias = nn.ParameterList(nn.Parameter(torch.ones(hidden_dim)) for _ in range(num_layers))
-        for gate, forget in zip(self.gates, self.forget, strict=True):
-            nn.init.xavier_uniform_(gate.weight)
-            nn.init.zeros_(gate.bias)
-            for own in forget:
+        gates = [nn.Linear(len(starts) * hidden_dim, 3 * hidden_dim) for _ in range(num_layers)]
+        forget = [nn.Parameter(torch.empty(len(starts), hidden_dim, hidden_dim)) for _ in range(num_layers)]
+        for gate, matrices in zip(gates, forget, strict=True):
+            glorot_by_gate(gate, hidden_dim)
+            for own in matrices:
                 nn.init.xavier_uniform_(own)
+        self.gates, self.forget = nn.ModuleList(gates), nn.ParameterList(forget)
+        self.forget_bias = nn.ParameterList(nn.Parameter(torch.ones(hidden_dim)) for _ in range(num_layers))
 
     def combine(self, layer: int, states: Sequence[CellState]) -> CellState:
         hidden, cells = zip(*states, strict=True)

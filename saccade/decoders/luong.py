@@ -83,7 +83,7 @@ class LuongDecoder(Decoder):
             glorot_by_gate(self.feed_proj, size)
         self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
-    def begin(self, encoded: EncoderOutput | EncodedSources) -> LuongState:  # type: ignore[override] # or several
+    def begin(self, encoded: EncoderOutput | EncodedSources) -> LuongState:
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         if isinstance(self.attention, SourceAttentions):

@@ -82,9 +82,10 @@ class SourceAttentions(nn.Module):
             if dim is None:
                 raise ValueError("A second attention needs dim, the features of the projected contexts.")
             self.output_dim = dim
-            self.projs = nn.ModuleList(nn.Linear(own, dim, bias=False) for own in context_dims)
-            for proj in self.projs:
+            projs = [nn.Linear(own, dim, bias=False) for own in context_dims]
+            for proj in projs:
                 nn.init.xavier_uniform_(proj.weight)
+            self.projs = nn.ModuleList(projs)
 
     def each(self) -> list[Attention]:
         """The attentions in the order of the sources."""

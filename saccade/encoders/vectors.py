@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
 from saccade.encoders.several import Layout, pack
@@ -110,11 +109,10 @@ class WithVectorsEncoder(Encoder):
     def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> EncoderOutput:
         """One thread for each vector; a text without any has one thread, of its words alone."""
         batch = len(words.mask)
-        vectors = Part(*(torch.cat(several, dim=1) for several in zip(*seen, strict=True))) if seen else None
-        if vectors is None or not vectors.mask.shape[1]:
-            nothing = Part(words.values[:, :0], *(tensor[:, :0] for tensor in words[1:]))
-            vectors = Part(*(_one_more(tensor) for tensor in nothing))
-        count = vectors.mask.shape[1]
+        count = sum(part.mask.shape[1] for part in seen)
+        if not count:
+            return self._encoded([words], masks)
+        vectors = Part(*(torch.cat(several, dim=1) for several in zip(*seen, strict=True)))
         alone = ~vectors.mask.any(1, keepdim=True) & (torch.arange(count, device=vectors.mask.device) == 0)
         running = vectors.mask | alone
         repeated = Part(*(tensor.repeat_interleave(count, dim=0) for tensor in words))
@@ -140,11 +138,6 @@ def _part(values: Tensor, mask: Tensor, owner: int) -> Part:
 
 def _after(vectors: Sequence[Part], words: Part, place: PlaceName) -> list[Part]:
     return [*vectors, words] if place == "head" else [words, *vectors]
-
-
-def _one_more(tensor: Tensor) -> Tensor:
-    """One more position (batch, length, ...), of zeros."""
-    return F.pad(tensor, (*(0, 0) * (tensor.dim() - 2), 0, 1))
 
 
 def _averaged(summary: Any, running: Tensor) -> Any:

@@ -9,6 +9,7 @@ from saccade.fields.label import Label, Labels
 from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
+from saccade.fields.optional import OptionalField, plain
 from saccade.fields.span import Span
 from saccade.fields.tags import Tags
 from saccade.fields.text import Text
@@ -25,10 +26,12 @@ __all__ = [
     "Links",
     "Node",
     "Number",
+    "OptionalField",
     "Padded",
     "Span",
     "Tags",
     "Text",
     "WordPieces",
     "fields",
+    "plain",
 ]

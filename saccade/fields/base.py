@@ -43,6 +43,9 @@ class Field:
     paragraphs: bool = False
     """Whether a value takes all lines of a plain text file up to an empty one, and not only one line."""
 
+    optional: bool = False
+    """Whether the data may lack a column for it: such values are None."""
+
     blank: Any = None
     """The value of an empty line of standard input; None if that is an error."""
 

@@ -15,7 +15,6 @@ from saccade.models.multimodal import Multimodal
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.rnnsearch import RNNSearch
-from saccade.models.several import SeveralSources
 from saccade.models.show_attend_tell import ShowAttendTell
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
@@ -45,7 +44,6 @@ __all__ = [
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",
-    "SeveralSources",
     "ShowAttendTell",
     "Sutskever",
     "Tagger",

@@ -18,8 +18,8 @@ class EncoderDecoder(nn.Module):
 
     Shapes:
         source (batch, length), or (batch, length, features), source_mask bool (batch, length), True = real, target_in
-        (batch, steps), the start token first -> `Decoded` with features (batch, steps, dim), which `head` turns into
-        logits (batch, steps, vocab).
+        (batch, steps), the start token first, and for an encoder of several sources the values and mask of each further
+        one -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab).
     """
 
     def __init__(self, *, encoder: Encoder, decoder: Decoder) -> None:
@@ -27,13 +27,14 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Decoded:
+    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *others: Tensor) -> Decoded:
         """Runs the model with teacher forcing."""
-        decoded: Decoded = self.decoder(self.encode(source, source_mask), target_in)
+        decoded: Decoded = self.decoder(self.encode(source, source_mask, *others), target_in)
         return decoded
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> EncoderOutput:
-        encoded: EncoderOutput = self.encoder(source, source_mask)
+    def encode(self, source: Tensor, source_mask: Tensor, *others: Tensor) -> EncoderOutput:
+        """The encoded source; that of several sources has a `layout`, which says whose each position is."""
+        encoded: EncoderOutput = self.encoder(source, source_mask, *others)
         return encoded
 
     @property

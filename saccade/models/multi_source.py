@@ -15,9 +15,8 @@ from saccade.encoders import EncodedSources, Encoder, EncoderOutput, RecurrentEn
 from saccade.layers import RecurrentStack, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
-from saccade.models.base import models
-from saccade.models.several import SeveralSources, Sizes, all_sizes
-from saccade.models.sources import embed_source
+from saccade.models.base import EncoderDecoder, models
+from saccade.models.sources import Sizes, all_sizes, embed_source
 from saccade.models.text_encoders import make_encoder
 from saccade.registry import nearest
 from saccade.scores import Score
@@ -28,7 +27,7 @@ EncoderName = Literal["recurrent", "convolutional", "embedding", "residual", "pa
 
 
 @models.register("multi_source")
-class MultiSource(SeveralSources):
+class MultiSource(EncoderDecoder):
     r"""An encoder for each source; a Luong decoder starts from all of them and attends to all of them.
 
     .. math:: \tilde h_t = \tanh(W_c [c_t^{(1)}; \dots; c_t^{(K)}; h_t])

@@ -14,14 +14,14 @@ from saccade.encoders.vectors import PlaceName, VectorsName
 from saccade.layers import FeatureEmbedding, RecurrentStack, TokenEmbedding
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
-from saccade.models.base import models
-from saccade.models.several import SeveralSources, Sizes, all_sizes
+from saccade.models.base import EncoderDecoder, models
+from saccade.models.sources import Sizes, all_sizes
 from saccade.scores import Score
 from saccade.selections import Selection
 
 
 @models.register("multimodal")
-class Multimodal(SeveralSources):
+class Multimodal(EncoderDecoder):
     """An LSTM reads a text with the vectors of pictures as further words; a Luong decoder attends to all of them.
 
     The paper's three models are `vectors: global` (m1), `vectors: both` (m2) and `vectors: both, threads: true` (m3).

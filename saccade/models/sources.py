@@ -1,11 +1,16 @@
-"""The embeddings of a model's sources: tokens or feature vectors, one text or two."""
+"""The embeddings of a model's sources: tokens or feature vectors, one text or two; the sizes of any number."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 
 from saccade.layers import FeatureEmbedding, TokenEmbedding
 from saccade.layers.embedding import PositionTable
+
+Sizes = Mapping[str, int]
+"""What a source is: `{"vocab": size}` for tokens, `{"dim": size}` for feature vectors."""
 
 
 def embed_source(
@@ -41,3 +46,14 @@ def embed_pair(vocab: int, vocab_2: int | None, *, dim: int, dropout: float) -> 
     """Embeddings of two texts, which are the same if the second has no vocabulary of its own."""
     first = TokenEmbedding(vocab_size=vocab, dim=dim, dropout=dropout)
     return first, first if vocab_2 is None else TokenEmbedding(vocab_size=vocab_2, dim=dim, dropout=dropout)
+
+
+def all_sizes(source_vocab: int | None, source_dim: int | None, other_sources: Sequence[Sizes]) -> list[dict[str, int]]:
+    """The sizes of all sources: for each either `vocab` or `dim`."""
+    main = {"vocab": source_vocab, "dim": source_dim}
+    found = [{name: size for name, size in each.items() if size is not None} for each in (main, *other_sources)]
+    for number, sizes in enumerate(found):
+        if len(sizes) != 1 or not sizes.keys() <= main.keys():
+            name = "source_vocab or source_dim" if not number else f"other_sources[{number - 1}] with vocab or dim"
+            raise ValueError(f"Give exactly one size of each source: {name}, got {sizes}.")
+    return found

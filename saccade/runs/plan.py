@@ -20,7 +20,7 @@ from saccade.configuration.build import Checker, check_part
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.parts import Part, known
-from saccade.configuration.sections import SECTIONS, say_which, sizes_of_data
+from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import may_be_role, unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
@@ -124,9 +124,10 @@ class Plan:
 
     def _cannot_take(self, size: str, takes: list[str]) -> str:
         role, _, what = size.rpartition("_")
-        if what.isdecimal():
+        if what.isdecimal() or size == OTHERS:
             inputs = len(self.task.inputs)
-            return f"model {known(self.model.kind)} has no argument {size!r}: it reads one input, not {inputs}."
+            use = ": use multi_source or multimodal" if size == OTHERS else ""
+            return f"model {known(self.model.kind)} has no argument {size!r}: it reads one input, not {inputs}{use}."
         if not role:
             needed = " and ".join(self.task.sizes())
             return f"model {known(self.model.kind)} has no argument {size!r}: models of this task take {needed}."

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.readers.files import check_file
+from saccade.fields import plain
 from saccade.runs import load
 from saccade.runs.folder import check_run
 from saccade.serving.batching import Batches, Job, Unavailable
@@ -252,7 +253,12 @@ def check_same_interface(old: Task, new: Task) -> None:
     """Raises unless a task takes the same requests as another one, which a running server has described."""
 
     def shape(task: Task) -> list[Any]:
-        return [type(task), task.options, task.explain_options, {role: type(f) for role, f in task.inputs.items()}]
+        return [
+            type(task),
+            task.options,
+            task.explain_options,
+            {role: type(plain(f)) for role, f in task.inputs.items()},
+        ]
 
     if shape(old) != shape(new):
         raise ValueError(f"it has another task or other inputs ({type(new).__name__.lower()}): restart the server.")

@@ -64,7 +64,7 @@ def _decoded(version: Version, value: Any) -> Any:
 
 
 def _content(field: Field, value: Any) -> Any:
-    if not field.suffixes:
+    if not field.suffixes or (field.optional and value is None):
         return value
     kinds = ", ".join(field.suffixes)
     if not isinstance(value, Mapping) or value.keys() - {BASE64, "name"} or not isinstance(value.get(BASE64), str):

@@ -8,6 +8,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import FileResponse
 
 import saccade
+from saccade.fields import plain
 from saccade.serving.hosting import Hosted
 from saccade.serving.metrics import Metrics
 from saccade.serving.schema import bodies
@@ -55,7 +56,7 @@ def _about(model: Hosted) -> dict[str, Any]:
     task, version = model.task, model.version
     card = version.folder / "README.md"
     inputs = {
-        role: {"field": type(field).__name__.lower(), "files": list(field.suffixes)}
+        role: {"field": type(plain(field)).__name__.lower(), "files": list(field.suffixes)}
         for role, field in task.inputs.items()
     }
     options = bodies({model.name: task}, 1)["predict"].model_json_schema()

@@ -86,3 +86,10 @@ class Generated(Answer):
 
     log_prob: float | None = None
     """The log-probability of the whole text, its end included; None if unknown."""
+
+    others: dict[str, Attended] = field(default_factory=dict)
+    """Where the model looked in each further source; `attention` is that of the first."""
+
+    def with_weights(self, change: Callable[[Any], Any]) -> Self:
+        others = {role: replace(each, weights=change(each.weights)) for role, each in self.others.items()}
+        return replace(super().with_weights(change), others=others)

@@ -103,12 +103,17 @@ class TaskData:
 
         The values of a field are named after its role, and its other tensors `role_mask` and so on.
         """
+        batch = self.padded(rows, generator)
+        return batch if generator is not None or len(self.inputs) == 1 else tell_apart(batch, self.inputs)
+
+    def padded(self, rows: Sequence[Row], generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """The tensors of several examples, as their fields pad them."""
         batch: dict[str, Tensor] = {}
         for role, field in self.fields.items():
             if role in rows[0]:
                 padded = field.pad([row[role] for row in rows], generator)
                 batch |= {role if name == "values" else f"{role}_{name}": tensor for name, tensor in padded.items()}
-        return batch if generator is not None or len(self.inputs) == 1 else tell_apart(batch, self.inputs)
+        return batch
 
     def sizes(self) -> dict[str, Any]:
         """The model arguments that follow from the data; placeholders before `fit`."""

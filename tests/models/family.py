@@ -3,7 +3,18 @@
 from saccade import selections
 from saccade.encoders import ConvolutionalEncoder
 from saccade.layers import TokenEmbedding
-from saccade.models import Cho, HardMonotonic, Kim, Luong, RNNSearch, SegmentToSegment, Sutskever, Transformer
+from saccade.models import (
+    Cho,
+    HardMonotonic,
+    Kim,
+    Luong,
+    Multimodal,
+    MultiSource,
+    RNNSearch,
+    SegmentToSegment,
+    Sutskever,
+    Transformer,
+)
 
 VOCAB = {"source_vocab": 13, "target_vocab": 11}
 SMALL = {**VOCAB, "embedding_dim": 5, "hidden_dim": 8}
@@ -61,6 +72,15 @@ FAMILY = {
     "luong_convolutional": lambda: Luong(
         **SMALL, encoder=ConvolutionalEncoder(embedding=TokenEmbedding(vocab_size=13, dim=7), dim=7)
     ),
+    "multi_source_each": lambda: MultiSource(**SMALL, selection="local_p", half_width=1),
+    "multi_source_all": lambda: MultiSource(**SMALL, attention="all", bidirectional=True, cell="gru"),
+    "multi_source_hierarchical": lambda: MultiSource(
+        **SMALL, attention="hierarchical", combination="child_sum", input_feeding=False
+    ),
+    "multi_source_convolutional": lambda: MultiSource(**SMALL, score="location", encoders=["convolutional"]),
+    "multi_source_none": lambda: MultiSource(**SMALL, attention="none"),
+    "multimodal": lambda: Multimodal(**SMALL),
+    "multimodal_threads": lambda: Multimodal(**SMALL, threads=True, place="tail"),
     "kim_trees": lambda: Kim(**SMALL, parser_dim=7),
     "kim_crossing_trees": lambda: Kim(**SMALL, selection=selections.NonProjectiveTree()),
     "kim_softmax": lambda: Kim(**SMALL, selection="softmax", score="concat", input_feeding=False),
@@ -82,5 +102,5 @@ FAMILY = {
     "transformer_cross_windowed": lambda: Transformer(**TINY, cross_selection="windowed"),
 }
 
-ANY_MASS = ("local_p", "linear_chain", "sigmoid", "semi_markov", "rnnsearch_monotonic", "mocha")
+ANY_MASS = ("local_p", "multi_source_each", "linear_chain", "sigmoid", "semi_markov", "rnnsearch_monotonic", "mocha")
 """Selections whose weights need not sum to one."""

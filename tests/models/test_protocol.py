@@ -60,7 +60,7 @@ def test_weights_are_on_real_source_tokens_alone(name):
     model = build(name)
     decoded = model(*batch()[:1], MASK, batch()[1])
     if decoded.weights is None:
-        assert name.startswith(("cho", "sutskever"))
+        assert name.startswith(("cho", "sutskever", "multi_source_none"))
         return
     assert decoded.weights.shape == (4, STEPS, 6)
     assert not decoded.weights.masked_select(~MASK.unsqueeze(1)).any()
@@ -119,7 +119,7 @@ def test_every_parameter_learns_and_empty_inputs_stay_finite(name):
 
 def test_registry():
     texts = {"cho", "hard_monotonic", "kim", "luong", "rnnsearch", "ssnt", "sutskever", "transformer"}
-    known = texts | {"show_attend_tell"}
+    known = texts | {"multi_source", "multimodal", "show_attend_tell"}
     assert {name for name, kind in models.items() if issubclass(kind, EncoderDecoder)} == known
     with pytest.raises(TypeError, match="hidden_dim"):
         models.create("cho", source_vocab=3, target_vocab=3, hiden_dim=3)

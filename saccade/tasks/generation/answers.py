@@ -2,50 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from saccade.data.special import EOS, NAMES
+from saccade.encoders import Layout
 from saccade.evaluation import Figure
 from saccade.evaluation.alignment import score_alignments
-from saccade.fields import Field, Text
+from saccade.fields import Field, Text, plain
 from saccade.interpretation.alignments import align, merge_words, read_pharaoh
+from saccade.models import EncoderDecoder
 from saccade.search import Hypothesis
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, rounded
 from saccade.tasks.generation.forced_alignment import AlignedPair
 
 
-def answer_of(source: Field, target: Text, value: Any, length: int, hypotheses: Sequence[Hypothesis]) -> Generated:
+def answer_of(
+    inputs: Mapping[str, Field],
+    target: Text,
+    example: Example,
+    lengths: Sequence[int],
+    hypotheses: Sequence[Hypothesis],
+    layout: Layout | None = None,
+) -> Generated:
     """The best hypothesis, with all of them if there are several.
 
     Args:
-        source, target: the fields of the task.
-        value: the input.
-        length: how many positions the model made of it.
+        inputs, target: the fields of the task.
+        example: the values of the inputs.
+        lengths: how many positions the model made of each.
         hypotheses: the best first.
+        layout: whose the positions are, if the model reads several sources.
     """
     tokeniser = target.tokeniser
-    keys, words = _positions(source, value, length)
+    known = {role: _positions(f, example[role], n) for (role, f), n in zip(inputs.items(), lengths, strict=True)}
     answers: list[Answer] = []
     for h in hypotheses:
         pieces = tokeniser.pieces(h.tokens)
-        attention = None
+        looked: dict[str, Attended] = {}
         if h.weights is not None:
             queries = [*pieces, *([NAMES[EOS]] if h.finished else [])]
-            weights = h.weights[: len(queries), : len(keys)].cpu()
-            attention = Attended(weights, queries, keys, tokeniser.group(pieces), words)
+            parts = [h.weights] if layout is None else [part[0] for part in layout.split(h.weights[None])]
+            for (role, (keys, words)), weights in zip(known.items(), parts, strict=True):
+                own = weights[: len(queries), : len(keys)].cpu()
+                looked[role] = Attended(own, queries, keys, tokeniser.group(pieces), words)
+        first, *others = looked or [None]
         text = tokeniser.decode(h.tokens)
-        made = Generated(text, h.score, attention, tokens=list(h.tokens), finished=h.finished, log_prob=h.log_prob)
+        made = Generated(
+            text,
+            h.score,
+            None if first is None else looked[first],
+            tokens=list(h.tokens),
+            finished=h.finished,
+            log_prob=h.log_prob,
+            others={role: looked[role] for role in others if role is not None},
+        )
         answers.append(made)
     best = answers[0]
     assert isinstance(best, Generated)
     return replace(best, alternatives=answers) if len(answers) > 1 else best
 
 
+def source_lengths(model: EncoderDecoder, encoded: Any, mask: Tensor) -> list[list[int]]:
+    """How many positions the model made of each source of each example."""
+    layout = getattr(encoded, "layout", None)
+    if layout is None:
+        return [[length] for length in model.positions(mask).tolist()]
+    lengths: list[list[int]] = torch.stack([each.sum(1) for each in layout.masks], dim=1).tolist()
+    return lengths
+
+
+def layout_of(encoded: Any, row: int) -> Layout | None:
+    """Whose the positions of one example are, if there are several sources."""
+    layout: Layout | None = getattr(encoded, "layout", None)
+    return None if layout is None else layout.row(row)
+
+
 def _positions(source: Field, value: Any, length: int) -> tuple[list[str], list[list[int]]]:
     """Names of the positions that the model read, and which of them make words."""
+    source = plain(source)
+    if value is None:
+        return [], []
     if not isinstance(source, Text):
         return source.position_names(value, length), []
     text = source.show(value)
@@ -76,6 +118,12 @@ def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
         return shown
     shown |= {"queries": looked.queries, "query_words": looked.query_words, "key_words": looked.key_words}
     shown |= {"alignment": alignment_of(answer, subwords=True), "word_alignment": alignment_of(answer)}
+    others = getattr(answer, "others", {})
+    if others:
+        shown["sources"] = {
+            role: {"keys": each.keys, "key_words": each.key_words, "weights": rounded(each.weights)}
+            for role, each in others.items()
+        }
     return {**shown, "weights": rounded(looked.weights)}
 
 

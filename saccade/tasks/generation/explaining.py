@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from saccade.data.special import BOS
+from saccade.decoders import shift_right
 from saccade.evaluation import CAUTION
-from saccade.fields import Text
+from saccade.fields import Text, plain
 from saccade.interpretation.alignments import Alignment
-from saccade.interpretation.explorer import Item, Measure, TextAxis
+from saccade.interpretation.explorer import Item, Map, Measure
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.forced_alignment import HeadChoice
-from saccade.tasks.generation.maps import Written, attention_across, maps_of, text_axis
+from saccade.tasks.generation.maps import Written, attention_across, in_one_unit, maps_of, text_axis, without_last
 from saccade.tasks.generation.measures import (
     attention_measures,
     faithfulness_measures,
     log_probability,
     output,
+    shares,
     short,
     testable,
     unknown,
@@ -58,16 +61,19 @@ def explain(
         Written.forced(task.target, example["target"]) if given else Written.answered(found[n])
         for n, (example, given) in enumerate(zip(examples, forced, strict=True))
     ]
-    rows = [{"source": task.source.encode(example["source"])} for example in examples]
+    rows = [{role: field.encode(example[role]) for role, field in task.inputs.items()} for example in examples]
     faithful = asked.faithfulness
+    one = len(task.inputs) == 1
     if faithful is None:
         cost = sum(sum(task.size(row)) * len(each.ids) for row, each in zip(rows, written, strict=True))
-        faithful = cost <= CHEAP and isinstance(task.source, Text) and testable(model)
+        faithful = one and cost <= CHEAP and isinstance(task.source, Text) and testable(model)
+    if faithful and not one:
+        raise ValueError("faithfulness tests the attention to one source, but this task has several: leave it out.")
     choice = HeadChoice(
         layer=asked.layer, head=asked.head, shift=task.alignment_shift if asked.shift is None else asked.shift
     )
     return [
-        _explain(task, model, *each, choice=choice, asked=asked, faithful=faithful)
+        (_explain if one else _explain_several)(task, model, *each, choice=choice, asked=asked, faithful=faithful)
         for each in zip(examples, rows, written, gold, strict=True)
     ]
 
@@ -85,15 +91,16 @@ def _check(
     if len(gold) != len(examples):
         raise ValueError(f"There are {len(examples)} inputs and {len(gold)} gold alignments: give one for each.")
     for number, (example, given, links) in enumerate(zip(examples, forced, gold, strict=True), start=1):
-        if links is not None and not isinstance(task.source, Text):
+        if links is not None and (not isinstance(task.source, Text) or len(task.inputs) > 1):
             raise ValueError("Gold links connect the words of two texts, but the source is not a text: omit gold.")
         if links is not None and not given:
             raise ValueError("Gold links connect the words of two texts: give the targets as well.")
         asked = [name for name, value in search.items() if value is not None]
         if given and asked:
             raise ValueError(f"{asked[0]} changes the search, but the targets are given: leave it out.")
-        for side, field in (("source", task.source), ("target", task.target)):
-            if side in example and isinstance(field, Text) and not field.show(example[side]).strip():
+        for side, field in {**task.inputs, "target": task.target}.items():
+            present = example.get(side) is not None
+            if present and isinstance(plain(field), Text) and not field.show(example[side]).strip():
                 raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
         most = writer(model).longest_target()
         if given and most is not None and len(task.target.encode(example["target"])) - 1 > most:
@@ -128,10 +135,7 @@ def _explain(
     read = task.source.axis(value, next(iter(across.values())).shape[-1])
     if gold is not None and isinstance(task.source, Text):
         read = text_axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
-    said = text_axis(written.pieces, written.words, gold)
-    if isinstance(read, TextAxis) and (read.words is None or said.words is None):
-        # A word of one side beside the letters of the other would hide which letters belong together.
-        read, said = replace(read, words=None), replace(said, words=None)
+    read, said = in_one_unit(read, text_axis(written.pieces, written.words, gold))
     shown = maps_of(model, trace, across, read, said, choice.shift)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
@@ -142,14 +146,84 @@ def _explain(
         measures += attention_measures(across, sides, choice, gold)
     if faithful:
         measures += faithfulness_measures(writer(model), batch["source"][0], batch["target"][0])
-    measures.append(Measure(name="caution", value="", meaning=CAUTION))
-    title = f"{short(task.source.show(value))} → {short(written.text)}"
+    return _item(short(task.source.show(value)), written, maps, measures, asked, gold)
+
+
+def _explain_several(
+    task: SourceToTarget,
+    model: nn.Module,
+    example: Example,
+    row: dict[str, Any],
+    written: Written,
+    gold: Alignment | None,
+    *,
+    choice: HeadChoice,
+    asked: ExplainOptions,
+    faithful: bool,
+) -> Item:
+    """A map for each source that is not missing."""
+    values = {role: field.show(example[role]) for role, field in task.inputs.items() if example[role] is not None}
+    given = " | ".join(map(short, values.values()))
+    if not written.ids:
+        raise ValueError(f"The model wrote nothing for {given!r:.80}: give it a target.")
+    batch = _batch(task, model, row, written.ids)
+    _, mean = _forced(task, model, batch)
+    looked = _by_source(task, model, batch)
+    if not looked:
+        raise ValueError(f"{type(model).__name__} has no attention: there is nothing to show of what it looked at.")
+    shown = []
+    for role in values:
+        whole = text_axis(written.pieces, written.words, None)
+        read, said = in_one_unit(task.inputs[role].axis(example[role], looked[role].shape[-1]), whole)
+        rows, weights = without_last(said) if choice.shift else said, looked[role][None, choice.shift :]
+        shown.append(Map(name=role, weights=weights, queries=rows, keys=read, sides=("output", role)))
+    maps = [each for each in shown if matches(each.name, asked.keep)]
+    if not maps:
+        raise ValueError(f"keep={asked.keep!r} fits none of {', '.join(each.name for each in shown)}.")
+    strange = [part for role in values for part in task.inputs[role].unknown(example[role])]
+    measures = [
+        output(written.text, written.given),
+        log_probability(mean),
+        shares({role: looked[role] for role in values}),
+        *unknown(strange),
+    ]
+    return _item(given, written, maps, measures, asked, None)
+
+
+def _item(
+    given: str,
+    written: Written,
+    maps: list[Map],
+    measures: list[Measure],
+    asked: ExplainOptions,
+    gold: Alignment | None,
+) -> Item:
+    title = f"{given} → {short(written.text)}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",
         maps=maps,
-        measures=measures,
+        measures=[*measures, Measure(name="caution", value="", meaning=CAUTION)],
         links=None if gold is None else sorted(gold.possible),
     )
+
+
+@torch.no_grad()
+def _by_source(task: SourceToTarget, model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """(steps, positions) of each source while the model writes the target; nothing without attention."""
+    model, was_training = writer(model), model.training
+    model.eval()
+    try:
+        source, mask, *others = task.sources_of(batch)
+        encoded = model.encode(source, mask, *others)
+        decoded = model.decoder(encoded, shift_right(batch["target"], BOS))
+    finally:
+        model.train(was_training)
+    if decoded.weights is None:
+        return {}
+    parts = encoded.layout.split(decoded.weights)
+    lengths = [int(each.sum()) for each in encoded.layout.masks]
+    several = zip(task.inputs, parts, lengths, strict=True)
+    return {role: part[0, :, :length].float().cpu() for role, part, length in several}
 
 
 def _batch(task: Task, model: nn.Module, row: dict[str, Any], target: list[int]) -> dict[str, Tensor]:

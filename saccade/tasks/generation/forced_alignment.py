@@ -238,7 +238,7 @@ def forced_maps(model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]
 
 def tokenisers_of(task: Task) -> tuple[Tokeniser, Tokeniser]:
     """The tokenisers of source and target; raises unless both are texts."""
-    if not isinstance(task, SourceToTarget) or not isinstance(task.source, Text):
+    if not isinstance(task, SourceToTarget) or not isinstance(task.source, Text) or len(task.inputs) > 1:
         raise TypeError(f"Word alignments need two texts, and this {type(task).__name__} task does not have them.")
     return task.source.tokeniser, task.target.tokeniser
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -70,7 +70,7 @@ def maps_of(
         said: the output.
         shift: 1 if a word is read one step later, when it has just been written, and not where it is written.
     """
-    rows = _without_last(said) if shift else said
+    rows = without_last(said) if shift else said
     return [
         *_within(model, trace, read, _begun(said)),
         *(
@@ -87,7 +87,18 @@ def text_axis(pieces: list[str], words: list[list[int]], gold: Alignment | None)
     return TextAxis(pieces=pieces, words=grouped if len(grouped) > 1 or gold is not None else None, special=special)
 
 
-def _without_last(said: TextAxis) -> TextAxis:
+def in_one_unit(read: Axis, said: TextAxis) -> tuple[Axis, TextAxis]:
+    """Words on both sides or on neither.
+
+    A word of one side beside the letters of the other would hide which letters belong together.
+    """
+    if isinstance(read, TextAxis) and (read.words is None or said.words is None):
+        return replace(read, words=None), replace(said, words=None)
+    return read, said
+
+
+def without_last(said: TextAxis) -> TextAxis:
+    """The axis without its last piece, whose step is not shown where words are read a step later."""
     last = len(said.pieces) - 1
     words = [[place for place in word if place < last] for word in said.words or ()]
     special = [place for place in said.special if place < last]
@@ -96,7 +107,7 @@ def _without_last(said: TextAxis) -> TextAxis:
 
 def _begun(said: TextAxis) -> TextAxis:
     """What the decoder reads: the start token, and all that it writes but the last."""
-    before = _without_last(said)
+    before = without_last(said)
     words = [[place + 1 for place in word] for word in before.words or ()]
     return TextAxis(pieces=[NAMES[BOS], *before.pieces], words=words or None, special=[0])
 

@@ -30,6 +30,10 @@ READ_OFF = (
     "Which attention the measures below describe, and whether they count words or pieces (for texts of one word). "
     "Weight on spaces and on the end of the sentence is left out."
 )
+SHARES = (
+    "How much of the attention each source gets, averaged over the output. Sources with an attention of their own get "
+    "equal shares: then it says nothing about which one matters."
+)
 UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read each as an unknown word."
 
 
@@ -43,6 +47,14 @@ def log_probability(value: float) -> Measure:
     return Measure(
         name="mean log-probability", value=value if math.isfinite(value) else "none", meaning=LOG_PROBABILITY
     )
+
+
+def shares(looked: dict[str, Tensor]) -> Measure:
+    """How the attention is divided between sources, given the weights (steps, positions) of each."""
+    totals = {role: float(weights.sum()) for role, weights in looked.items()}
+    every = sum(totals.values()) or 1.0
+    value = ", ".join(f"{role}: {total / every:.0%}" for role, total in totals.items())
+    return Measure(name="attention to sources", value=value, meaning=SHARES)
 
 
 def unknown(pieces: Sequence[str]) -> list[Measure]:

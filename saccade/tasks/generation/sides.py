@@ -1,4 +1,4 @@
-"""The data of a generation task: a source and the text that is written for it."""
+"""The data of a generation task: one source or several, and the text that is written for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
 from saccade.data.marks import mark
 from saccade.decoders import Decoded
-from saccade.fields import Field, Text
+from saccade.fields import Field, OptionalField, Text, plain
 from saccade.fields.text import texts_of
 from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
@@ -31,9 +31,11 @@ STRETCH = 4
 
 
 class SourceToTarget(Task):
-    """A task that writes a text, the target, for each source."""
+    """A task that writes a text, the target, for each source, or for several sources that belong together."""
 
     source: Field
+    """The first of the inputs."""
+
     target: Text
 
     alignment_weight: float = 0.0
@@ -49,6 +51,8 @@ class SourceToTarget(Task):
     """Target tokens per source position, over all training examples."""
 
     def check_example(self, example: Example, cell: Cell) -> None:
+        if all(example.get(role) is None for role in self.inputs):
+            raise cell.bad(f"all of {', '.join(self.inputs)} are empty", "Give at least one source.")
         if "alignment" in example and isinstance(self.source, Text):
             words = len(example["source"].split()), len(texts_of(example["target"])[0].split())
             problem = outside(example["alignment"], *words)
@@ -56,17 +60,21 @@ class SourceToTarget(Task):
                 raise cell.bad(problem, "Count words from 0, separated by spaces.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
-        sources, targets = np.asarray(sizes, dtype=np.int64).T
+        *several, targets = np.asarray(sizes, dtype=np.int64).T
+        sources = np.max(several, axis=0)
         self.longest_target, self.target_ratio = int(targets.max()) - 1, float(targets.sum() / max(1, sources.sum()))
 
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, Any]:
         target = self.target.sizes()["vocab"]
         if not self.target.fitted and not self.shared:
             target += 2  # so that no two stand-ins are the same
-        return {**{f"source_{name}": size for name, size in self.source.sizes().items()}, "target_vocab": target}
+        source, *others = (field.sizes() for field in self.inputs.values())
+        more = {"other_sources": others} if others else {}
+        return {**{f"source_{name}": size for name, size in source.items()}, **more, "target_vocab": target}
 
     def check(self, model: nn.Module) -> None:
-        longest = max(side.max_length for side in (self.source, self.target) if isinstance(side, Text))
+        sides = [*map(plain, self.inputs.values()), self.target]
+        longest = max(side.max_length for side in sides if isinstance(side, Text))
         most = most_positions(model)
         if most is not None and most <= longest:
             raise ValueError(
@@ -75,15 +83,16 @@ class SourceToTarget(Task):
                 "less."
             )
         reads = model.longest_source() if isinstance(model, EncoderDecoder) else None
-        kept = self.source.longest
-        if not isinstance(self.source, Text) and kept is not None and reads is not None and kept > reads:
-            raise ValueError(
-                f"the model reads {reads:,} {self.source.unit}, and training keeps sources of up to {kept:,}: raise "
-                "model.max_length, or let the source be shorter."
-            )
+        for role, field in self.inputs.items():
+            kept = field.longest
+            if not isinstance(plain(field), Text) and kept is not None and reads is not None and kept > reads:
+                raise ValueError(
+                    f"the model reads {reads:,} {field.unit}, and training keeps {role}s of up to {kept:,}: raise "
+                    f"model.max_length, or let the {role} be shorter."
+                )
 
     def encode(self, example: Example) -> Row:
-        row: Row = {"source": self.source.encode(example["source"])}
+        row: Row = {role: field.encode(example[role]) for role, field in self.inputs.items()}
         if "target" in example:
             row["target"] = self.target.encode(example["target"])
             if self.alignment_weight and "alignment" in example:
@@ -97,20 +106,19 @@ class SourceToTarget(Task):
         return [self.encode({**example, "target": text}) for text in texts]
 
     def joined(self, examples: Iterable[Example]) -> list[Example]:
-        if not self.source.repeats:
+        if not any(field.repeats for field in self.inputs.values()):
             return list(examples)
         found: dict[int, dict[str, Any]] = {}
         for example in examples:
-            known = found.setdefault(mark(example, ["source"]), {**example, "target": []})
+            known = found.setdefault(mark(example, self.inputs), {**example, "target": []})
             known["target"].extend(texts_of(example["target"]))
         return list(found.values())
 
     def size(self, row: Row) -> tuple[int, ...]:
-        sides = {"source": self.source, "target": self.target}
-        return tuple(field.size(row[side]) for side, field in sides.items() if side in row)
+        return tuple(field.size(row[side]) for side, field in self._sides().items() if side in row)
 
     def left_out(self, row: Row) -> str | None:
-        for side, field in (("source", self.source), ("target", self.target)):
+        for side, field in self._sides().items():
             reason = field.left_out(row[side]) if side in row else None
             if reason is not None:
                 return f"{side} {reason}"
@@ -118,35 +126,50 @@ class SourceToTarget(Task):
 
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         texts = [{side: value for side, value in row.items() if side != "alignment"} for row in rows]
-        batch = super().collate(texts, generator=generator)
+        batch = self.padded(texts, generator)
         if "alignment" in rows[0]:
             links = [row["alignment"] for row in rows]
             batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
         return batch
 
-    def prepare(self, model: nn.Module, example: Example) -> Row:
-        encoded = self.source.encode(example["source"])
-        return {"source": self.source.clip(encoded, most_read(model, self._trained()))}
+    def sources_of(self, batch: dict[str, Tensor]) -> list[Tensor]:
+        """What a model encodes of a batch: values and mask of each source."""
+        return [batch[name] for role in self.inputs for name in (role, f"{role}_mask")]
 
-    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        read = most_read(model, self._trained())
-        examples = [self.example(value) for value in inputs]
-        # A piece has at least half a character: short texts need not be tokenised.
-        possible = [
-            number
-            for number, example in enumerate(examples)
-            if not isinstance(self.source, Text) or 2 * len(example["source"]) > read
-        ]
-        lengths = {number: self.length(examples[number]) for number in possible}
+    def prepare(self, model: nn.Module, example: Example) -> Row:
         return {
-            number: f"{length:,} {self.source.unit}, and the model reads only the first {read:,}"
-            for number, length in lengths.items()
-            if length > read
+            role: field.clip(field.encode(example[role]), self.most_read(model, field))
+            for role, field in self.inputs.items()
         }
 
+    def most_read(self, model: nn.Module, field: Field | None = None) -> int:
+        """How many positions of a source a model reads; of the first by default."""
+        longest = (field or self.source).longest
+        return most_read(model, 2**31 - 1 if longest is None else longest)
+
+    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        examples = [self.example(value) for value in inputs]
+        found: dict[int, str] = {}
+        for role, field in self.inputs.items():
+            read, of = self.most_read(model, field), "" if len(self.inputs) == 1 else f" in {role}"
+            text = isinstance(plain(field), Text)
+            for number, example in enumerate(examples):
+                value = example[role]
+                # A piece has at least half a character: short texts need not be tokenised.
+                if value is None or (text and 2 * len(value) <= read):
+                    continue
+                length = self._length(field, value)
+                if length > read:
+                    found[number] = f"{length:,} {field.unit}{of}, and the model reads only the first {read:,}"
+        return found
+
     def length(self, example: Example) -> int:
-        size = self.source.size(self.source.encode(example["source"]))
-        return size - 1 if isinstance(self.source, Text) else size  # without the end
+        return sum(self._length(field, example[role]) for role, field in self.inputs.items())
+
+    @staticmethod
+    def _length(field: Field, value: Any) -> int:
+        size = field.size(field.encode(value))
+        return size - 1 if isinstance(plain(field), Text) and size else size  # without the end
 
     def save(self, folder: Path) -> None:
         super().save(folder)
@@ -159,14 +182,26 @@ class SourceToTarget(Task):
         self.longest_target = found.take("longest_target", int, least=0, most=2**31)
         self.target_ratio = float(found.take("target_ratio", float, least=0.0, most=1e9))
 
-    def _trained(self) -> int:
-        return 2**31 - 1 if self.source.longest is None else self.source.longest
+    def _sides(self) -> dict[str, Field]:
+        """What is padded: the sources and the target."""
+        return {**self.inputs, "target": self.target}
 
     @staticmethod
     def _words(field: Field, value: Any) -> list[list[int]]:
         if not isinstance(field, Text):
             raise ValueError("alignment_weight teaches links between words: the source must be a text.")
         return field.tokeniser.words(field.show(value))
+
+
+def inputs_of(source: Field, others: dict[str, Field]) -> dict[str, Field]:
+    """The source, or several that may each be missing."""
+    taken = next((name for name in ("source", "target", "alignment") if name in others), None)
+    if taken is not None:
+        raise ValueError(f"sources: {taken!r} is the name of another column of this task: choose another name.")
+    if not others:
+        return {"source": source}
+    first = OptionalField(source, role="source", column=True)
+    return {"source": first, **{role: OptionalField(field, role=role) for role, field in others.items()}}
 
 
 def writer(model: nn.Module) -> EncoderDecoder:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import Step
+from saccade.encoders import Layout
 from saccade.tasks.base import rounded
 from saccade.tasks.generation.options import SearchOptions
 
@@ -52,13 +53,21 @@ class Watched:
     def __init__(self, model: Any, seen: Callable[[int, Tensor | None], None]) -> None:
         self._model, self._seen = model, seen
         self._last: Step | None = None
+        self._layout: Layout | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
+    def encode(self, *sources: Tensor) -> Any:
+        encoded = self._model.encode(*sources)
+        self._layout = getattr(encoded, "layout", None)
+        return encoded
+
     def step(self, tokens: Tensor, state: Any) -> Step:
         if self._last is not None:
             weights = self._last.weights
+            if weights is not None and self._layout is not None:  # of the first source
+                weights = self._layout.split(weights[:, None])[0][:, 0]
             self._seen(int(tokens[0]), None if weights is None else weights[0])
         found: Step = self._model.step(tokens, state)
         self._last = found

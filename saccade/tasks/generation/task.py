@@ -1,4 +1,4 @@
-"""Generation: an input becomes a text."""
+"""Generation: an input, or several, become a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
 from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
 from saccade.evaluation.text import TOKENISATIONS, Tokenisation
-from saccade.fields import Field, Links, Text, fields
+from saccade.fields import Field, Links, Text, fields, plain
 from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
@@ -22,7 +22,14 @@ from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.arguments import chosen_metrics, field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
-from saccade.tasks.generation.answers import aer, alignment_of, answer_of, generated_json
+from saccade.tasks.generation.answers import (
+    aer,
+    alignment_of,
+    answer_of,
+    generated_json,
+    layout_of,
+    source_lengths,
+)
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.explaining import explain
@@ -30,7 +37,7 @@ from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import search
-from saccade.tasks.generation.sides import SourceToTarget, log_likelihoods, most_read, writer
+from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
 
@@ -43,6 +50,9 @@ class Generation(SourceToTarget):
 
     Args:
         source: what is read: a text, a recording, or any other field.
+        sources: what else is read, by the names of the columns: `{fr: text, picture: {class: image, size: 64}}`. Any of
+            the sources may be missing in an example, but not all: its cell is empty or null, or there is no such
+            column. Models for several sources are multi_source and multimodal.
         target: the text to write; by default a field like the source, if that is a text.
         joint: one vocabulary, learned from both sides and shared by them.
         label_smoothing: how much probability training spreads evenly over all tokens that can follow.
@@ -68,6 +78,7 @@ class Generation(SourceToTarget):
         self,
         *,
         source: Field | str = "text",
+        sources: dict[str, Field] | None = None,
         target: Field | None = None,
         joint: bool = False,
         label_smoothing: float = 0.0,
@@ -99,7 +110,11 @@ class Generation(SourceToTarget):
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
-        self.inputs = {"source": self.source}
+        self.inputs = inputs_of(self.source, sources or {})
+        if sources and (AER in metrics or alignment_weight):
+            raise ValueError(
+                "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
+            )
         self.targets = {"target": self.target, **({"alignment": Links()} if alignment_weight else {})}
         self.metrics = chosen_metrics(metrics, {**HIGHER_IS_BETTER, AER: False})
         self.bleu_tokenize = bleu_tokenize
@@ -109,17 +124,17 @@ class Generation(SourceToTarget):
     @property
     def scored(self) -> dict[str, Field]:
         needed = {"alignment": Links()} if AER in self.metrics else {}
-        return {"source": self.source, "target": self.target, **needed}
+        return {**self.inputs, "target": self.target, **needed}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         model = writer(model)
-        source, mask, target, real = (batch[n] for n in ("source", "source_mask", "target", "target_mask"))
+        (source, mask, *others), target, real = self.sources_of(batch), batch["target"], batch["target_mask"]
         before = shift_right(target, BOS)
         smoothing = self.label_smoothing if model.training else 0.0  # validation measures the targets alone
         if sums_alignments(model) and "alignment" not in batch and not smoothing:
             alignment = model.alignment(source, mask, before, target, real)
             return Loss(-alignment.log_likelihood.sum(), real.sum())
-        decoded = model(source, mask, before)
+        decoded = model(source, mask, before, *others)
         # Nothing is computed for padding. Padding and the start token, which come before EOS, are never wanted.
         found = model.head.loss(decoded.features[real], target[real], smoothing=smoothing, first=EOS)
         total, parts = found.total, {"accuracy": found.right}
@@ -138,28 +153,30 @@ class Generation(SourceToTarget):
         return Loss(total, real.sum(), parts)
 
     def blank(self, row: Row) -> Answer | None:
-        if not isinstance(self.source, Text) or len(row["source"]) > 1:
-            return None
+        for role, field in self.inputs.items():
+            if row[role] is not None and (not isinstance(plain(field), Text) or len(row[role]) > 1):
+                return None
         return Generated("", 0.0, Attended(torch.zeros(0, 1), [], [NAMES[EOS]]))
 
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
     ) -> list[Answer]:
         model = writer(model)
-        mask = batch["source_mask"]
+        source, mask, *others = self.sources_of(batch)
         asked = as_ids(options, self.target.tokeniser)
-        most, limit = model.longest_target(), self.most_tokens(mask.sum(dim=1))
+        positions = torch.stack([each.sum(dim=1) for each in (mask, *others[1::2])]).amax(0)
+        most, limit = model.longest_target(), self.most_tokens(positions)
         limit = limit if most is None else limit.clamp(max=most)
-        encoded = model.encode(batch["source"], mask)
+        encoded = model.encode(source, mask, *others)
         found = search(model, encoded, asked, max_length=asked.max_length or limit)
         if options.alignments and any(h.weights is None for several in found for h in several):
             raise ValueError(f"alignments show what a model looked at, but {type(model).__name__} has no attention.")
         if sums_alignments(model):
-            found = with_posteriors(model, batch["source"], mask, found)
-        lengths = model.positions(mask).tolist()
+            found = with_posteriors(model, source, mask, found)
+        lengths = source_lengths(model, encoded, mask)
         return [
-            answer_of(self.source, self.target, example["source"], length, hypotheses)
-            for example, length, hypotheses in zip(examples, lengths, found, strict=True)
+            answer_of(self.inputs, self.target, example, lengths[row], hypotheses, layout_of(encoded, row))
+            for row, (example, hypotheses) in enumerate(zip(examples, found, strict=True))
         ]
 
     def most_tokens(self, positions: Tensor) -> Tensor:
@@ -175,11 +192,13 @@ class Generation(SourceToTarget):
         return max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
+        if len(self.inputs) > 1:
+            raise ValueError("a text from several sources cannot be written outside Saccade")
         model = writer(model)
         return {
             "kind": "generation",
             "target": self.target.portable(),
-            "most": most_read(model, self._trained()),
+            "most": self.most_read(model),
             "texts": isinstance(self.source, Text),
             "longest": self.longest_target,
             "ratio": self._ratio(),
