@@ -21,6 +21,9 @@ TOY = {
 TEXTS = ("dates", "inflection", "translation")
 """The folders of the configurations that go from text to text; other tests train the others."""
 
+SEVERAL = ("translation/multi-source", "translation/multimodal")
+"""Those that go from several sources to text."""
+
 SIZES = {
     "embedding_dim": "8",
     "hidden_dim": "12",
@@ -41,6 +44,18 @@ def pairs(tmp_path, monkeypatch):
         words = [letters.choices("abcde", k=letters.randint(2, 7)) for _ in range(count)]
         (tmp_path / name).write_text("".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\t{crossed(len(w))}\n" for w in words))
     return tmp_path
+
+
+@pytest.fixture
+def rows(pairs):
+    """The same letters twice, the second time in capitals, with pictures."""
+    pictures = pytest.importorskip("PIL.Image")
+    pictures.new("RGB", (40, 30), (250, 3, 90)).save(pairs / "red.png")
+    for name in ("pairs.tsv", "valid.tsv"):
+        table = [line.split("\t") for line in (pairs / name).read_text().splitlines()]
+        lines = [f"{a},{a.upper()},red.png,{b}" if n % 3 else f"{a},,,{b}" for n, (a, b, _) in enumerate(table)]
+        (pairs / f"{name[:5]}.csv").write_text("\n".join(["en,second,picture,de", *lines]))
+    return pairs
 
 
 def crossed(length: int) -> str:
@@ -73,6 +88,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
         "translation/rnnsearch-small",
         "translation/transformer-small",
         "graphs/gat",
+        *SEVERAL,
         "dates/rnnsearch",
         "translation/rnnsearch",
         "translation/cho",
@@ -83,7 +99,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     assert set(shipped()) == expected | searching
 
 
-@pytest.mark.parametrize("name", sorted(name for name in shipped() if name.startswith(TEXTS)))
+@pytest.mark.parametrize("name", sorted(name for name in shipped() if name.startswith(TEXTS) and name not in SEVERAL))
 def test_trains_at_toy_scale(name, pairs) -> None:
     config = read_config(name)
     known = Plan(config).model.plain
@@ -94,6 +110,20 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     assert run.result.step == 2
     texts = [p.text for p in run.predict(["a b c"], beam=2, max_length=9)]
     assert texts == [p.text for p in saccade.load(pairs / "run").predict(["a b c"], beam=2, max_length=9)]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_several_sources_train_at_toy_scale(name, rows) -> None:
+    sizes = {f"model.{size}": value for size, value in SIZES.items() if size in Plan(read_config(name)).model.plain}
+    role = "second" if name == "translation/multi-source" else "picture"
+    files = {"data.train": "pairs.csv", "data.valid": "valid.csv"}
+    columns = {"data.columns": f"{{source: en, {role}: {role}, target: de}}"}
+    vocabulary = {"task.source.tokeniser.vocab_size": "16"}
+    run = saccade.train(name, output=rows / "run", overrides={**TOY, **files, **columns, **sizes, **vocabulary})
+    assert run.result is not None
+    given = [{"source": "a b c", role: "A B C" if role == "second" else str(rows / "red.png")}, {"source": "a b c"}]
+    texts = [p.text for p in run.predict(given, beam=2, max_length=9)]
+    assert texts == [p.text for p in saccade.load(rows / "run").predict(given, beam=2, max_length=9)]
 
 
 @pytest.mark.parametrize("name", sorted(shipped()))

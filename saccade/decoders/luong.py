@@ -12,7 +12,7 @@ from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.heads import LinearHead
 from saccade.decoders.source_attentions import SourceAttentions, SourceReading
-from saccade.encoders import EncodedSources, EncoderOutput
+from saccade.encoders import EncodedSources, EncoderOutput, JoinedSources
 from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.reading import Reading, State
@@ -83,13 +83,13 @@ class LuongDecoder(Decoder):
             glorot_by_gate(self.feed_proj, size)
         self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
 
-    def begin(self, encoded: EncoderOutput | EncodedSources) -> LuongState:
+    def begin(self, encoded: EncoderOutput | JoinedSources | EncodedSources) -> LuongState:
         hidden = self.bridge(encoded.summary)
         fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
         if isinstance(self.attention, SourceAttentions):
             assert isinstance(encoded, EncodedSources)
             return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), encoded.mask)
-        assert isinstance(encoded, EncoderOutput)
+        assert not isinstance(encoded, EncodedSources)
         states, mask = encoded.states, encoded.mask
         most = self.attention.score.max_keys
         if most is not None:  # the paper ignores positions beyond the last one that "location" scores
@@ -102,7 +102,7 @@ class LuongDecoder(Decoder):
         features, reading, state = self._advance(projected, state)
         return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.real.shape[1]))
 
-    def forward(self, encoded: EncoderOutput | EncodedSources, tokens: Tensor) -> Decoded:
+    def forward(self, encoded: EncoderOutput | JoinedSources | EncodedSources, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)
         embedded = self.embedding(tokens)
         keys = encoded.mask.shape[1]

@@ -10,7 +10,7 @@ from saccade.encoders.patches import GivenEncoder, PatchEncoder
 from saccade.encoders.pooled import PooledEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.residual import ResidualEncoder
-from saccade.encoders.several import EncodedSources, Layout, SeveralEncoders
+from saccade.encoders.several import EncodedSources, JoinedSources, Layout, SeveralEncoders
 from saccade.encoders.transformer import TransformerEncoder
 from saccade.encoders.vectors import WithVectorsEncoder
 
@@ -23,6 +23,7 @@ __all__ = [
     "EncoderOutput",
     "GivenEncoder",
     "GridEncoder",
+    "JoinedSources",
     "LSTMNEncoder",
     "Layout",
     "PatchEncoder",

@@ -21,13 +21,11 @@ class EncoderOutput(NamedTuple):
             the encoder's embedding joins several steps.
         summary: what a decoder starts from: a tensor (batch, dim), or the final state of each layer of a recurrent
             network, tensors (batch, dim).
-        layout: a `saccade.encoders.several.Layout`, where the positions are those of several sources.
     """
 
     states: Tensor
     mask: Tensor
     summary: Any
-    layout: Any = None
 
 
 class Encoder(nn.Module):

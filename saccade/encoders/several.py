@@ -53,6 +53,15 @@ class Layout(NamedTuple):
         return found
 
 
+class JoinedSources(NamedTuple):
+    """Several encoded sources in one memory: like an `EncoderOutput`, with a layout."""
+
+    states: Tensor
+    mask: Tensor
+    summary: Any
+    layout: Layout
+
+
 class EncodedSources(NamedTuple):
     """Several encoded sources, each with states of its own."""
 
@@ -72,12 +81,12 @@ class EncodedSources(NamedTuple):
     def layout(self) -> Layout:
         return Layout.of([source.mask for source in self.sources])
 
-    def joined(self) -> EncoderOutput:
+    def joined(self) -> JoinedSources:
         """One memory of all states, real positions first, as if they were of one source."""
         layout = self.layout
         states = torch.cat([source.states for source in self.sources], dim=1)
         (states, owner, place), mask = pack([states, layout.owner, layout.place], self.mask)
-        return EncoderOutput(states, mask, self.summary, Layout(owner, place, layout.masks))
+        return JoinedSources(states, mask, self.summary, Layout(owner, place, layout.masks))
 
 
 class SeveralEncoders(Encoder):

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.encoders.base import Encoder, EncoderOutput, mean_of_real
-from saccade.encoders.several import Layout, pack
+from saccade.encoders.several import JoinedSources, Layout, pack
 from saccade.layers import FeatureEmbedding
 from saccade.registry import nearest
 
@@ -74,7 +74,7 @@ class WithVectorsEncoder(Encoder):
         self.read, self.place, self.threads = read, place, threads
         self.output_dim, self.summary_dim = network.output_dim, network.summary_dim
 
-    def forward(self, source: Tensor, mask: Tensor, *pictures: Tensor) -> EncoderOutput:
+    def forward(self, source: Tensor, mask: Tensor, *pictures: Tensor) -> JoinedSources:  # type: ignore[override]
         masks = (mask, *pictures[1::2])
         if len(pictures) != 2 * len(self.vectors):
             raise ValueError(f"There are {len(self.vectors)} pictures to read, got {len(pictures)} tensors.")
@@ -98,15 +98,15 @@ class WithVectorsEncoder(Encoder):
         everything = _part(whole, real.any(1, keepdim=True), count + number)
         return {"regions": [regions], "global": [everything], "both": [regions, everything]}[self.read]
 
-    def _encoded(self, parts: Sequence[Part], masks: tuple[Tensor, ...]) -> EncoderOutput:
+    def _encoded(self, parts: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
         (values, owner, place), real = pack(
             [torch.cat([getattr(part, name) for part in parts], dim=1) for name in ("values", "owner", "place")],
             torch.cat([part.mask for part in parts], dim=1),
         )
         read: EncoderOutput = self.network(values, real)
-        return read._replace(layout=Layout(owner, place, masks))
+        return JoinedSources(*read, Layout(owner, place, masks))
 
-    def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> EncoderOutput:
+    def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
         """One thread for each vector; a text without any has one thread, of its words alone."""
         batch = len(words.mask)
         count = sum(part.mask.shape[1] for part in seen)
@@ -125,7 +125,7 @@ class WithVectorsEncoder(Encoder):
         ]
         (states, owner, place), real = pack(flat, threads.mask.unflatten(0, (batch, count)).flatten(1, 2))
         summary = _averaged(threads.summary, running)
-        return EncoderOutput(states, real, summary, Layout(owner, place, masks))
+        return JoinedSources(states, real, summary, Layout(owner, place, masks))
 
     def positions(self, mask: Tensor) -> Tensor:
         return mask.sum(dim=1)

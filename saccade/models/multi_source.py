@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.decoders import CopyStates, Decoder, LuongDecoder, ProjectSummary, RecurrentDecoder, SourceAttentions
 from saccade.decoders.combination import CombinationName, make_combination
-from saccade.encoders import EncodedSources, Encoder, EncoderOutput, RecurrentEncoder, SeveralEncoders
+from saccade.encoders import EncodedSources, Encoder, JoinedSources, RecurrentEncoder, SeveralEncoders
 from saccade.layers import RecurrentStack, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
@@ -190,6 +190,6 @@ class MultiSource(EncoderDecoder):
         if paper_start:
             initialisation.uniform(self, 0.1)
 
-    def encode(self, source: Tensor, source_mask: Tensor, *others: Tensor) -> EncoderOutput | EncodedSources:  # type: ignore[override]
+    def encode(self, source: Tensor, source_mask: Tensor, *others: Tensor) -> JoinedSources | EncodedSources:  # type: ignore[override]
         encoded: EncodedSources = self.encoder(source, source_mask, *others)
         return encoded.joined() if self.joined else encoded

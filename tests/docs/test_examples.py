@@ -16,6 +16,7 @@ DOCUMENTS = (
     "docs/choose.md",
     "docs/training.md",
     "docs/tasks.md",
+    "docs/sources.md",
     "docs/documents.md",
     "docs/structures.md",
     "docs/record.md",

@@ -214,7 +214,7 @@ def _by_source(task: SourceToTarget, model: nn.Module, batch: dict[str, Tensor])
     model.eval()
     try:
         source, mask, *others = task.sources_of(batch)
-        encoded = model.encode(source, mask, *others)
+        encoded: Any = model.encode(source, mask, *others)
         decoded = model.decoder(encoded, shift_right(batch["target"], BOS))
     finally:
         model.train(was_training)
