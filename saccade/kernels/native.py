@@ -45,6 +45,8 @@ SYMBOLS = (
             "entmax15_backward",
             "entmax15_forward",
             "grow",
+            "rcnn_backward",
+            "rcnn_forward",
             "skip_gram",
             "sparsemax_backward",
             "sparsemax_forward",

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from saccade.kernels import rcnn
 from saccade.kernels.modes import exporting
 from saccade.kernels.steps import over_steps
 from saccade.layers.cell import CellState, RecurrentCell, sum_of_products
@@ -95,7 +96,7 @@ def rcnn_sequence_reference(
 def rcnn_sequence(
     projected: Tensor, state: CellState, weight: Tensor, bias: Tensor, kept: Tensor | None = None
 ) -> tuple[Tensor, ...]:
-    """`rcnn_sequence_reference`, with the weight gradient computed in one product after the last step.
+    """`rcnn_sequence_reference`, by a C kernel where there is one, with the weight gradient as one product at the end.
 
     A leading dimension of the states (directions, batch, hidden) and the weight (directions, hidden, hidden) runs
     several units in parallel.
@@ -129,6 +130,11 @@ class _RCNN(torch.autograd.Function):
         bias: Tensor,
         kept: Tensor | None,
     ) -> tuple[Tensor, ...]:
+        ctx.native = rcnn.usable(projected, weight)
+        if ctx.native:
+            run = rcnn.forward(projected, hidden, single, pair, weight, bias, kept)
+            ctx.save_for_backward(projected, *run, weight, kept)
+            return run.states[1:], run.singles[1:], run.pairs[1:]
         size, steps = hidden.shape[-1], len(projected)
         states, singles, pairs = (projected.new_empty(steps + 1, *hidden.shape) for _ in range(3))
         states[0], singles[0], pairs[0] = hidden, single, pair
@@ -152,6 +158,12 @@ class _RCNN(torch.autograd.Function):
     def backward(ctx: Any, of_states: Tensor, of_singles: Tensor, of_pairs: Tensor) -> tuple[Tensor | None, ...]:
         projected, states, singles, pairs, gates, new, weight, kept = ctx.saved_tensors
         size = weight.shape[-1]
+        if ctx.native:
+            run = rcnn.Run(states, singles, pairs, gates, new)
+            grads = (of_states, of_singles, of_pairs)
+            inputs, before, of_bias, of_kept = rcnn.backward(projected, run, weight, kept, grads)
+            of_weight = sum_of_products(inputs[..., :size], states[:-1])
+            return inputs, *before, of_weight, of_bias, of_kept
         # The gradient of a gate's input is those of c_1 and c_2 times factors that are computed for all steps at once.
         slope = gates * (1 - gates)
         to_single = singles[:-1] - projected[..., size : 2 * size]

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from saccade.kernels import native, rcnn
 from saccade.layers import RCNNCell, RecurrentLayer
 from saccade.layers.rcnn import rcnn_sequence, rcnn_sequence_reference
 from tests.oracles.recurrent import run_rcnn
@@ -8,9 +9,9 @@ from tests.oracles.recurrent import run_rcnn
 STEPS, BATCH, SIZE = 5, 3, 7
 
 
-def inputs(*lead):
+def inputs(*lead, size=SIZE):
     torch.manual_seed(3)
-    shapes = [(STEPS, *lead, BATCH, 3 * SIZE), *[(*lead, BATCH, SIZE)] * 3, (*lead, SIZE, SIZE), (*lead, 1, SIZE)]
+    shapes = [(STEPS, *lead, BATCH, 3 * size), *[(*lead, BATCH, size)] * 3, (*lead, size, size), (*lead, 1, size)]
     return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 
@@ -45,8 +46,10 @@ def test_a_layer_is_the_equation_over_the_real_words(bidirectional):
 
 @pytest.mark.parametrize("lead", [(), (2,)])
 @pytest.mark.parametrize("gated", [False, True])
-def test_sequence_has_the_gradients_of_its_reference(lead, gated):
-    tensors = inputs(*lead)
+@pytest.mark.parametrize("size", [SIZE, 24])  # in PyTorch, and in C, which needs whole vectors
+def test_sequence_has_the_gradients_of_its_reference(lead, gated, size):
+    tensors = inputs(*lead, size=size)
+    assert rcnn.usable(tensors[0], tensors[4]) == (size != SIZE and native.library() is not None)
     if gated:
         tensors.append(torch.rand(STEPS, *lead, BATCH, 1, dtype=torch.float64, requires_grad=True))
     fast, plain = run(rcnn_sequence, *tensors), run(rcnn_sequence_reference, *tensors)
@@ -56,6 +59,21 @@ def test_sequence_has_the_gradients_of_its_reference(lead, gated):
         torch.autograd.grad(fast, tensors, grad), torch.autograd.grad(plain, tensors, grad), strict=True
     ):
         torch.testing.assert_close(ours, theirs)
+
+
+def test_in_single_precision_and_with_hard_decisions():
+    tensors = [each.detach().float().requires_grad_() for each in inputs(size=32)]
+    hard = torch.tensor([1.0, 0.0, 1.0]).repeat(STEPS, 1).unsqueeze(-1).requires_grad_()
+    fast, plain = run(rcnn_sequence, *tensors, hard), run(rcnn_sequence_reference, *tensors, hard)
+    torch.testing.assert_close(fast, plain, rtol=1e-4, atol=1e-5)
+    assert torch.equal(fast[0, :, 1], tensors[1][1].expand(STEPS, -1))  # what is not picked changes nothing
+    grad = torch.randn_like(plain)
+    for ours, theirs in zip(
+        torch.autograd.grad(fast, [*tensors, hard], grad),
+        torch.autograd.grad(plain, [*tensors, hard], grad),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("more", [[], [(2, 3, 1)]])

@@ -46,6 +46,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "sparse.h"
 #include "total_variation.h"
 #include "skip_gram.h"
+#include "rcnn.h"
 #include "linear.h" /* float only */
 #include "decoder_step.h"
 #undef REAL
@@ -65,6 +66,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "sparse.h"
 #include "total_variation.h"
 #include "skip_gram.h"
+#include "rcnn.h"
 #include "structured.h" /* double only from here on */
 #include "chain.h"
 #include "eisner.h"
