@@ -63,6 +63,8 @@ function textUnits(axis: TextAxis, level: Level): Unit[] {
   const merged = level === "words" ? axis.words : level === "sentences" ? axis.sentences : null;
   const starts = new Map(merged?.map((pieces) => [Math.min(...pieces), pieces]));
   const covered = new Set(merged?.flat());
+  // Once for all units: a text may have a hundred thousand words.
+  const begins = level === "sentences" && axis.words ? new Set(axis.words.map((word) => word[0]!)) : null;
   const units: Unit[] = [];
   let spaces: number[] = [];
   const gap = spacing(axis);
@@ -75,7 +77,7 @@ function textUnits(axis: TextAxis, level: Level): Unit[] {
       continue;
     }
     units.push({
-      label: starts.has(place) ? joined(axis.pieces, pieces, axis.words, level) : axis.pieces[place]!,
+      label: starts.has(place) ? joined(axis.pieces, pieces, begins, level) : axis.pieces[place]!,
       pieces: [...spaces, ...pieces],
       special: pieces.every((piece) => special.has(piece)),
       before: units.length === 0 ? "" : spaces.map((space) => axis.pieces[space]!).join("") || gap(place),
@@ -106,16 +108,15 @@ function spacing(axis: TextAxis): (place: number) => string {
 function joined(
   all: readonly string[],
   places: readonly number[],
-  words: readonly (readonly number[])[] | null,
+  begins: ReadonlySet<number> | null,
   level: Level,
 ): string {
-  const starts = new Set(words?.map((word) => word[0]));
   const marked = places.some((place) => /[\u0120\u2581]/u.test(all[place]!));
   let text = "";
   places.forEach((place, number) => {
     const piece = all[place]!.replace(SPACE, " ").replace(CONTINUED, "");
     // A sentence is words with spaces between, unless the pieces bring their own.
-    const apart = level === "sentences" && number > 0 && !marked && (words === null || starts.has(place));
+    const apart = level === "sentences" && number > 0 && !marked && (begins === null || begins.has(place));
     text += (apart && !/^[\p{P}\s]/u.test(piece) ? " " : "") + piece;
   });
   return text.trim() || places.map((place) => all[place]!).join("");

@@ -66,6 +66,15 @@ def test_long_texts_wrap_scroll_and_show_the_pinned_word(visit, place) -> None:
     )
 
 
+@pytest.mark.slow
+def test_thousands_of_sentences_open(visit, tmp_path) -> None:
+    write_page(tmp_path / "page.html", [review(20_000, sentences=4_000)], title="Long")
+    assert (tmp_path / "page.html").stat().st_size < 2_000_000
+    page = visit(tmp_path / "page.html")
+    page.wait_for_selector(".sentence", timeout=120_000)
+    assert page.locator(".sentence").count() == 4_000
+
+
 def test_sentence_weights_stand_in_the_margin(visit, place) -> None:
     page = visit(place, "show=2.0.mean")
     page.wait_for_selector(".sentence")
