@@ -44,6 +44,9 @@ class Entry:
 
 ENTRIES = {
     "word_by_word": Entry("word-by-word attention", "classification/pairs"),
+    "word_by_word_alone": Entry(
+        "the same without comparing, as published", "classification/pairs", {"model": {"compare": False}}
+    ),
     "shallow": Entry(
         "LSTMN, shallow fusion",
         "classification/pairs-lstmn",

@@ -102,7 +102,7 @@ class LSTMNLayer(nn.Module):
         sizes = {"query_dim": input_dim + hidden_dim, "key_dim": hidden_dim, "hidden_dim": hidden_dim}
         self.attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
         check_growing(self.attention)
-        self.input_proj = nn.Linear(input_dim, (5 if fusion else 4) * hidden_dim)
+        self.input_proj = nn.Linear(input_dim, 4 * hidden_dim)
         glorot_by_gate(self.input_proj, hidden_dim)
         self.source_attention: Attention | None = None
         if fusion:
@@ -110,7 +110,9 @@ class LSTMNLayer(nn.Module):
             check_one_by_one(inter)
             self.source_attention = inter
             self.source_gate = nn.Linear(hidden_dim, hidden_dim, bias=False)
-            glorot_by_gate(self.source_gate, hidden_dim)
+            self.source_input = nn.Linear(input_dim, hidden_dim)
+            for gate in (self.source_gate, self.source_input):
+                glorot_by_gate(gate, hidden_dim)
         if window is not None:
             check_count("window", window)
         self.window = window
@@ -228,8 +230,8 @@ class LSTMNLayer(nn.Module):
             assert state.source_read is not None
             of_source = _read(self.source_attention, inputs, state.source_read, state.source)
             source_read = _read_of(of_source)
-            projected, gate = projected.split([4 * self.hidden_dim, self.hidden_dim], -1)
-            added = (gate + self.source_gate(source_read.hidden)).sigmoid() * source_read.cell
+            gate = self.source_input(inputs) + self.source_gate(source_read.hidden)
+            added = gate.sigmoid() * source_read.cell
         read = _read_of(reading)
         hidden, cell = lstm_step(projected, read.hidden, read.cell, self.cell.weight, self.cell.bias, added)
         return hidden, cell, reading, of_source

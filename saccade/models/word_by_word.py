@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention, check_one_by_one
 from saccade.distributions import Categorical
+from saccade.encoders.pooled import max_of_real
 from saccade.kernels.modes import exporting
 from saccade.kernels.steps import outputs_of_steps
 from saccade.layers import RecurrentLayer
@@ -17,6 +18,7 @@ from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import last_real
 from saccade.memory import Memory
 from saccade.models.base import models
+from saccade.models.comparing import compared, tie
 from saccade.models.sources import embed_pair
 from saccade.reading import Reading, State
 from saccade.scores import Score
@@ -40,11 +42,14 @@ class WordByWord(nn.Module):
 
     Reference:
         Rocktäschel et al. (2016), arXiv:1509.06664, section 2.4; there a is the premise, b the hypothesis, and the
-        additive score is :math:`w^\top \tanh(W_y Y + W_h h_t + W_r r_{t-1})`.
+        additive score is :math:`w^\top \tanh(W_y Y + W_h h_t + W_r r_{t-1})`. Comparing: Mou et al. (2016),
+        arXiv:1512.08422; with maxima, Conneau et al. (2017), arXiv:1705.02364.
 
     Args:
         vocab, vocab_2: of the two texts; they share the embeddings if vocab_2 is None.
         score, selection: the score and selection of the attention, each a short name or an instance.
+        compare: for data of a few thousand pairs, which do not teach two networks the same words: both have the same
+            weights, and [a; b; |a - b|; a * b] of the largest value of each feature of both texts is classified, too.
         dropout: applied to embeddings and to the vector that is classified.
     """
 
@@ -58,6 +63,7 @@ class WordByWord(nn.Module):
         hidden_dim: int = 128,
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
+        compare: bool = False,
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
@@ -68,9 +74,12 @@ class WordByWord(nn.Module):
         self.attention = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
         check_one_by_one(self.attention)
         self.carry_proj = nn.Linear(hidden_dim, hidden_dim, bias=False)
-        self.final_proj = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
+        self.final_proj = nn.Linear((6 if compare else 2) * hidden_dim, hidden_dim, bias=False)
         self.output_proj = nn.Linear(hidden_dim, classes)
         self.dropout = dropout
+        self.compare = compare
+        if compare:
+            tie(self.layer_b, self.layer_a)
 
     def forward(self, tokens_a: Tensor, mask_a: Tensor, tokens_b: Tensor, mask_b: Tensor) -> Tensor:
         states_a, (_, cell) = self.layer_a(self.embedding_a(tokens_a), mask_a)
@@ -79,6 +88,8 @@ class WordByWord(nn.Module):
         reads = (self._exported if exporting() else self._compare)(states_b, memory)
         ends = F.pad(mask_b, (1, 0), value=True)  # a text without words has read nothing
         last = last_real((F.pad(reads, (0, 0, 1, 0)), F.pad(states_b, (0, 0, 1, 0))), ends)
+        if self.compare:
+            last += (compared(max_of_real(states_a, mask_a), max_of_real(states_b, mask_b)),)
         joined = self.final_proj(torch.cat(last, dim=-1)).tanh()
         logits: Tensor = self.output_proj(F.dropout(joined, self.dropout, self.training))
         return logits

@@ -65,7 +65,7 @@ def test_deep_fusion():
     assert trace.joined("attention").shape == (BATCH, 1, LENGTH, LENGTH - 1)  # no step reads the last one
     weights = trace.joined("source_attention")
     assert weights.shape == (BATCH, 1, LENGTH, SOURCE)
-    gate = made.input_proj.weight[4 * SIZE :], made.source_gate.weight, made.input_proj.bias[4 * SIZE :]
+    gate = made.source_input.weight, made.source_gate.weight, made.source_input.bias
     for row, length in enumerate(read.mask.sum(1).tolist()):
         of_source = (read.hidden[row, :length], read.cells[row, :length], paper_score(made.source_attention), *gate)
         hidden, cells, _, inter = run_lstmn(x[row], *cell_of(made), paper_score(made.attention), of_source)

@@ -18,6 +18,9 @@ MODELS = {
     "deep_window": lambda: LSTMNPair(**SMALL, score="general", selection="sparsemax", window=2),
     "shallow": lambda: LSTMNPair(**SMALL, fusion="shallow", num_layers=2),
     "shallow_two_vocabularies": lambda: LSTMNPair(**SMALL, fusion="shallow", vocab_2=19),
+    "word_by_word_compare": lambda: WordByWord(**SMALL, compare=True),
+    "deep_compare": lambda: LSTMNPair(**SMALL, compare=True),
+    "shallow_compare": lambda: LSTMNPair(**SMALL, fusion="shallow", compare=True),
 }
 
 
@@ -118,6 +121,44 @@ def test_fusion(fusion):
     pooled = torch.cat([first[-1].hidden[0].mean(0), states[0].mean(0)])
     expected = model.output_proj(model.hidden_proj(pooled).relu())
     torch.testing.assert_close(model(tokens_a, mask_a, tokens_b, mask_b)[0], expected)
+
+
+def test_what_compares_has_one_set_of_weights_and_knows_equal_texts():
+    model = build("shallow_compare")
+    plain = sum(p.numel() for p in LSTMNPair(**SMALL, fusion="shallow").parameters())
+    own = sum(p.numel() for p in model.encoder_b.layers.parameters())
+    assert sum(p.numel() for p in model.parameters()) == plain - own + 2 * 7 * 7
+    tokens, mask, other, other_mask = batch([5, 3], [5, 3])
+    first, second = model.encoder_a.tapes(tokens, mask), model.encoder_b.tapes(tokens, mask)
+    assert torch.equal(first[-1].hidden, second[-1].hidden)
+    given = []
+    model.hidden_proj.register_forward_hook(lambda module, inputs, output: given.append(inputs[0]))
+    model(tokens, mask, tokens, mask)
+    a, b, apart, product = given[0].chunk(4, -1)
+    assert torch.equal(a, b)
+    assert not apart.any()
+    torch.testing.assert_close(product, a * b)
+    torch.testing.assert_close(a[1], first[-1].hidden[1, :3].amax(0))
+    model(tokens, mask, other, other_mask)
+    assert given[1].chunk(4, -1)[2].any()
+
+
+@pytest.mark.parametrize("name", ["word_by_word_compare", "deep_compare"])
+def test_tied_weights_stay_tied_while_they_learn(name):
+    model = build(name)
+    one, two = (
+        (model.layer_a, model.layer_b)
+        if hasattr(model, "layer_a")
+        else (model.encoder_a.layers, model.encoder_b.layers)
+    )
+    before = {name: parameter.clone() for name, parameter in one.named_parameters()}
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
+    model(*batch([5, 2], [3, 4])).square().sum().backward()
+    optimiser.step()
+    own = dict(two.named_parameters())
+    for key, parameter in one.named_parameters():
+        assert own[key] is parameter
+    assert any(not torch.equal(before[key], parameter) for key, parameter in one.named_parameters())
 
 
 def test_refuses():

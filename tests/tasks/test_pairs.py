@@ -23,6 +23,9 @@ MODELS = {
     "word_by_word": (WordByWord, {}, "attention"),
     "shallow": (LSTMNPair, {"fusion": "shallow"}, "attention"),
     "deep": (LSTMNPair, {"num_layers": 2}, "encoder_b.layers.1.source_attention"),
+    "word_by_word, compare": (WordByWord, {"compare": True}, "attention"),
+    "shallow, compare": (LSTMNPair, {"fusion": "shallow", "compare": True}, "attention"),
+    "deep, compare": (LSTMNPair, {"num_layers": 2, "compare": True}, "encoder_b.layers.1.source_attention"),
 }
 
 
@@ -69,7 +72,7 @@ def test_the_page_draws_each_attention_between_its_texts(name):
                 assert drawn.sides is None
                 assert not drawn.weights.triu().any()
                 torch.testing.assert_close(drawn.weights[:, 1:].sum(-1), torch.ones(1, len(text) - 1))
-        assert len(maps) == {"word_by_word": 0, "shallow": 2, "deep": 5}[name]
+        assert len(maps) == {"word_by_word": 0, "shallow": 2, "deep": 5}[name.removesuffix(", compare")]
 
 
 def test_unknown_words_of_all_texts_are_listed():
