@@ -29,6 +29,8 @@ PARTS = ("aspects", "movies")
 # Made-up reviews. Both costs of a rationale are the same.
 SWEEP = (0.003, 0.01, 0.02)
 SMALL = {"embedding_dim": 32, "hidden_dim": 32, "dropout": 0.1}
+PAYING = {"share": None, "pooling": "last"}
+"""As in the paper, the models pay for each word that they pick, and classify the last state."""
 STEPS = 500
 READ_WORDS = {"inputs": {"text": {"class": "text", "tokeniser": "pretokenised"}}}
 OF_ASPECTS: dict[str, dict[str, Any]] = {
@@ -99,7 +101,7 @@ def part_of_aspects(given: argparse.Namespace) -> dict[str, Any]:
                 measured,
                 "classification/pooling" if "encoder" in model else "classification/rationale",
                 task=READ_WORDS,
-                model={**SMALL, **model},
+                model={**SMALL, **model} if "encoder" in model else {**SMALL, **PAYING, **model},
                 data={"train": aspects.examples(train, aspect), "valid": aspects.examples(valid, aspect)},
                 trainer={
                     "max_steps": steps,

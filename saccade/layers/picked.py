@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +18,13 @@ from saccade.layers.recurrent import CellName, RecurrentLayer
 
 
 class ReadPicked(Aggregation):
-    r"""The last states of recurrent layers that read the picked values in order, and pass over the others.
+    r"""The states of recurrent layers that read the picked values in order, and pass over the others.
 
     .. math:: s_j = z_j \, f(v_j, s_{j-1}) + (1 - z_j) \, s_{j-1}, \qquad c = [h^{(1)}_n; ...; h^{(L)}_n]
 
-    h is the output in the state s, and a layer above reads the h_j of the one below. A row that picks nothing keeps the
-    initial state, which is zero. Where no gradient passes through z, the layers step over the picked values alone.
+    h is the output in the state s, and a layer above reads the h_j of the one below. With the pooling "average", c has
+    the means of the h_j of the picked values instead of the last ones. A row that picks nothing has zeros. Where no
+    gradient passes through z, the layers step over the picked values alone.
 
     Shapes:
         weights (*batch, queries, keys), values (*batch, keys, value_dim)
@@ -36,19 +38,30 @@ class ReadPicked(Aggregation):
         hidden_dim: features of a state.
         num_layers: L.
         cell: of the layers.
+        pooling: "last", as in the paper, or "average".
         dropout: applied between layers.
     """
 
     def __init__(
-        self, *, value_dim: int, hidden_dim: int, num_layers: int = 2, cell: CellName = "rcnn", dropout: float = 0.0
+        self,
+        *,
+        value_dim: int,
+        hidden_dim: int,
+        num_layers: int = 2,
+        cell: CellName = "rcnn",
+        pooling: Literal["last", "average"] = "last",
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         check_count("num_layers", num_layers)
+        if pooling not in ("last", "average"):
+            raise ValueError(f"pooling must be 'last' or 'average', got {pooling!r}.")
         self.layers = nn.ModuleList(
             RecurrentLayer(input_dim=hidden_dim if i else value_dim, hidden_dim=hidden_dim, cell=cell)
             for i in range(num_layers)
         )
         self.hidden_dim = hidden_dim
+        self.average = pooling == "average"
         self.dropout = dropout
 
     def weights(self, selection: Distribution) -> Tensor:
@@ -83,7 +96,7 @@ class ReadPicked(Aggregation):
             if number:
                 inputs = F.dropout(inputs, self.dropout, self.training)
             inputs, final = layer(inputs, mask)
-            last.append(final[0])
+            last.append(_average(inputs, mask.to(inputs.dtype)) if self.average else final[0])
         return torch.cat(last, dim=-1)
 
     def _read_gated(self, values: Tensor, z: Tensor) -> Tensor:
@@ -93,10 +106,22 @@ class ReadPicked(Aggregation):
             if number:
                 inputs = F.dropout(inputs, self.dropout, self.training)
             states = gated(layer, inputs, z)
+            if self.average:
+                # A state after each value as if it were picked, so that the gradient of z says what picking it adds.
+                before = tuple(F.pad(each[:, :-1], (0, 0, 1, 0)) for each in states)
+                last.append(_average(layer.step(inputs, before)[0], z))
+            elif not exporting() and not inputs.shape[1]:
+                last.append(inputs.new_zeros(len(values), self.hidden_dim))
+            else:
+                last.append(states[0][:, -1])
             inputs = states[0]
-            empty = not exporting() and not inputs.shape[1]
-            last.append(inputs.new_zeros(len(values), self.hidden_dim) if empty else inputs[:, -1])
         return torch.cat(last, dim=-1)
+
+
+def _average(states: Tensor, z: Tensor) -> Tensor:
+    """(rows, hidden): the mean of the picked states (rows, length, hidden), zero if none is."""
+    picked = (z.unsqueeze(1) @ states).squeeze(1)
+    return picked / z.sum(1, keepdim=True).clamp(min=1.0)
 
 
 def gated(layer: RecurrentLayer, inputs: Tensor, z: Tensor) -> tuple[Tensor, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 import torch
@@ -36,6 +35,10 @@ class Rationale(nn.Module):
     straight-through samples it comes through z itself. Evaluation picks the words with p of at least a half, the
     recurrent generator word by word.
 
+    In long texts no single word may reach a half: training samples enough of many unlikely words to answer, evaluation
+    finds none. With a `share`, both pick this share of the words, those with the highest scores, instead of paying for
+    each.
+
     Padding is never picked and costs nothing. If nothing is picked, the answer is that of an empty text.
 
     Shapes:
@@ -47,14 +50,18 @@ class Rationale(nn.Module):
 
     Args:
         hidden_dim: units per direction of the generator, and of each layer of the encoder.
-        encoder_layers: the number of layers; the classifier reads the last states of all of them.
+        encoder_layers: the number of layers; the classifier reads all of them.
         cell: "rcnn", as in the paper, "gru" or "lstm".
+        pooling: what the classifier reads of a layer: its "last" state, as in the paper, or the "average" of the states
+            after each picked word, which learns faster where there are hundreds of them.
         generator: "independent" picks each word given the text alone, "recurrent" also given the earlier picks.
         sampler_dim: units of the recurrent generator's memory of its picks.
         estimator: how gradients reach the generator, "reinforce" or "straight_through".
         baseline: what is subtracted from the cost in REINFORCE, a "moving" average or "none".
         temperature: of straight-through samples; lower ones give less biased gradients of higher variance.
-        sparsity: lambda_1, the cost of each word picked. 0.0003 suits texts of hundreds of words.
+        sparsity: lambda_1, the cost of each word picked.
+        share: pick this share of the words of each text, rather than pay for each; with straight-through samples and
+            the independent generator.
         coherence: lambda_2, the cost of each place where a run of picked words begins or ends.
         warmup: over how many training steps both costs grow from 0. If they are high from the start, a model learns to
             pick nothing.
@@ -74,6 +81,7 @@ class Rationale(nn.Module):
         hidden_dim: int = 128,
         encoder_layers: int = 2,
         cell: CellName = "rcnn",
+        pooling: Literal["last", "average"] = "last",
         generator: Literal["independent", "recurrent"] = "independent",
         sampler_dim: int = 30,
         estimator: Literal["reinforce", "straight_through"] = "reinforce",
@@ -96,27 +104,33 @@ class Rationale(nn.Module):
         for name, weight in (("sparsity", sparsity), ("coherence", coherence)):
             if not weight >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {weight}.")
+        if share is not None and (estimator, generator) != ("straight_through", "independent"):
+            raise ValueError(
+                f"share needs estimator='straight_through' and generator='independent', got {estimator!r} and "
+                f"{generator!r}: set share to null, and pay for each word by sparsity."
+            )
         self.embedding = TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout)
         self.generator = RecurrentLayer(input_dim=embedding_dim, hidden_dim=hidden_dim, cell=cell, bidirectional=True)
         keys = self.generator.output_dim
-        relaxed = BinaryConcrete(temperature=temperature, straight_through=True)
+        relaxed = BinaryConcrete(temperature=temperature, straight_through=True, share=share)
         relaxation = relaxed if estimator == "straight_through" else None
         selection: Selection = relaxation or Sigmoid()
         if generator == "recurrent":
             selection = SequentialSelection(key_dim=keys, hidden_dim=sampler_dim, cell=cell, relaxation=relaxation)
         encoder = ReadPicked(
-            value_dim=embedding_dim, hidden_dim=hidden_dim, num_layers=encoder_layers, cell=cell, dropout=dropout
+            value_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            num_layers=encoder_layers,
+            cell=cell,
+            pooling=pooling,
+            dropout=dropout,
         )
-        score = QueryFreeScore(key_dim=keys)
-        if share is not None:
-            nn.init.constant_(score.key_proj.bias, math.log(share / (1.0 - share)))
-        self.rationale = Attention(score=score, selection=selection, aggregation=encoder)
+        self.rationale = Attention(score=QueryFreeScore(key_dim=keys), selection=selection, aggregation=encoder)
         self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
         self.estimator = estimator
         self.moving = baseline == "moving"
         check_count("warmup", warmup, least=0)
-        self.sparsity = sparsity
-        self.share = share
+        self.sparsity = sparsity if share is None else 0.0  # otherwise all rationales cost the same
         self.coherence = coherence
         self.warmup = warmup
         self.dropout = dropout
@@ -136,10 +150,7 @@ class Rationale(nn.Module):
         reading = self._read(tokens, mask)
         logits = self._answer(reading)
         z = reading.selection.draw.squeeze(1)
-        words = z.sum(1)
-        if self.share is not None:
-            words = (words - self.share * mask.sum(1)).abs()
-        short = growth * self.sparsity * words
+        short = growth * self.sparsity * z.sum(1)
         changes = torch.where(mask[:, 1:] & mask[:, :-1], (z[:, 1:] - z[:, :-1]).abs(), 0.0)
         apart = growth * self.coherence * changes.sum(1)
         penalty = short + apart

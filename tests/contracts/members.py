@@ -231,6 +231,9 @@ SELECTIONS: dict[str, SelectionMember] = {
     "binary_concrete(straight through)": SelectionMember(
         plain("binary_concrete", straight_through=True), mass="any", draws=True
     ),
+    "binary_concrete(share)": SelectionMember(
+        plain("binary_concrete", straight_through=True, share=0.4), mass="any", draws=True
+    ),
     "continuous_softmax": SelectionMember(plain("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_softmax(query)": SelectionMember(from_query("continuous_softmax", num_basis=16), mass="at most one"),
     "continuous_sparsemax": SelectionMember(plain("continuous_sparsemax", num_basis=16), mass="at most one"),

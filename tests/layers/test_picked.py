@@ -11,10 +11,11 @@ Z = torch.tensor([[0, 1, 0, 1, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 
 WEIGHTS = torch.stack([Z, Z.flip(1)], dim=1)
 
 
-@pytest.fixture(params=["rcnn", "gru", "lstm"])
+@pytest.fixture(params=[("rcnn", "last"), ("gru", "last"), ("lstm", "last"), ("rcnn", "average"), ("lstm", "average")])
 def aggregation(request):
     torch.manual_seed(3)
-    return ReadPicked(value_dim=DIM, hidden_dim=HIDDEN, num_layers=2, cell=request.param).double()
+    cell, pooling = request.param
+    return ReadPicked(value_dim=DIM, hidden_dim=HIDDEN, num_layers=2, cell=cell, pooling=pooling).double()
 
 
 def test_reads_the_picked_values_as_if_there_were_no_others(aggregation):
@@ -24,12 +25,16 @@ def test_reads_the_picked_values_as_if_there_were_no_others(aggregation):
     for row in range(BATCH):
         for query in range(QUERIES):
             states = [layer.cell.zeros(1, like=values) for layer in aggregation.layers]
+            passed = []
             for place in WEIGHTS[row, query].nonzero().flatten().tolist():
                 read = values[row, place][None]
                 for number, layer in enumerate(aggregation.layers):
                     states[number] = layer.step(read, states[number])
                     read = states[number][0]
-            torch.testing.assert_close(context[row, query], torch.cat([state[0][0] for state in states]))
+                passed.append(torch.cat([state[0][0] for state in states]))
+            if passed:
+                wanted = torch.stack(passed).mean(0) if aggregation.average else passed[-1]
+                torch.testing.assert_close(context[row, query], wanted)
     assert not context[1].any()
 
 
@@ -69,3 +74,8 @@ def test_packing_and_back():
     assert packed[0, mask[0], 0].tolist() == [2, 4, 5]
     assert mask.sum(1).tolist() == [3, 0, 7]
     assert torch.equal(unpack(packed.squeeze(-1), mask, places, KEYS), values * Z)
+
+
+def test_unknown_pooling_is_refused():
+    with pytest.raises(ValueError, match="pooling must be 'last' or 'average', got 'max'"):
+        ReadPicked(value_dim=DIM, hidden_dim=HIDDEN, pooling="max")

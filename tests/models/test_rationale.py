@@ -180,6 +180,16 @@ def test_penalties_grow_in_training_alone():
     assert fresh.steps == 0
 
 
+def test_a_share_is_kept_in_training_and_evaluation_and_costs_nothing():
+    model = made(estimator="straight_through", share=0.5)
+    for mode in (model.train(), model.eval()):
+        found = mode.costs(tokens(), MASK, losses=losses)
+        torch.testing.assert_close(found.figures["kept"], torch.tensor([2 / 4, 1 / 2, 1.0], dtype=torch.float64))
+        assert not found.figures["sparsity"].any()
+    found.total.sum().backward()
+    assert model.generator.input_proj.weight.grad is None or model.generator.input_proj.weight.grad.isfinite().all()
+
+
 def deciding(count, generator):
     """Texts of seven words, one of which decides between four classes: the texts, the classes and the places."""
     texts = torch.randint(20, 40, (count, 7), generator=generator)
@@ -279,6 +289,8 @@ def test_a_model_without_costs_minimises_the_loss():
         ({"estimator": "gumbel"}, "estimator must be"),
         ({"baseline": "mean"}, "baseline must be"),
         ({"sparsity": -1.0}, "sparsity must be 0 or more"),
+        ({"share": 0.0, "estimator": "straight_through"}, "share must be above 0 and at most 1, got 0.0"),
+        ({"share": 0.2}, "share needs estimator='straight_through'"),
         ({"temperature": 0.0}, "temperature must be above 0"),
     ],
 )

@@ -45,6 +45,35 @@ def test_evaluation_picks_what_is_more_likely_than_not():
     assert distribution.picked is distribution.draw
 
 
+def test_a_share_is_picked_in_training_and_evaluation():
+    lengths = torch.tensor([[11], [4], [1], [0]])
+    mask = (torch.arange(11) < lengths).unsqueeze(1)
+    scores = torch.randn(4, 1, 11)
+    selection = BinaryConcrete(straight_through=True, share=0.3)
+    for _ in range(5):
+        assert selection(scores, mask).draw.sum(-1).flatten().tolist() == [3, 1, 1, 0]
+    found = selection.eval()(scores, mask)
+    assert found.draw.sum(-1).flatten().tolist() == [3, 1, 1, 0]
+    assert set(scores[0, 0].topk(3).indices.tolist()) == set(found.draw[0, 0].nonzero().flatten().tolist())
+    assert torch.equal(found.marginals >= 0.5, found.draw > 0)
+    shifted = selection(scores + 7.0, mask)
+    torch.testing.assert_close(shifted.marginals, found.marginals)  # the level of the scores does not matter
+    assert BinaryConcrete(share=1.0).eval()(scores, mask).draw.sum(-1).flatten().tolist() == [11, 4, 1, 0]
+    assert selection(torch.zeros(2, 1, 0)).draw.shape == (2, 1, 0)
+
+
+def test_gradients_of_a_share_reach_every_score():
+    scores = torch.randn(1, 1, 7, requires_grad=True)
+    (BinaryConcrete(straight_through=True, share=0.3)(scores).draw * torch.randn(7)).sum().backward()
+    assert (scores.grad != 0).all()
+
+
 def test_temperature_is_checked():
     with pytest.raises(ValueError, match=r"temperature must be above 0, got 0\.0"):
         BinaryConcrete(temperature=0.0)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5])
+def test_shares_are_checked(share):
+    with pytest.raises(ValueError, match=rf"share must be above 0 and at most 1, got {share}"):
+        BinaryConcrete(share=share)

@@ -253,6 +253,7 @@ def test_from_files_to_explanations(tmp_path, monkeypatch, capsys):
         model={
             "embedding_dim": 16,
             "hidden_dim": 16,
+            "share": None,
             "sparsity": 0.03,
             "coherence": 0.01,
             "warmup": 50,
