@@ -133,5 +133,6 @@ def int8() -> tuple[float, float]:
     data.write_text("".join(f"{text}\t{line}\n" for text, (line,) in rows), encoding="utf-8")
     rounded = saccade.load(export(translator(), temporary("int8"), format="int8", data=str(data)))
     answers = [rounded.predict(texts, beam=1, max_length=TOKENS), wanted]
-    scores = [score_texts([each.text for each in several], references, ["bleu"])["bleu"].value for several in answers]
-    return scores[0], scores[1]
+    texts_of = ([each.text for each in several] for several in answers)
+    after, before = (score_texts(each, references, ["bleu"], tokenize="none")["bleu"].value for each in texts_of)
+    return after, before

@@ -13,8 +13,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from saccade.artifacts import save_weights
 from saccade.data.cell import Cell
 from saccade.data.tokenisers import tokenisers
+from saccade.encoders.backbones import EfficientNetLite0
 from saccade.fields import Audio, Document, Image, Label, Labels, Node, Tags, Text, WordPieces
 from saccade.models import models
 from saccade.tasks import Classification, Generation, LanguageModelling, Rating, Spans, Task
@@ -148,6 +150,19 @@ def pictures(folder: Path, *, model: str = "show_attend_tell", **given: Any) -> 
     return made(task, model, rows, asked, options=SHORT, **given)
 
 
+def annotated(folder: Path, **given: Any) -> Case:
+    """Captions of what a pretrained network, here a random one, sees in pictures."""
+    torch.manual_seed(3)
+    network = EfficientNetLite0(weights="")
+    save_weights(network, folder / "network.safetensors")
+    network = EfficientNetLite0(weights=str(folder / "network.safetensors"))
+    source = Image(size=64, resize=71, backbone=network, features=str(folder / "features"))
+    task = Generation(source=source, target=_text("word"), metrics=["exact_match"])
+    rows = [{"source": picture(n), "target": TEXTS[n]} for n in range(3)]
+    asked = [picture(11), picture(13, 131, 97, "JPEG")]
+    return made(task, "show_attend_tell", rows, asked, options=SHORT, encoder="given", **TINY, **given)
+
+
 def recordings(folder: Path, **given: Any) -> Case:
     from tests.data.sounds import pcm, tone
 
@@ -222,6 +237,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "gat": nodes,
     "show_attend_tell": partial(pictures, encoder="residual", annotation_dim=6, **TINY),
     "show_attend_tell, patches": partial(pictures, encoder="patches", annotation_dim=12, **TINY),
+    "show_attend_tell, pretrained network": annotated,
     "pooling, pictures": partial(pictures, model="pooling", encoder="patches", hidden_dim=8),
     "rnnsearch, recordings": recordings,
     "transformer_lm": language,

@@ -12,7 +12,9 @@ from saccade.export.graphs import Graph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes
 from saccade.export.refusing import PARTS, check_graphs
 from saccade.export.runner import Model
+from saccade.fields import Number
 from saccade.models import models
+from saccade.tasks import Task
 
 from .exported import CASES, labels, pairs
 from .members import SELECTIONS as FACTORIES
@@ -125,6 +127,19 @@ def test_every_model_is_in_the_contract():
 def test_what_has_no_graph_is_refused_by_name(model, part, tmp_path):
     case = labels("pooling", tmp_path, embedding_dim=5, hidden_dim=7, **model)
     with pytest.raises(ValueError, match=part):
+        check_graphs(SimpleNamespace(task=case.task, model=case.model))
+
+
+def test_a_task_without_answers_is_refused_by_name(tmp_path):
+    case = labels("pooling", tmp_path, embedding_dim=5, hidden_dim=7)
+    with pytest.raises(ValueError, match="The task Task cannot be exported: the task Task has no answers outside"):
+        check_graphs(SimpleNamespace(task=Task(), model=case.model))
+
+
+def test_a_field_that_nothing_else_reads_is_refused_by_name(tmp_path):
+    case = labels("pooling", tmp_path, embedding_dim=5, hidden_dim=7)
+    case.task.inputs["text"] = Number()
+    with pytest.raises(ValueError, match=r"The text cannot be exported: the field Number cannot .* `saccade serve`"):
         check_graphs(SimpleNamespace(task=case.task, model=case.model))
 
 

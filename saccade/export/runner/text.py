@@ -19,6 +19,8 @@ class Reader:
         self.vocabulary = Vocabulary(about["tokeniser"])
 
     def encode(self, text, most=None):
+        if not isinstance(text, str):
+            raise TypeError(f"A text is a string, got {text!r:.60}.")
         return {"text": text, "ids": [*self.vocabulary.encode(text)[:most], EOS]}
 
     def size(self, encoded):

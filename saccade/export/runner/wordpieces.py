@@ -18,6 +18,8 @@ class Reader:
 
     def encode(self, value, most=None):
         texts = [value] if isinstance(value, str) else list(value)
+        if not 1 <= len(texts) <= 2 or not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"This model reads a text or a pair of texts, got {value!r:.60}.")
         if len(texts) > 1 and not self.about["pairs"]:
             texts = [" ".join(texts)]
         split = [self.pieces.split(text) for text in texts]
