@@ -118,7 +118,7 @@ class Task(TaskData):
 
         `kind` names the module of `saccade/export/runner` that answers. A task without one cannot be exported.
         """
-        raise ValueError(f"the task {type(self).__name__} has no answers outside Saccade")
+        raise ValueError("its answers cannot be made outside Saccade")
 
     @torch.no_grad()
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:

@@ -132,7 +132,7 @@ def test_what_has_no_graph_is_refused_by_name(model, part, tmp_path):
 
 def test_a_task_without_answers_is_refused_by_name(tmp_path):
     case = labels("pooling", tmp_path, embedding_dim=5, hidden_dim=7)
-    with pytest.raises(ValueError, match="The task Task cannot be exported: the task Task has no answers outside"):
+    with pytest.raises(ValueError, match="The task Task cannot be exported: its answers cannot be made outside"):
         check_graphs(SimpleNamespace(task=Task(), model=case.model))
 
 
