@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from saccade.data.errors import BadRow
+from saccade.data.errors import BadRow, conversion
 
 SKIP = "Fill it in, or skip such rows with --data.bad_rows skip"
 
@@ -55,7 +55,7 @@ def text_of(raw: Any, cell: Cell, *, may_be_empty: bool = False) -> str:
     if not may_be_empty and (not raw or raw.isspace()):
         raise cell.bad(f"the {cell.role} is empty", f"{SKIP}.")
     if "\0" in raw:
-        fix = "If the file is UTF-16, convert it: iconv -f UTF-16 -t UTF-8 in > out."
+        fix = f"If the file is UTF-16, convert it: {conversion(cell.file, 'UTF-16')}"
         raise cell.bad(f"the {cell.role} contains a NUL character", fix)
     try:
         raw.encode()
@@ -87,7 +87,8 @@ def _undecodable(surrogates: str, cell: Cell) -> BadRow:
     """The error for lone surrogates: bytes of a file that are not UTF-8, or half a character in a JSON string."""
     if all("\udc80" <= character <= "\udcff" for character in surrogates):
         found = surrogates.encode("utf-8", "surrogateescape")[:4]
-        fix = "Convert the file, for example from Latin-1: iconv -f LATIN1 -t UTF-8 in > out."
-        return cell.bad(f"the {cell.role} is not UTF-8 (bytes {found!r})", fix)
+        named = f"byte{'s' * (len(found) > 1)} {' '.join(f'0x{byte:02X}' for byte in found)}"
+        fix = f"Convert the file, for example from Latin-1: {conversion(cell.file, 'LATIN1')}"
+        return cell.bad(f"the {cell.role} is not UTF-8 ({named})", fix)
     half = f"\\u{ord(surrogates[0]):04x}"
     return cell.bad(f"the {cell.role} contains half a character ({half})", "Write both halves of the surrogate pair.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 class DataError(ValueError):
@@ -53,6 +56,12 @@ class Skipped:
         if self.count > len(self.first):
             lines.append(f"  ... and {self.count - len(self.first)} more")
         return "\n".join(lines)
+
+
+def conversion(file: str, encoding: str) -> str:
+    """The command that converts a file to UTF-8."""
+    names = f"{shlex.quote(file)} > utf8{Path(file).suffix}" if os.path.isfile(file) else "in > out"
+    return f"iconv -f {encoding} -t UTF-8 {names}"
 
 
 def one_line(text: object) -> str:

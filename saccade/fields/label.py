@@ -12,13 +12,15 @@ import torch
 
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell, text_of
-from saccade.data.errors import DataError
+from saccade.data.errors import DataError, one_line
 from saccade.fields.base import Field, Padded, fields
 from saccade.registry import nearest
 
 FILE = "labels.json"
 MOST = 100_000
 """Labels that a file may name: more is a column of another kind."""
+LONGEST = 40
+"""Characters of a label that a message shows."""
 
 
 @fields.register("label")
@@ -63,7 +65,8 @@ class Label(Field):
         if self.given is None:
             self.names = self._in_order(counts)
         if len(self.names) < 2:
-            raise ValueError(f"There must be at least two different labels, got {', '.join(self.names) or 'none'}.")
+            found = ", ".join(map(shortened, self.names)) or "none"
+            raise ValueError(f"there must be at least two different labels, got {found}.")
         if len(self.names) > MOST:
             raise ValueError(f"{len(self.names):,} different labels are too many: is that the right column?")
 
@@ -110,8 +113,8 @@ class Label(Field):
         return {"values": torch.tensor(list(encoded), dtype=torch.long)}
 
     def learned(self) -> str:
-        shown = [f"{name} ({self.counts[name]:,})" for name in self.names[:6]]
-        return f"{len(self.names)} classes: {', '.join(shown)}{', ...' if len(self.names) > 6 else ''}"
+        shown = [f"{shortened(name)} ({self.counts[name]:,})" for name in self.names[:6]]
+        return f"{len(self.names):,} classes: {', '.join(shown)}{', ...' if len(self.names) > 6 else ''}"
 
     def warnings(self, examples: int) -> list[str]:
         if len(self.names) > max(50, examples // 2):
@@ -186,6 +189,12 @@ class Labels(Label):
 
     def show(self, value: Sequence[str]) -> str:
         return f"{self.separator} ".join(value) if self.separator == "," else self.separator.join(value)
+
+
+def shortened(name: str) -> str:
+    """A name on one line, cut where it is long: a column of the wrong kind may hold whole texts."""
+    line = one_line(name)
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 
 
 def _is_number(name: str) -> bool:

@@ -33,7 +33,8 @@ class Number(Field):
         except (ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value):
-            raise cell.bad(f"the {cell.role} is not a finite number but {raw!r:.40}", "Write a number such as 3.5.")
+            fix = "Write a number such as 3.5, or skip such rows with --data.bad_rows skip."
+            raise cell.bad(f"the {cell.role} is not a finite number but {raw!r:.40}", fix)
         return value
 
     def fit(self, values: Iterable[float]) -> None:

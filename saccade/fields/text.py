@@ -143,6 +143,10 @@ class Text(Field):
         return f"{self.tokeniser.size:,} pieces ({self.tokeniser.kind})"
 
     def warnings(self, examples: int) -> list[str]:
+        if self.tokeniser.size <= len(NAMES):
+            return [
+                "the vocabulary has no words, only special tokens: none occurs often enough. Is that the right column?"
+            ]
         asked = self.tokeniser.vocab_size if isinstance(self.tokeniser, SubwordTokeniser) else 0
         if self.tokeniser.size < 0.95 * asked:
             return [

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
-from saccade.artifacts import CHECKSUMS, make_folder, read_json, write_file
+from saccade.artifacts import CHECKSUMS, read_json, write_file
 from saccade.configuration import ConfigError, read_config
 from saccade.data.spool import Spool
 from saccade.evaluation import Figure, Table
@@ -106,7 +106,6 @@ def cross_validate(
     done: list[Fold] = []
     answers: list[Answer] = []
     examples: list[Example] = []
-    make_folder(folder)
     every = plan.data.read(source, fields_of(plan.task, plan.data), check=plan.task.check_example)
     with Stage(f"Reading {described(source)}", every) as reading:
         spool = Spool(reading, folder)

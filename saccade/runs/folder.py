@@ -106,9 +106,9 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     if not os.fspath(folder) or "\0" in str(path):
         raise FileNotFoundError(f"{str(folder)!r:.60} is not a run: name the folder of one.")
     if not path.exists():
-        beside = [str(each.parent) for each in path.parent.glob("*/config.yaml")] if path.parent.is_dir() else []
-        close = closest(str(path), beside)
-        hint = "name the folder of a run." if close is None else f"did you mean {close}?"
+        beside = [each.parent.name for each in path.parent.glob("*/config.yaml")] if path.parent.is_dir() else []
+        close = closest(path.name, beside)
+        hint = "name the folder of a run." if close is None else f"did you mean {path.parent / close}?"
         raise FileNotFoundError(f"There is no folder {path}: {hint}")
     if not (path / "config.yaml").is_file():
         if not path.is_dir():

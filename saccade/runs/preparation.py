@@ -19,6 +19,7 @@ from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verif
 from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
 from saccade.data.examples import Examples
+from saccade.data.readers.columns import parts as single_columns
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
 from saccade.runs.folder import save_config, save_task, verify_task
@@ -28,6 +29,7 @@ from saccade.runs.run import report_skipped
 from saccade.runs.splitting import Purpose, Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
 from saccade.tasks import Example, Row, Task
+from saccade.tasks.data import FitError
 
 STORED = TRAIN, VALID = "train.arrow", "valid.arrow"
 """The encoded examples and the validation examples, in the folder `data` of a run."""
@@ -88,7 +90,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         kept = Kept(spool, parts == Purpose.TRAIN)
         if not fitted:
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
-                task.fit(learning)
+                _fit(plan, learning, described(sources["train"]))
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
         valid = _encodable(task, chosen(spool, parts == Purpose.VALID), main) if share else [*read.get("valid", ())]
         rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
@@ -121,6 +123,16 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
 def _read(plan: Plan, source: Any, fields: Mapping[str, FieldLike]) -> Examples:
     """The examples of a source, with what people marked in them if a column says so."""
     return plan.data.read(source, fields, extras=plan.task.extras, check=plan.task.check_example)
+
+
+def _fit(plan: Plan, examples: Iterable[Example], source: str) -> None:
+    """Fits the task; an error names the data and the column."""
+    try:
+        plan.task.fit(examples)
+    except FitError as error:
+        columns = plan.data.columns or {}
+        named = f" (column {'+'.join(map(str, single_columns(columns[error.role])))})" if error.role in columns else ""
+        raise ValueError(f"{source}, {error.role}{named}: {error.problem}") from error
 
 
 def _is_stored(folder: Path, mark_of_data: str) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.data.cell import Cell
+from saccade.data.errors import DataError
 from saccade.fields import Field
 from saccade.tasks.limits import check_lengths, read_by, too_long
 from saccade.tasks.several import tell_apart
@@ -19,6 +20,19 @@ Example = Mapping[str, Any]
 
 Row = dict[str, Any]
 """An example as its fields encode it."""
+
+
+class FitError(ValueError):
+    """A field cannot learn from the training data.
+
+    Args:
+        role: that of the field.
+        problem: what is wrong with its values.
+    """
+
+    def __init__(self, role: str, problem: str) -> None:
+        super().__init__(f"{role}: {problem}")
+        self.role, self.problem = role, problem
 
 
 class TaskData:
@@ -52,7 +66,12 @@ class TaskData:
         for role, field in self.fields.items():
             if role not in self.shared:
                 users = [role, *(other for other, owner in self.shared.items() if owner == role)]
-                field.fit(example[user] for example in examples for user in users)
+                try:
+                    field.fit(example[user] for example in examples for user in users)
+                except DataError:
+                    raise
+                except ValueError as error:
+                    raise FitError(role, str(error)) from error
         self._share()
 
     def _share(self) -> None:

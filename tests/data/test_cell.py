@@ -20,7 +20,7 @@ def test_texts_and_whole_numbers_are_text():
     [
         (None, "the source is empty", "--data.bad_rows skip"),
         (" \u00a0\t", "the source is empty", "--data.bad_rows skip"),
-        ("a\udce4b", r"the source is not UTF-8 (bytes b'\xe4')", "iconv -f LATIN1 -t UTF-8 in > out"),
+        ("a\udce4b", r"the source is not UTF-8 (byte 0xE4)", "iconv -f LATIN1 -t UTF-8 in > out"),
         ("a\ud83d", r"the source contains half a character (\ud83d)", "surrogate pair"),
         ("a\0b", "the source contains a NUL character", "iconv -f UTF-16 -t UTF-8"),
         (True, "the source is not text but bool (True)", "string"),

@@ -173,6 +173,10 @@ def test_folders_of_files(tmp_path):
         read(tmp_path, "audio text")
     with pytest.raises(DataError, match="say which is the audio"):
         read(tmp_path, "audio label", columns={"audio": "pth", "label": "label"})
+    write(tmp_path / "b.tsv", "x\ty\n")
+    write(tmp_path / "yes" / "c.csv", "x,y\n")
+    with pytest.raises(DataError, match=r"name one of the tables in it\. It holds 'b\.tsv', 'yes/c\.csv'\."):
+        read(tmp_path, "source target")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no files"):
         read(tmp_path / "empty", "audio")
@@ -338,11 +342,12 @@ def test_bad_rows_of_tsv(tmp_path):
         (3, "3 columns instead of 2, as in the first row"),
         (4, "the source is empty"),
         (5, "the target is empty"),
-        (6, "the source is not UTF-8 (bytes b'\\xff\\xfe')"),
+        (6, "the source is not UTF-8 (bytes 0xFF 0xFE)"),
         (7, "the line is empty"),
     ]
     assert "--data.bad_rows skip leaves such lines out" in str(examples.skipped.first[-1])
-    assert "iconv -f LATIN1 -t UTF-8" in str(examples.skipped.first[-2])
+    assert f"iconv -f LATIN1 -t UTF-8 {path} > utf8.tsv" in str(examples.skipped.first[-2])
+    assert "Separate columns by one tab. --data.bad_rows skip leaves such lines out." in str(examples.skipped.first[0])
     assert f"Skipped 6 bad rows:\n  {path}, line 2: 1 column" in examples.skipped.report()
     assert list(examples)
     assert examples.skipped.count == 6  # of the last pass, not of both
@@ -402,6 +407,10 @@ def test_bad_rows_of_jsonl(tmp_path):
         (8, "the line is empty"),
         (9, "the target is not text but float (1.5)"),
     ]
+    with pytest.raises(DataError, match=r'such as {"text": "\.\.\.", "label": "\.\.\."}'):
+        read(write(tmp_path / "b.jsonl", "{\n"), "text label")
+    with pytest.raises(DataError, match=r'such as {"title": "\.\.\.", "body": "\.\.\.", "stars": "\.\.\."}'):
+        read(write(tmp_path / "b.jsonl", "{\n"), "text label", columns={"text": ["title", "body"], "label": "stars"})
     with pytest.raises(DataError, match=r"no column 'sorce'\. Did you mean 'source'"):
         read(str(tmp_path / "a.jsonl"), "sorce", bad_rows="skip")
 
@@ -428,7 +437,7 @@ def test_windows_files(tmp_path):
     ]
     named = write(tmp_path / "b.csv", "en,de\r\na,b\r\n", "utf-8-sig")
     assert list(read(named, columns=NAMED)) == [{"source": "a", "target": "b"}]
-    with pytest.raises(DataError, match="is UTF-16: convert it with iconv -f UTF-16 -t UTF-8"):
+    with pytest.raises(DataError, match=r"is UTF-16\. Convert it: iconv -f UTF-16 -t UTF-8 .*c\.tsv > utf8\.tsv"):
         read(write(tmp_path / "c.tsv", "a\tb\n", "utf-16"))
 
 

@@ -45,6 +45,13 @@ def test_classes_are_those_of_the_data_in_a_fixed_order():
     assert field.learned() == "2 classes: neg (1), pos (2)"
 
 
+def test_the_summary_is_one_line_however_long_labels_are():
+    field = fitted(values=["first\nsecond", "x" * 50, *(f"{number:05}" for number in range(1669))])
+    assert field.learned().startswith("1,671 classes: 00000 (1)")
+    field = fitted(values=["first\nsecond", "x" * 50])
+    assert field.learned() == f"2 classes: first second (1), {'x' * 37}... (1)"
+
+
 def test_a_label_that_the_model_does_not_know_is_refused_with_the_nearest():
     with pytest.raises(BadRow, match=r"'poz' is not one the model knows\..*Did you mean 'pos'"):
         fitted().read("poz", CELL)

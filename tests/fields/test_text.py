@@ -9,7 +9,7 @@ from saccade.artifacts import ArtifactError
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow
 from saccade.data.special import EOS, PAD
-from saccade.data.tokenisers import BpeTokeniser
+from saccade.data.tokenisers import BpeTokeniser, WordTokeniser
 from saccade.fields import Text, fields
 
 CELL = Cell("pairs.tsv", 7, "source", Path())
@@ -139,3 +139,11 @@ def test_a_vocabulary_for_more_data_than_there_is_gets_a_warning():
     (warning,) = field.warnings(3)
     assert f"the data yields {field.tokeniser.size} pieces, not vocab_size=8,000" in warning
     assert fitted().warnings(3) == []
+
+
+def test_a_vocabulary_without_words_gets_a_warning():
+    field = Text(tokeniser=WordTokeniser(min_frequency=2))
+    field.fit(["1", "2", "3"])
+    assert field.learned() == "4 pieces (word)"
+    (warning,) = field.warnings(3)
+    assert "the vocabulary has no words, only special tokens" in warning

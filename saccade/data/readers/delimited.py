@@ -89,7 +89,8 @@ class Delimited(Reader):
             if self.columns.given is not None and len(cells) > 1 and otherwise is None:
                 return BadRow(self.name, line, f"there is no column {least - 1}", f"It has {count}, counted from 0.")
             return BadRow(self.name, line, f"{count}, but at least {least} are needed", otherwise or self.fix)
-        return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", self.fix)
+        fix = f"{self.fix} --data.bad_rows skip leaves such lines out."
+        return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", fix)
 
     def _header(self, lines: Iterator[Row]) -> list[str]:
         for _, names in lines:
@@ -104,7 +105,8 @@ class Delimited(Reader):
 
     def _separated_otherwise(self, cells: list[str]) -> str | None:
         """What to do about a line that seems to have its columns separated by something else."""
-        return next((fix for mark, fix in self.others.items() if mark in cells[0]), None) if len(cells) == 1 else None
+        mark = max(self.others, key=cells[0].count)
+        return self.others[mark] if len(cells) == 1 and mark in cells[0] else None
 
     def _warn(self, start: list[Row]) -> None:
         self.suspicious = False
@@ -142,7 +144,10 @@ class Tsv(Delimited):
 
     suffixes: ClassVar = (".tsv",)
     fix = "Separate columns by one tab."
-    others: ClassVar = {",": "Separate columns by one tab; if they are separated by commas, name the file .csv."}
+    others: ClassVar = {
+        ",": "Separate columns by one tab; if they are separated by commas, name the file .csv.",
+        ";": "If its columns are separated by semicolons, save it again with tabs.",
+    }
 
     def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         for number, line in numbered_lines(Path(self.source), part):

@@ -9,11 +9,14 @@ from typing import Any
 
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
-from saccade.data.readers.columns import Column, Columns, Record
+from saccade.data.readers.columns import Column, Columns, Record, listed
 from saccade.data.readers.hub import PREFIX, is_saved
+from saccade.data.readers.lines import suffix
 
 NAMES = ("path", "name", "stem")
 LABEL = "label"
+TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
+"""Files that are read row by row themselves."""
 
 
 @readers.register("folder")
@@ -65,6 +68,9 @@ class Folder(Reader):
             given = {role: role for role in columns.roles if role in known or role in columns.required}
         others = [role for role, column in given.items() if column not in known and role in columns.required]
         if others and (len(others) > 1 or given[others[0]] != others[0]):
+            tables = [path.relative_to(self.folder).as_posix() for path in self.files() if suffix(path) in TABLES]
+            if tables:
+                raise DataError(f"{self.name} is a folder: name one of the tables in it. It holds {listed(tables)}.")
             raise DataError(
                 f"{self.name} is a folder, in which each file is a row with the columns {', '.join(known)}: say which "
                 f"is the {' and which the '.join(others)}, as {columns.example(known)}."

@@ -10,13 +10,11 @@ from typing import Any, ClassVar
 from saccade.artifacts import nesting
 from saccade.data.errors import BadRow
 from saccade.data.readers.base import Reader, readers
-from saccade.data.readers.columns import Record
+from saccade.data.readers.columns import Columns, Record, parts
 from saccade.data.readers.lines import numbered_lines
 
 DEEPEST = 64
 """How deep lists and objects may nest; Python's parser gives up at about a thousand."""
-
-FIX = 'Write one object a line, such as {"source": "...", "target": "..."}.'
 
 
 @readers.register("jsonl")
@@ -28,10 +26,10 @@ class JsonLines(Reader):
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         for line, text in numbered_lines(Path(self.source), self.part):
-            yield line, text if isinstance(text, BadRow) else parse(text, self.name, line)
+            yield line, text if isinstance(text, BadRow) else parse(text, self.name, line, self.columns)
 
 
-def parse(text: str, file: str, line: int) -> dict[str, Any] | BadRow:
+def parse(text: str, file: str, line: int, columns: Columns) -> dict[str, Any] | BadRow:
     """The object in a line."""
     if not text.strip():
         return BadRow(file, line, "the line is empty", "--data.bad_rows skip leaves such lines out.")
@@ -40,12 +38,18 @@ def parse(text: str, file: str, line: int) -> dict[str, Any] | BadRow:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        return BadRow(file, line, f"not JSON ({error.msg} at column {error.colno})", FIX)
+        return BadRow(file, line, f"not JSON ({error.msg} at column {error.colno})", _fix(columns))
     except ValueError:  # the only other one: Python refuses to read integers of thousands of digits
         return BadRow(file, line, "an integer has thousands of digits", "Write it as a string.")
     if not isinstance(record, dict):
-        return BadRow(file, line, f"a JSON {type(record).__name__} instead of an object", FIX)
+        return BadRow(file, line, f"a JSON {type(record).__name__} instead of an object", _fix(columns))
     return record
+
+
+def _fix(columns: Columns) -> str:
+    """What a line looks like, with the columns that are read."""
+    names = [name for role in columns.required for name in parts((columns.given or {}).get(role, role))]
+    return f"Write one object a line, such as {json.dumps(dict.fromkeys(map(str, names), '...'), ensure_ascii=False)}."
 
 
 def depth(text: str) -> int:

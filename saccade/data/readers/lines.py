@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from saccade.data.errors import BadRow, DataError, one_line
+from saccade.data.errors import BadRow, DataError, conversion, one_line
 from saccade.data.readers.parts import FilePart
 
 LONGEST = 16 << 20
@@ -111,7 +111,7 @@ def skip_line(stream: BinaryIO, line: bytes, path: Path, number: int) -> None:
 def without_mark(line: bytes, path: Path) -> bytes:
     """The first line without UTF-8's byte order mark; that of UTF-16 is an error."""
     if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise DataError(f"{path} is UTF-16: convert it with iconv -f UTF-16 -t UTF-8 {path} > out.")
+        raise DataError(f"{path} is UTF-16. Convert it: {conversion(str(path), 'UTF-16')}")
     return line.removeprefix(codecs.BOM_UTF8)
 
 
