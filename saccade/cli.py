@@ -65,6 +65,14 @@ LONGEST = 1200
 SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
 """How commands without a configuration spell the options that errors of data files advise."""
 
+OTHER_NAMES = {
+    "train": {
+        **dict.fromkeys(("cross_validate", "cross_validation", "cv", "k_fold", "k_folds", "kfold"), "--folds"),
+        "metrics": "--task.metrics",
+    }
+}
+"""What options are called elsewhere, where the spelling gives no hint."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; exits with 0, with 2 if the command line or the input is wrong, with 130 if interrupted."""
@@ -205,8 +213,10 @@ def _parse(
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
         known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
-        close = closest(wrong.lstrip("-").replace("-", "_"), known)
-        hint = "" if close is None else f" Did you mean {known[close]}?"
+        plain = wrong.lstrip("-").replace("-", "_")
+        close = closest(plain, known)
+        meant = OTHER_NAMES.get(command, {}).get(plain, None if close is None else known[close])
+        hint = "" if meant is None else f" Did you mean {meant}?"
         parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(list_parameters(COMMANDS[command])), None)
     if unknown and several is None and command is not None:

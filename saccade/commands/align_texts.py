@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import math
+import os
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -122,14 +123,15 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
     for pairs in _chunks(source, target):
         first += pairs[: FAITHFUL_PAIRS - len(first)] if given.faithfulness else []
         _warn_about_long(model, pairs, number)
+        lines = []
         for aligned in model.align(pairs, **options):
             number += 1
             line = _line(aligned, written, number, given.one_based)
             if line or written != "naacl":  # which has a line for each link
-                print(line)
+                lines.append(line)
             if wanted is not None:
                 kept.append(aligned)
-        sys.stdout.flush()
+        _write(lines, needed=wanted is None and not given.faithfulness)
     figures: dict[str, AlignmentFigure] = {}
     if wanted is not None:
         backward = [aligned.backward for aligned in kept if aligned.backward is not None]
@@ -138,6 +140,16 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
         figures |= test_faithfulness(writer(model.model), _ids(model, first))
     if figures:
         _print_figures(figures, given.json, sys.stderr)
+
+
+def _write(lines: Sequence[str], *, needed: bool) -> None:
+    """Prints lines; if figures follow, a reader that has seen enough, such as `head`, does not end the command."""
+    try:
+        print(*lines, sep="\n", end="\n" if lines else "", flush=True)
+    except BrokenPipeError:
+        if needed:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _choice(model: Run, given: AlignOptions) -> HeadChoice:

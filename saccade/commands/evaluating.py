@@ -26,6 +26,7 @@ def evaluate(
     columns: str | None = None,
     header: str | None = None,
     bad_rows: str | None = None,
+    metrics: str | None = None,
     by_length: int | None = None,
     vary: str | None = None,
     plot: str | None = None,
@@ -39,6 +40,7 @@ def evaluate(
 
         saccade evaluate runs/my-model --data test.tsv
         saccade evaluate runs/my-model --data test.csv --columns source=en,target=de --bad-rows skip
+        saccade evaluate runs/my-model --data test.tsv --metrics bleu,chrf,ter
         saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
         saccade evaluate runs/my-model --data test.tsv --vary beam=1,5,10
         saccade evaluate runs/my-classifier --data test.csv --plot reliability.png
@@ -55,6 +57,7 @@ def evaluate(
             as target=ref1+ref2.
         header: whether TSV and CSV files begin with a header, yes or no.
         bad_rows: what to do with a row that cannot be used, error or skip.
+        metrics: the figures to compute, as bleu,chrf (default: those of the run, task.metrics).
         by_length: also print the figures by length of the input, in bins of this many positions.
         vary: also print the figures for several values of an option, as beam=1,5,10.
         plot: write a picture as .png, .svg or .pdf: of the figures by length or by option if asked for, otherwise the
@@ -89,6 +92,7 @@ def evaluate(
         vary=varied,
         corpus=corpus,
         plot=None if in_lines else plot,
+        metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
         workers=workers,
         batch_size=batch_size,
         **options,

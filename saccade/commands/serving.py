@@ -81,6 +81,7 @@ def serve(
             raise ModuleNotFoundError(f"saccade serve needs {error.name}: pip install 'saccade[serve]'") from None
         from saccade.serving.app import make_app
         from saccade.serving.connections import Connection
+        from saccade.serving.listening import check_free
         from saccade.serving.logs import log_to_stderr
         from saccade.serving.security import is_loopback
 
@@ -106,6 +107,7 @@ def serve(
         deployment = make_deployment(named, settings=settings, trust=trust_classes, local=local, **replicas)
         serve_on_ray(deployment, host=host, port=port)
         return
+    check_free(host, port)
     app = make_app(named, settings=settings, trust=trust_classes, local=local)
     log_to_stderr()
     config = uvicorn.Config(

@@ -73,6 +73,13 @@ class Checker:
                 self.problems.append(_explained(kind, name, value, where))
         return Part(kind, checked, where)
 
+    def attempt(self, part: Part) -> Any:
+        """What a part makes, or `BAD`."""
+        try:
+            return part.make()
+        except ConfigError as error:
+            return self._refuse(str(error))
+
     def value(
         self,
         hint: Any,

@@ -51,12 +51,13 @@ class Plan:
     """
 
     def __init__(self, config: Mapping[str, Any], *, trust: bool = False) -> None:
-        checked = self._checked(config, trust)
-        self.task: Task = checked["task"].make()
+        checked, made = self._checked(config, trust)
+        self.task: Task = made["task"]
         refuse([_not_a_role(role) for role in self.task.fields if not ROLE.fullmatch(role)])
-        checked["data"] = _with_columns(checked["data"], _short_columns(config), self.task, trust)
-        self.data: Corpus = checked["data"].make()
-        self.trainer: Trainer = checked["trainer"].make()
+        data = _with_columns(checked["data"], _short_columns(config), self.task, trust)
+        self.data: Corpus = made["data"] if data is checked["data"] else data.make()
+        self.trainer: Trainer = made["trainer"]
+        checked["data"] = data
         self.model = checked["model"]
         self.parts = {name: checked[name] for name in BASES}
         self._check_sizes()
@@ -88,12 +89,14 @@ class Plan:
         return arguments if usual else {"class": name_of(part.kind), **arguments}
 
     @staticmethod
-    def _checked(config: Mapping[str, Any], trust: bool) -> dict[str, Part]:
-        """All sections; every problem is reported at once, before anything is built."""
+    def _checked(config: Mapping[str, Any], trust: bool) -> tuple[dict[str, Part], dict[str, Any]]:
+        """All sections, and what they make, but for the model; every problem is reported at once."""
         checker = Checker(trust=trust)
         checker.problems += unknown_sections(config)
         found: dict[str, Part] = {}
+        made: dict[str, Any] = {}
         for name, base in BASES.items():
+            noted = len(checker.problems)
             try:
                 kind, given = _named(name, config.get(name), base, trust)
             except ConfigError as error:
@@ -106,8 +109,10 @@ class Plan:
                 found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
+                    if len(checker.problems) == noted:
+                        made[name] = checker.attempt(found[name])
         refuse(checker.problems)
-        return found
+        return found, made
 
     def _check_sizes(self) -> None:
         """The sizes that follow from the data are the task's to give, and all of them must mean something."""

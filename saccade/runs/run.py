@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import time
@@ -172,6 +173,7 @@ class Run:
         vary: Mapping[str, Sequence[Any]] | None = None,
         corpus: Corpus | None = None,
         plot: str | os.PathLike[str] | None = None,
+        metrics: Sequence[str] | None = None,
         **options: Any,
     ) -> Evaluation:
         """The figures of the model on examples whose targets are known.
@@ -182,9 +184,12 @@ class Run:
             vary: also the figures for each of these values of an option, such as `{"beam": [1, 5, 10]}`.
             corpus: how the files are read, if not as the training files were.
             plot: a file for the task's picture of the answers, such as the reliability of their probabilities.
+            metrics: the figures, if not those of the task.
             options: as those of `predict`.
         """
-        task = self.task
+        task = copy.copy(self.task)
+        if metrics is not None:
+            task.choose_metrics(metrics)
         if plot is not None and not task.picture:
             raise ValueError(f"{type(task).__name__} has no picture of an evaluation.")
         options = {**options, **task.evaluate_options}

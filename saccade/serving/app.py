@@ -14,14 +14,17 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import Response
 from fastapi.security import HTTPBearer
 from fastapi_offline import FastAPIOffline
+from pydantic import BaseModel
 
 import saccade
+from saccade.registry import nearest
 from saccade.serving.batching import Full, Unavailable
 from saccade.serving.hosting import BadInput, Hosted
 from saccade.serving.inputs import plain
 from saccade.serving.metrics import Metrics
 from saccade.serving.observing import Observed
 from saccade.serving.routes import add_routes
+from saccade.serving.schema import known_names
 from saccade.serving.security import Guard
 from saccade.serving.settings import Settings
 from saccade.serving.status import add_status
@@ -68,9 +71,9 @@ def make_app(
         dependencies=[Depends(HTTPBearer(auto_error=False))] if limits.token else [],  # a field for it in /docs
     )
     app.state.started, app.state.models = False, models
-    add_routes(app, models, limits)
+    bodies = add_routes(app, models, limits)
     add_status(app, models, metrics)
-    _add_errors(app)
+    _add_errors(app, bodies)
     if limits.origins:
         headers = ["authorization", "content-type"]
         app.add_middleware(
@@ -101,9 +104,12 @@ def _described(models: Mapping[str, Hosted]) -> str:
     return f"Models: {listed}. See /info for their cards and options."
 
 
-def _field(error: Mapping[str, Any]) -> dict[str, Any]:
+def _field(error: Mapping[str, Any], body: type[BaseModel] | None) -> dict[str, Any]:
     place = [part if isinstance(part, int) else str(part)[:60] for part in error["loc"]]
-    return {"loc": place, "msg": error["msg"][:500], "type": error["type"]}
+    message = error["msg"]
+    if error["type"] == "extra_forbidden" and body is not None:
+        message = f"There is no such field.{nearest(str(place[-1]), known_names(body, place[1:-1]))}"
+    return {"loc": place, "msg": message[:500], "type": error["type"]}
 
 
 class _reloading:  # noqa: N801 (used as a context)
@@ -127,7 +133,7 @@ class _reloading:  # noqa: N801 (used as a context)
             task.add_done_callback(self.tasks.discard)
 
 
-def _add_errors(app: FastAPI) -> None:
+def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]]) -> None:
     def answer(status: int, detail: Any, headers: dict[str, str] | None = None) -> Response:
         content = json.dumps({"detail": detail})  # in ASCII: it may quote half a character of the client's
         return Response(content, status, headers, media_type="application/json")
@@ -139,7 +145,8 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         """Names the fields, without the values: JSON cannot hold them all, and they are the client's own."""
-        return answer(422, [_field(each) for each in error.errors()[:SHOWN]])
+        body = bodies.get(request.url.path)
+        return answer(422, [_field(each, body) for each in error.errors()[:SHOWN]])
 
     @app.exception_handler(Full)
     async def full(request: Request, error: Full) -> Response:

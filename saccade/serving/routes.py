@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, File, Form, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
 from saccade.interpretation.explorer.page import page_policy
 from saccade.serving.asking import (
@@ -22,8 +23,8 @@ from saccade.serving.schema import bodies
 from saccade.serving.settings import Settings
 
 
-def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> None:
-    """Adds /predict, /predict/files, /stream and /explain."""
+def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> dict[str, type[BaseModel]]:
+    """Adds /predict, /predict/files, /stream and /explain; returns the bodies that they take, by path."""
     typed = bodies({name: model.task for name, model in models.items()}, limits.max_inputs)
     Predict, Stream, Explain = (typed[name] for name in ("predict", "stream", "explain"))  # noqa: N806 (classes)
     only = next(iter(models)) if len(models) == 1 else None
@@ -91,6 +92,8 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         model = chosen(models, name)
         request.state.model, request.state.inputs = model.name, inputs
         return model
+
+    return {f"/{name}": body for name, body in typed.items()}
 
 
 async def predicted(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -69,6 +69,23 @@ def bodies(tasks: dict[str, Task], max_inputs: int) -> dict[str, type[BaseModel]
             model=model,
         ),
     }
+
+
+def known_names(body: type[BaseModel], place: Sequence[str | int]) -> list[str]:
+    """The fields of an object inside a body.
+
+    Args:
+        body: the class of the whole body.
+        place: where the object is, as pydantic says: names of fields, each followed by that of a class if there are
+            several for it.
+    """
+    kinds = [body]
+    for part in place:
+        chosen = [kind for kind in kinds if kind.__name__ == part]
+        hints = [kind.model_fields[part].annotation for kind in kinds if part in kind.model_fields]
+        inner = [each for hint in hints for each in (hint, *typing.get_args(hint))]
+        kinds = chosen or [each for each in inner if isinstance(each, type) and issubclass(each, BaseModel)]
+    return [name for kind in kinds for name in kind.model_fields]
 
 
 def _union(*groups: Iterable[type[Options]]) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from saccade.fields import Field, fields
-from saccade.registry import nearest
+from saccade.registry import closest
 
 F = TypeVar("F", bound=Field)
 
@@ -29,7 +29,10 @@ def field_of(role: str, given: Field | str, kind: type[F]) -> F:
 
 def chosen_metrics(names: Sequence[str], known: Mapping[str, bool]) -> dict[str, bool]:
     """The metrics that a user named, and whether higher is better; refused if the task has no such figure."""
-    for name in names:
-        if name not in known:
-            raise ValueError(f"Unknown metric {name!r}.{nearest(name, known)}")
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        close = ", ".join(repr(found) for name in wrong if (found := closest(name, known)))
+        hint = f" Did you mean {close}?" if close else ""
+        listed = f"metric{'s' * (len(wrong) > 1)} {', '.join(f'{name!r:.60}' for name in wrong)}"
+        raise ValueError(f"Unknown {listed}.{hint} Choose from: {', '.join(sorted(known))}.")
     return {name: known[name] for name in names}

@@ -17,6 +17,7 @@ from saccade.interpretation.explorer import Item
 from saccade.interpretation.recording import Trace
 from saccade.registry import Registry
 from saccade.tasks.answers import Answer
+from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.data import Example, Row, TaskData
 from saccade.tasks.options import Options
 
@@ -59,8 +60,15 @@ class Task(TaskData):
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
 
+    known_metrics: ClassVar[Mapping[str, bool]] = {}
+    """All figures that it can compute, in the same form."""
+
     picture: str = ""
     """What `draw` draws of an evaluation; empty if nothing."""
+
+    def choose_metrics(self, names: Sequence[str]) -> None:
+        """Sets the figures of an evaluation; raises `ValueError` for those that it cannot compute."""
+        self.metrics = chosen_metrics(names, self.known_metrics or self.metrics)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         """The summed loss of a batch."""

@@ -90,7 +90,10 @@ class Classification(Task):
         self.extras = extras(self.inputs, evidence)
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
-        self.metrics = self.form.metrics(metrics)
+        self.choose_metrics(metrics)
+
+    def choose_metrics(self, names: Sequence[str]) -> None:
+        self.metrics = self.form.metrics(names)
 
     def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": self.form.outputs()}

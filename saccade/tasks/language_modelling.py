@@ -19,7 +19,7 @@ from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxi
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
-from saccade.tasks.arguments import chosen_metrics, field_of
+from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
@@ -62,6 +62,7 @@ class LanguageModelling(Task):
     options = ContinuationOptions
     explain_options = RecordOptions
     evaluate_options: ClassVar[dict[str, Any]] = {"score": True}
+    known_metrics = HIGHER_IS_BETTER
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class LanguageModelling(Task):
         self.mask_share = mask_share
         self.every = max(2, round(1.0 / mask_share))
         self.inputs = {"text": self.text}
-        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
+        self.choose_metrics(metrics)
 
     @property
     def mask_id(self) -> int:

@@ -20,7 +20,7 @@ from saccade.fields.wordpieces import CLS, MASK, PAD, SEP
 from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.models.bert import BertStates
 from saccade.tasks.answers import Answer
-from saccade.tasks.arguments import chosen_metrics, field_of
+from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
@@ -75,6 +75,7 @@ class Pretraining(Task):
     options = PretrainingOptions
     explain_options = RecordOptions
     evaluate_options: ClassVar[dict[str, Any]] = {"score": True}
+    known_metrics = HIGHER_IS_BETTER
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class Pretraining(Task):
         self.max_predictions = max_predictions
         self.short_share = short_share
         self.inputs = {"text": self.text}
-        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
+        self.choose_metrics(metrics)
 
     @property
     def most(self) -> int:

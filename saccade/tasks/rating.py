@@ -19,7 +19,7 @@ from saccade.interpretation.recording import Trace
 from saccade.models import costs_of
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer
-from saccade.tasks.arguments import chosen_metrics, field_of
+from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs, looking
 from saccade.tasks.limits import most_tokens
@@ -58,6 +58,7 @@ class Rating(Task):
     """
 
     explain_options = RecordOptions
+    known_metrics = HIGHER_IS_BETTER
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class Rating(Task):
         self.targets = {"number": self.number}
         self.extras = extras(self.inputs, evidence)
         self.kind = loss
-        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
+        self.choose_metrics(metrics)
 
     def sizes(self) -> dict[str, int | None]:
         return {**self.input_sizes(), "classes": 1}

@@ -17,7 +17,7 @@ from saccade.fields import Field, Span, WordPieces
 from saccade.fields.text import texts_of
 from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.tasks.answers import Answer
-from saccade.tasks.arguments import chosen_metrics, field_of
+from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.options import Options
@@ -60,12 +60,13 @@ class Spans(Task):
 
     options = SpanOptions
     explain_options = RecordOptions
+    known_metrics = HIGHER_IS_BETTER
 
     def __init__(self, *, text: Field | str = "wordpieces", metrics: Sequence[str] = ("exact_match", "f1")) -> None:
         self.text = field_of("text", text, WordPieces)
         self.inputs = {"text": self.text}
         self.targets = {"span": Span()}
-        self.metrics = chosen_metrics(metrics, HIGHER_IS_BETTER)
+        self.choose_metrics(metrics)
 
     def sizes(self) -> dict[str, Any]:
         return {**self.input_sizes(), "head": "span"}

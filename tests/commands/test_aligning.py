@@ -1,11 +1,13 @@
 """`saccade align`."""
 
 import json
+import os
 import re
 
 import pytest
 
 import saccade
+from saccade.cli import main
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.interpretation.alignments import read_alignments
 from saccade.tasks.generation.forced_alignment import HeadChoice
@@ -57,6 +59,16 @@ def test_formats(run, call, texts, format, one_based) -> None:
         first = json.loads(out.splitlines()[0])
         assert (first["source"], first["target"]) == (PAIRS[0][0].split(), PAIRS[0][1].split())
         assert len(first["weights"]) == len(first["target"])
+
+
+def test_figures_come_even_if_nobody_reads_the_links(run, texts, capfd, monkeypatch) -> None:
+    for gold, wanted in ((["--gold", str(texts / "gold.talp")], True), ([], False)):
+        read, write = os.pipe()
+        os.close(read)
+        with open(write, "w") as closed:
+            monkeypatch.setattr("sys.stdout", closed)
+            assert main(["align", run, *given(texts), *gold]) == 0
+        assert ("aer" in capfd.readouterr().err) == wanted
 
 
 def test_figures_go_to_standard_error(run, call, texts) -> None:

@@ -64,6 +64,16 @@ def test_search_options(run, call, table) -> None:
     assert figures(out)["figures"]["exact_match"] == 0
 
 
+def test_other_figures_than_those_of_the_run(run, call, table) -> None:
+    data = ["--data", table.replace("test.csv", "plain.tsv")]
+    code, out, err = call("evaluate", run, *data, "--metrics", "chrf, exact_match", "--json")
+    assert code == 0, err
+    assert list(figures(out)["figures"]) == ["chrf", "exact_match"]
+    code, _, err = call("evaluate", run, *data, "--metrics", "aer")
+    assert code == 2
+    assert "2 columns, but at least 3 are needed" in err  # the third has the links
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -77,6 +87,8 @@ def test_search_options(run, call, table) -> None:
         (["--beam", "0"], "beam must be from 1 to 1000, got 0"),
         (["--vary", "beam=3,0"], "beam must be from 1 to 1000, got 0"),
         (["--vary", "beam=3,x"], "--vary takes an option and numbers, as in beam=1,5,10; got 'beam=3,x'"),
+        (["--metrics", "blue,chfr"], "Unknown metrics 'blue', 'chfr'. Did you mean 'bleu', 'chrf'?"),
+        (["--metrics", ""], "Unknown metric ''. Choose from"),
         (["--by-length", "0"], "--by-length must be 1 or more, got 0"),
         (["--workers", "0"], "--workers must be 1 or more, got 0"),
         (["--batch-size", "0"], "--batch-size must be 1 or more, got 0"),

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,6 +38,14 @@ def test_bad_usage_is_named(run, call, monkeypatch, arguments, message) -> None:
     code, _, err = call("serve", *(argument.replace("RUN", run) for argument in arguments))
     assert code == 2
     assert message in err
+
+
+def test_a_port_in_use_is_refused_before_models_are_loaded(call) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, _, err = call("serve", "nowhere", "--port", str(port))
+    assert code == 2
+    assert f"Port {port} of 127.0.0.1 is in use: choose another one, as --port {port + 1}." in err
 
 
 def test_names() -> None:

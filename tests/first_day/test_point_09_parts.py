@@ -30,3 +30,14 @@ def test_all_misspelt_members_at_once(train) -> None:
     assert code == 2
     assert "Did you mean 'sparsemax'?" in err
     assert "Did you mean 'additive'?" in err
+
+
+def test_all_wrong_values_at_once(work, call) -> None:
+    wrong = ["--model.hidden_dim", "many", "--data.columns", "7", "--task.metrics", "[blue, eaxct_match]"]
+    code, _, err = call("validate", "translation/rnnsearch", *wrong, "--trainer.max_steps", "-3")
+    assert code == 2
+    assert "4 problems" in err
+    assert "model.hidden_dim must be a whole number, got 'many'." in err
+    assert "data: --data.columns takes roles with their columns" in err
+    assert "task: Unknown metrics 'blue', 'eaxct_match'. Did you mean 'bleu', 'exact_match'?" in err
+    assert "trainer: max_steps must be" in err

@@ -32,7 +32,8 @@ def test_latin_1(train, work) -> None:
     code, _, err = train(data="old.tsv")
     assert code == 2
     assert "old.tsv, line 1" in err
-    assert "iconv -f" in err
+    assert "the source is not UTF-8 (byte 0xE9)" in err
+    assert f"iconv -f LATIN1 -t UTF-8 {work / 'old.tsv'} > utf8.tsv" in err
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,8 @@ def test_ctrl_c(when, work) -> None:
         ("rivers.csv", ";", (), "1 column, but at least 2 are needed. If its columns are separated by semicolons"),
         ("rivers.csv", ";", ("latin", "cyrillic"), "one column in its header ('latin;cyrillic'). If its columns are"),
         ("commas.tsv", ",", (), "if they are separated by commas, name the file .csv"),
+        ("marks.tsv", ";", (), "If its columns are separated by semicolons, save it again with tabs."),
+        ("marks.tsv", ";", ("latin", "cyrillic"), "one column in its header ('latin;cyrillic'). If its columns are"),
     ],
 )
 def test_another_separator(name, between, header, fix, train, work) -> None:
@@ -128,6 +131,8 @@ def test_a_misspelt_configuration_of_ones_own(work, call) -> None:
         ("--train", "--data.train"),
         ("--columns", "--data.columns"),
         ("--outptu", "--output"),
+        ("--cross-validation", "--folds"),
+        ("--metrics", "--task.metrics"),
     ],
 )
 def test_an_option_without_its_section(option, meant, call) -> None:
@@ -179,6 +184,30 @@ def test_a_run_that_is_not_there(train, call) -> None:
     for name, close in (("runn", "run"), ("./ru", "run")):
         assert f"There is no folder {os.path.normpath(name)}: did you mean {close}?" in call("predict", name)[2]
     assert "There is no folder x/run: name the folder of a run." in call("predict", "x/run")[2]
+
+
+def test_only_runs_of_a_similar_name_are_suggested(work, call) -> None:
+    (work / "runs" / "long").mkdir(parents=True)
+    (work / "runs" / "long" / "config.yaml").touch()
+    assert "There is no folder runs/old: name the folder of a run." in call("predict", "runs/old")[2]
+    assert "There is no folder runs/logn: did you mean runs/long?" in call("predict", "runs/logn")[2]
+
+
+def test_one_label(work, call) -> None:
+    (work / "kinds.csv").write_text("name,kind\n" + "".join(f"{latin},short\n" for latin, _ in PAIRS))
+    columns = ["--data.text", "name", "--data.label", "kind"]
+    code, _, err = call("train", "classification/pooling", "--data.train", "kinds.csv", *columns, "--output", "run")
+    assert code == 2
+    assert "kinds.csv, label (column kind): there must be at least two different labels, got short." in err
+
+
+def test_folds_of_a_misspelt_column_leave_no_folder(work, call) -> None:
+    (work / "kinds.csv").write_text("name,kind\n" + "".join(f"{latin},{len(latin)}\n" for latin, _ in PAIRS))
+    columns = ["--data.text", "name", "--data.label", "kind", "--folds", "part"]
+    code, _, err = call("train", "classification/pooling", "--data.train", "kinds.csv", *columns, "--output", "run")
+    assert code == 2
+    assert "has no column 'part'" in err
+    assert not (work / "run").exists()
 
 
 def test_labels_that_occur_only_once(work, call) -> None:

@@ -56,7 +56,10 @@ def test_several_models(client, films) -> None:
 @pytest.mark.parametrize(
     ("body", "place"),
     [
-        ({"inputs": ["a"], "model": "reverse", "options": {"beem": 3}}, "beem"),
+        (
+            {"inputs": ["a"], "model": "reverse", "options": {"beem": 3}},
+            "no such field. Did you mean 'beam'?",
+        ),
         ({"inputs": ["a"], "model": "reverse", "options": {"beam": -3}}, "options: beam must be from 1 to 1000"),
         ({"inputs": ["a"], "model": "reverse", "options": {"beam": "many"}}, "beam"),
         ({"inputs": ["a"], "model": "reverse", "options": {"top": 3}}, "options: There is no option 'top'"),
@@ -70,6 +73,7 @@ def test_several_models(client, films) -> None:
         ({"inputs": ["a", None], "model": "reverse"}, "inputs[1]"),
         ({"inputs": ["a\0b"], "model": "reverse"}, "inputs[0]"),
         ({"model": "reverse"}, "inputs"),
+        ({"input": "a", "model": "reverse"}, "Did you mean 'inputs'? Choose from: attention, inputs, model, options."),
         ({"inputs": ["a"], "model": "reverse", "options": {"prefix": ["a", "b"]}}, "one for each of 1"),
         ({"inputs": [{"base64": "%%"}], "model": "tones"}, "inputs[0]: base64 is not valid"),
         ({"inputs": ["/etc/passwd"], "model": "tones"}, "inputs[0]: send the contents of a file (.wav"),

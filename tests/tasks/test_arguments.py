@@ -20,3 +20,5 @@ def test_metrics_by_name() -> None:
     assert chosen_metrics(["b"], {"a": True, "b": False}) == {"b": False}
     with pytest.raises(ValueError, match=r"Unknown metric 'acuracy'\. Did you mean 'accuracy'"):
         chosen_metrics(["acuracy"], {"accuracy": True})
+    with pytest.raises(ValueError, match=r"Unknown metrics 'blue', 'x', 'chfr'\. Did you mean 'bleu', 'chrf'\?"):
+        chosen_metrics(["blue", "ter", "x", "chfr"], {"bleu": True, "chrf": True, "ter": False})

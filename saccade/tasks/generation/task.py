@@ -20,7 +20,7 @@ from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended, Generated
-from saccade.tasks.arguments import chosen_metrics, field_of
+from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import (
     aer,
@@ -73,6 +73,7 @@ class Generation(SourceToTarget):
     unit = "tokens"
     options = SearchOptions
     explain_options = ExplainOptions
+    known_metrics = HIGHER_IS_BETTER | {AER: False}
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class Generation(SourceToTarget):
                 "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
             )
         self.targets = {"target": self.target, **({"alignment": Links()} if alignment_weight else {})}
-        self.metrics = chosen_metrics(metrics, {**HIGHER_IS_BETTER, AER: False})
+        self.choose_metrics(metrics)
         self.bleu_tokenize = bleu_tokenize
         self.longest_target = 0  # tokens, of the training examples
         self.target_ratio = 0.0  # target tokens to source positions
