@@ -112,15 +112,18 @@ class Generation(SourceToTarget):
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
         self.inputs = inputs_of(self.source, sources or {})
-        if sources and (AER in metrics or alignment_weight):
-            raise ValueError(
-                "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
-            )
         self.targets = {"target": self.target, **({"alignment": Links()} if alignment_weight else {})}
         self.choose_metrics(metrics)
         self.bleu_tokenize = bleu_tokenize
         self.longest_target = 0  # tokens, of the training examples
         self.target_ratio = 0.0  # target tokens to source positions
+
+    def choose_metrics(self, names: Sequence[str]) -> None:
+        if len(self.inputs) > 1 and (AER in names or self.alignment_weight):
+            raise ValueError(
+                "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
+            )
+        super().choose_metrics(names)
 
     @property
     def scored(self) -> dict[str, Field]:
