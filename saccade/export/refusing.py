@@ -16,7 +16,6 @@ from saccade.runs import Run
 from saccade.selections import (
     ContinuousSoftmax,
     ContinuousSparsemax,
-    Entmax,
     Fusedmax,
     KSubset,
     LinearChain,
@@ -29,7 +28,7 @@ RUNNER = Path(__file__).parent / "runner"
 
 STEPS = "computes step by step, and its steps depend on the length of the input"
 PARTS: dict[type[nn.Module], str] = {
-    **dict.fromkeys((Entmax, KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
+    **dict.fromkeys((KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
     **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
 """Modules that a graph cannot hold, with the reason."""

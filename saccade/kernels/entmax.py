@@ -6,7 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.kernels.modes import plain_only, recording, visible
+from saccade.kernels.modes import exporting, plain_only, recording, visible
+from saccade.kernels.steps import over_steps
 
 STEPS = 64
 """Enough for float64 and any alpha; on the CPU the search stops at convergence, usually after 6."""
@@ -77,9 +78,13 @@ def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
         x = torch.where(mask, x, lowest)
     positive = torch.where(beta > 0, beta, 1.0)
     left = torch.zeros_like(top)
-    right = torch.where(beta > 0, -torch.expm1(-beta * _log(x.shape[-1], x)) / positive, _log(x.shape[-1], x))
-    offset = left
-    for step in range(STEPS):
+    most = _log_count(x)
+    right = torch.where(beta > 0, -torch.expm1(-beta * most) / positive, most)
+
+    def advance(
+        offset: Tensor, left: Tensor, right: Tensor, newtons: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The next offset and bracket, and the sum of the weights; Newton's method may be only for some rows."""
         weights, slopes = _weights(x, offset, beta, positive)
         total, slope = weights.sum(-1, keepdim=True), slopes.sum(-1, keepdim=True)
         log_total = total.log()
@@ -87,9 +92,18 @@ def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
         left, right = torch.where(total >= 1, offset, left), torch.where(total >= 1, right, offset)
         newton = offset + scaled * total / slope
         inside = (newton >= left) & (newton <= right)
-        if step % 2:
-            inside = inside & (beta <= 1)
-        following = torch.where(inside, newton, (left + right) / 2)
+        if newtons is not None:
+            inside = inside & newtons
+        return torch.where(inside, newton, (left + right) / 2), left, right, total
+
+    offset = left
+    if exporting():
+        numbers = torch.arange(STEPS, device=x.device)
+        halves = (beta <= 1).expand(top.shape)
+        start = (left, left, right)
+        offset = over_steps(lambda n, state: advance(*state, halves | (n % 2 == 0))[:3], start, numbers)[0][-1]
+    for step in range(0 if exporting() else STEPS):
+        following, left, right, total = advance(offset, left, right, beta <= 1 if step % 2 else None)
         if _found(total, following - offset, right - left, beta):
             break
         offset = following
@@ -152,8 +166,11 @@ def _exponential_quotients(x: Tensor) -> tuple[Tensor, Tensor]:
     return first, torch.where(small, series, (torch.expm1(away) - away) / (away * away))
 
 
-def _log(count: int, like: Tensor) -> Tensor:
-    return torch.tensor(float(count), dtype=like.dtype, device=like.device).log()
+def _log_count(x: Tensor) -> Tensor:
+    """The logarithm of the number of keys, which an exported program does not know."""
+    if exporting():
+        return torch.ones_like(x).sum(-1, keepdim=True).log()
+    return torch.tensor(float(x.shape[-1]), dtype=x.dtype, device=x.device).log()
 
 
 def _found(total: Tensor, step: Tensor, bracket: Tensor, beta: Tensor) -> bool:

@@ -121,7 +121,7 @@ def test_every_model_is_in_the_contract():
             {"selection": "linear_chain"},
             r"LinearChain \(model.pooling.selection\) cannot be exported: it computes step",
         ),
-        ({"selection": "entmax"}, r"Entmax \(model.pooling.selection\) cannot be exported"),
+        ({"selection": "fusedmax"}, r"Fusedmax \(model.pooling.selection\) cannot be exported"),
     ],
 )
 def test_what_has_no_graph_is_refused_by_name(model, part, tmp_path):
