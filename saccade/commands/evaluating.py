@@ -33,6 +33,8 @@ def evaluate(
     batch_size: int = 64,
     workers: int = 1,
     json: bool = False,
+    lm: str | None = None,
+    lm_weight: float = 0.3,
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
@@ -65,6 +67,8 @@ def evaluate(
         batch_size: how many examples are answered together.
         workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         json: print a JSON object instead of tables.
+        lm: the run of a language model, which helps to choose among the texts that a beam search finds.
+        lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -95,6 +99,7 @@ def evaluate(
         metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
         workers=workers,
         batch_size=batch_size,
+        **({} if lm is None else {"lm": load(lm, trust=trust_classes), "lm_weight": lm_weight}),
         **options,
     )
     for remark in found.remarks:

@@ -18,6 +18,7 @@ from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.runs import Run
+    from saccade.runs.rescoring import Rescoring
     from saccade.tasks import Answer, Example
 
 PICTURES = 6
@@ -52,6 +53,9 @@ def predict(
     block_rows: int = 10_000,
     column_prefix: str = "",
     details: bool = False,
+    stream: bool = False,
+    lm: str | None = None,
+    lm_weight: float = 0.3,
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
@@ -62,6 +66,7 @@ def predict(
         saccade predict runs/my-model reviews.csv --columns text=body --format jsonl
         saccade predict runs/speech recordings/ --output transcripts.txt
         saccade predict runs/my-model --data big/*.parquet --output answers/
+        arecord -t wav | saccade predict runs/online - --stream
 
     Each input gives one line, in order. --scores adds a column after a tab. If you ask for several answers, each has
     its own line, which begins with the number of its input, counted from 1.
@@ -92,6 +97,10 @@ def predict(
         block_rows: how many rows each output file of --data has.
         column_prefix: how the names of the columns that --data adds begin.
         details: with --data, add a JSON column with all details of an answer.
+        stream: write the text of a recording while it is still being read, if the model can, with its latency; - is a
+            WAV file on standard input.
+        lm: the run of a language model, which helps to choose among the texts that a beam search finds.
+        lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -140,6 +149,20 @@ def predict(
         if any(Path(output).resolve() == Path(path).resolve() for path in inputs):
             raise ValueError(f"--output {output} is one of the inputs, and would overwrite it: name another file.")
     model = load(run, trust=trust_classes)
+    if stream:
+        if input or draw or plot is not None or scores or lm is not None or format == "csv" or workers != 1:
+            raise ValueError("--stream takes no --input, --draw, --plot, --scores, --lm, --workers or --format csv.")
+        from saccade.commands.streaming import predict_streamed
+
+        with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
+            predict_streamed(model, inputs, file, as_json=format == "jsonl", **options)
+        return
+    rescoring = None
+    if lm is not None:
+        from saccade.runs.rescoring import Rescoring
+
+        language = load(lm, trust=trust_classes)
+        rescoring = Rescoring(model.task, language.task, language.model, lm_weight)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
@@ -148,7 +171,7 @@ def predict(
     counted, strange = 0, Strange()
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
         write = writer(format, file, model, asked, scores)
-        for example, answer in _answers(model, examples, workers, batch_size, options, looking, strange):
+        for example, answer in _answers(model, examples, workers, batch_size, options, looking, strange, rescoring):
             counted += 1
             answers.append(answer if len(answers) < PICTURES else _bare(answer))
             write(counted, example, answer)
@@ -200,6 +223,7 @@ def _answers(
     options: dict[str, Any],
     looking: str | None,
     strange: Strange,
+    rescoring: Rescoring | None = None,
 ) -> Iterator[tuple[Example, Answer]]:
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers
@@ -214,7 +238,10 @@ def _answers(
                 if long <= NAMED:
                     print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
             strange.add(task.unknown(chunk))
-            answers = predict_all(chunk, batch_size=batch_size, **options)
+            asked = options if rescoring is None else rescoring.asked(options)
+            answers = predict_all(chunk, batch_size=batch_size, **asked)
+            if rescoring is not None:
+                answers = rescoring.ranked(answers, options)
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
                     f"{looking} shows what a model looked at, but {type(model.model).__name__} has no attention here."

@@ -31,9 +31,12 @@ TYPES = {
     (FLOAT, 32): "<f4",
     (FLOAT, 64): "<f8",
 }
-MAGIC = {b"fLaC": "FLAC", b"OggS": "Ogg", b"RF64": "RF64", b"FORM": "AIFF", b"ID3\x03": "MP3", b"ID3\x04": "MP3"}
+OGG = b"OggS"
+LONGEST_PAGE = 27 + 255 + 255 * 255  # bytes of an Ogg page
+LAST_PAGE = 4  # the flag of the page that ends an Ogg stream
+MAGIC = {b"fLaC": "FLAC", OGG: "Ogg", b"RF64": "RF64", b"FORM": "AIFF", b"ID3\x03": "MP3", b"ID3\x04": "MP3"}
 CHECKED = 1 << 20  # bytes that are checked at a time
-CONVERT = "Convert it to WAV (ffmpeg -i in.flac out.wav), or install soundfile: pip install soundfile."
+CONVERT = 'Install soundfile (pip install "saccade[audio]"), or convert it to WAV (ffmpeg -i in.flac out.wav).'
 
 Samples = NDArray[np.float32]
 
@@ -63,6 +66,8 @@ def read_header(source: Source) -> Header:
     """
     with opened(source, RecordingError) as file:
         header = _header(file)
+        if not header.kind:
+            _check_end(file, header)
         if header.samples < 1:
             raise RecordingError("it holds no sound (0 samples)", "Record it again, or leave it out.")
         if header.kind == FLOAT:
@@ -165,8 +170,13 @@ def _wav_format(file: BinaryIO, form: bytes, start: int, length: int) -> Header:
 def _from_wav(file: BinaryIO, header: Header, count: int) -> NDArray[Any]:
     """(samples, channels)."""
     file.seek(header.start)
+    return decode_wav(file.read(count * header.channels * header.bits // 8), header)
+
+
+def decode_wav(content: bytes, header: Header) -> NDArray[Any]:
+    """(samples, channels): the samples that these bytes of a WAV file hold."""
     kind, bits = header.kind, header.bits
-    raw = np.frombuffer(file.read(count * header.channels * bits // 8), dtype=TYPES[kind, bits])
+    raw = np.frombuffer(content, dtype=TYPES[kind, bits])
     if kind == FLOAT:
         return raw.reshape(-1, header.channels)
     if bits == 24:
@@ -195,6 +205,31 @@ def _library_header(file: BinaryIO, what: str) -> Header:
         problem = f"it is damaged: it announces {found.channels} channels at {found.samplerate} Hz"
         raise RecordingError(problem, "Copy it again.")
     return Header(int(found.samplerate), int(found.channels), int(found.frames))
+
+
+def _check_end(file: BinaryIO, header: Header) -> None:
+    """Refuses a compressed file that lacks its end, without decoding all of it."""
+    cut = RecordingError("it is truncated: its end is missing", "Copy it again.")
+    file.seek(0)
+    if file.read(4) == OGG:  # what is left of a stream that was cut is whole in itself: only its last page tells
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LONGEST_PAGE))
+        tail = file.read()
+        start = tail.rfind(OGG)
+        page = tail[start:] if start >= 0 else b""
+        if len(page) < 27 or not page[5] & LAST_PAGE or len(page) < 27 + page[26] + sum(page[27 : 27 + page[26]]):
+            raise cut
+        return
+    if header.samples < 1:
+        return
+    file.seek(0)
+    try:
+        with _library("compressed").SoundFile(file) as sound:
+            sound.seek(header.samples - 1)
+            ended = len(sound.read(1)) == 1
+    except RuntimeError:
+        ended = False
+    if not ended:
+        raise cut
 
 
 def _from_library(file: BinaryIO, count: int) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
 from saccade.decoders.combination import BasicCombination, ChildSumCombination, Combination
+from saccade.decoders.ctc import CTC
 from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
@@ -22,6 +23,7 @@ from saccade.decoders.transitions import (
 )
 
 __all__ = [
+    "CTC",
     "AlignedDecoder",
     "BasicCombination",
     "ChildSumCombination",

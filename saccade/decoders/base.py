@@ -54,6 +54,10 @@ class Step(_Looked):
             self._logits = head.logits(features)
         return self._logits
 
+    def log_probs(self) -> Tensor:
+        """(batch, vocab): what a search adds up."""
+        return self.logits.float().log_softmax(dim=-1)
+
     def best(self, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
         """The largest log-probabilities (batch, count) and their tokens, except those of `without` (n,)."""
         if isinstance(self._logits, tuple):
@@ -72,13 +76,19 @@ class Decoded(_Looked):
         features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
         weights: (batch, steps, keys), or a function that computes them, or None without attention.
         selection: computes the distribution over keys of all steps, for losses of what was drawn from it.
+        encoded: the source that was decoded, for losses of the encoder's states.
     """
 
     def __init__(
-        self, features: Tensor, weights: Weights = None, selection: Callable[[], Distribution] | None = None
+        self,
+        features: Tensor,
+        weights: Weights = None,
+        selection: Callable[[], Distribution] | None = None,
+        encoded: EncoderOutput | None = None,
     ) -> None:
         super().__init__(weights)
         self.features = features
+        self.encoded = encoded
         self._selection = selection
 
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,10 +17,13 @@ from saccade.layers import RecurrentStack, TokenEmbedding
 from saccade.layers.cell import CellState, glorot_by_gate
 from saccade.reading import Reading, State
 
+FIRST_WORD = 3
+"""The ids before it are padding, start and end, which nothing follows."""
+
 
 class LuongState(NamedTuple):
-    """The state of a `LuongDecoder`; `fed` is the attentional vector, None without input feeding; `real` is the
-    mask of the source positions, of which the memory may hold fewer."""
+    """The state of a `LuongDecoder`; `fed` is the attentional vector or the context, None without input feeding; `real`
+    is the mask of the source positions, of which the memory may hold fewer."""
 
     memory: Any
     hidden: tuple[CellState, ...]
@@ -36,20 +39,24 @@ class LuongDecoder(Decoder):
         p = \operatorname{softmax}(W_s \tilde h_t)
 
     With input feeding the input of the next step is [e_t; \tilde h_t], so steps are computed one by one; without it,
-    all steps are computed at once.
+    all steps are computed at once. The speller of LAS feeds the context instead, [e_t; c_t].
 
     Shapes:
         states (batch, length, context_dim), tokens (batch, steps) -> features (batch, steps, hidden_dim).
 
     Reference:
-        Luong et al. (2015), arXiv:1508.04025, section 3.
+        Luong et al. (2015), arXiv:1508.04025, section 3; Chan et al. (2015), arXiv:1508.01211, sections 3.2 and 3.3:
+        there h_t is s_i, and the readout is a network with one hidden layer.
 
     Args:
         embedding: tokens -> (batch, steps, input_dim of the stack).
         attention: queries are h (hidden_dim of the stack); keys and values are the encoder's states (context_dim). For
             several sources, `SourceAttentions`.
-        bridge: maps the encoder's summary to the initial states: `CopyStates` or `ProjectSummary`; for several sources
-            a `Combination`.
+        bridge: maps the encoder's summary to the initial states: `CopyStates`, `ProjectSummary` or `LearnedStart`; for
+            several sources a `Combination`.
+        feeds: what the next step sees with input feeding: the attentional "vector" or the "context".
+        sampling: how often training feeds a token that the model draws itself instead of the one before, so that it
+            learns to continue after its own mistakes; only with input feeding.
     """
 
     def __init__(
@@ -62,12 +69,20 @@ class LuongDecoder(Decoder):
         vocab_size: int,
         context_dim: int,
         input_feeding: bool = True,
+        feeds: Literal["vector", "context"] = "vector",
+        sampling: float = 0.0,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         for part in attention.modules():
             if isinstance(part, Attention):
                 check_one_by_one(part)
+        if feeds not in ("vector", "context"):
+            raise ValueError(f"feeds must be 'vector' or 'context', got {feeds!r}.")
+        if not 0.0 <= sampling < 1.0:
+            raise ValueError(f"sampling must be from 0 to less than 1, got {sampling}.")
+        if sampling and not input_feeding:
+            raise ValueError("sampling draws tokens step by step: it needs input_feeding=True.")
         self.vocab_size = vocab_size
         self.embedding = embedding
         self.stack = stack
@@ -79,13 +94,18 @@ class LuongDecoder(Decoder):
         nn.init.xavier_uniform_(self.combine_proj.weight)
         self.feed_proj: nn.Linear | None = None
         if input_feeding:
-            self.feed_proj = nn.Linear(size, stack.first.input_proj.out_features, bias=False)
+            self.feed_proj = nn.Linear(
+                context_dim if feeds == "context" else size, stack.first.input_proj.out_features, bias=False
+            )
             glorot_by_gate(self.feed_proj, size)
         self.head = LinearHead(input_dim=size, vocab_size=vocab_size)
+        self.feeds = feeds
+        self.sampling = sampling
 
     def begin(self, encoded: EncoderOutput | JoinedSources | EncodedSources) -> LuongState:
         hidden = self.bridge(encoded.summary)
-        fed = None if self.feed_proj is None else torch.zeros_like(hidden[-1][0])
+        top = hidden[-1][0]
+        fed = None if self.feed_proj is None else top.new_zeros(len(top), self.feed_proj.in_features)
         if isinstance(self.attention, SourceAttentions):
             assert isinstance(encoded, EncodedSources)
             return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), encoded.mask)
@@ -112,7 +132,9 @@ class LuongDecoder(Decoder):
             features = self._combine(reading, hidden)
             return Decoded(features, lambda: _widen(reading.weights, keys))
         steps, readings = [], []
-        for projected in self.stack.first.input_proj(embedded).unbind(1):
+        for number, projected in enumerate(self.stack.first.input_proj(embedded).unbind(1)):
+            if steps and self.training and self.sampling:
+                projected = self._sampled(projected, tokens[:, number], steps[-1])
             features, reading, state = self._advance(projected, state)
             steps.append(features)
             readings.append(reading)
@@ -130,8 +152,22 @@ class LuongDecoder(Decoder):
         hidden, states = self.stack.step(projected, state.hidden)
         reading = self.attention.read(hidden.unsqueeze(1), state.memory, state=state.attention)
         features = self._combine(reading, hidden.unsqueeze(1)).squeeze(1)
-        fed = None if self.feed_proj is None else features
+        fed = None
+        if self.feed_proj is not None:
+            fed = features if self.feeds == "vector" else reading.context.squeeze(1)
         return features, reading, LuongState(state.memory, states, fed, reading.state, state.real)
+
+    def _sampled(self, projected: Tensor, tokens: Tensor, features: Tensor) -> Tensor:
+        """The projected inputs, some of which are tokens drawn from what the last step predicts."""
+        rows = (torch.rand(len(tokens), device=tokens.device) < self.sampling).nonzero().squeeze(1)
+        if not len(rows):
+            return projected
+        with torch.no_grad():
+            logits = self.head.logits(features[rows]).float()
+            logits[:, :FIRST_WORD] = -torch.inf
+            drawn = torch.multinomial(logits.softmax(-1), 1).squeeze(1)
+        inputs: Tensor = self.stack.first.input_proj(self.embedding(drawn))
+        return projected.index_copy(0, rows, inputs)
 
     def _combine(self, reading: Reading | SourceReading, hidden: Tensor) -> Tensor:
         features = torch.tanh(self.combine_proj(torch.cat([reading.context, hidden], dim=-1)))

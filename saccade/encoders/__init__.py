@@ -8,6 +8,7 @@ from saccade.encoders.grid import GridEncoder
 from saccade.encoders.lstmn import LSTMNEncoder
 from saccade.encoders.patches import GivenEncoder, PatchEncoder
 from saccade.encoders.pooled import PooledEncoder
+from saccade.encoders.pyramidal import PyramidalEncoder
 from saccade.encoders.recurrent import RecurrentEncoder
 from saccade.encoders.residual import ResidualEncoder
 from saccade.encoders.several import EncodedSources, JoinedSources, Layout, SeveralEncoders
@@ -28,6 +29,7 @@ __all__ = [
     "Layout",
     "PatchEncoder",
     "PooledEncoder",
+    "PyramidalEncoder",
     "RecurrentEncoder",
     "ResidualEncoder",
     "SeveralEncoders",

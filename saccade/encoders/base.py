@@ -56,15 +56,20 @@ class Encoder(nn.Module):
         """The maximum number of positions that it can encode, or None."""
         return fewest([most_positions(self), most_keys(self)])
 
+    @property
+    def stride(self) -> int:
+        """How many steps of the source become one position."""
+        embedding = getattr(self, "embedding", None)
+        return embedding.stride if isinstance(embedding, MaskedEmbedding) else 1
+
     def positions(self, mask: Tensor) -> Tensor:
         """(batch,): the number of positions for sources with this mask."""
-        stride = self.embedding.stride if isinstance(self.embedding, MaskedEmbedding) else 1
-        return (mask.sum(dim=1) + stride - 1) // stride
+        return (mask.sum(dim=1) + self.stride - 1) // self.stride
 
     def source_length(self, positions: int) -> int:
         """The number of tokens (without the end token) or feature vectors that fill this many positions."""
-        embedding = getattr(self, "embedding", None)
-        return positions * embedding.stride if isinstance(embedding, MaskedEmbedding) else positions - 1
+        of_features = isinstance(getattr(self, "embedding", None), MaskedEmbedding)
+        return positions * self.stride - (0 if of_features else 1)
 
 
 def mean_of_real(states: Tensor, mask: Tensor) -> Tensor:

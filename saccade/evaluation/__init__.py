@@ -11,18 +11,20 @@ from saccade.evaluation.alignment import (
     soft_aer,
 )
 from saccade.evaluation.attention import CoverageProfile, agreement, blur, coverage, mean_blur, soft_agreement
-from saccade.evaluation.edits import edit_distance
+from saccade.evaluation.edits import Edits, count_edits, edit_distance
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.lengths import LengthBin, by_length
 from saccade.evaluation.meanings import CAUTION, MEANINGS, meaning
 from saccade.evaluation.tables import Table
 from saccade.evaluation.text import (
+    ERROR_RATES,
     HIGHER_IS_BETTER,
     METRICS,
     OF_TOKENS,
     bleu,
     character_error_rate,
     chrf,
+    edits_table,
     exact_match,
     length_to_failure,
     score_texts,
@@ -33,6 +35,7 @@ from saccade.evaluation.text import (
 
 __all__ = [
     "CAUTION",
+    "ERROR_RATES",
     "HIGHER_IS_BETTER",
     "MEANINGS",
     "METRICS",
@@ -40,6 +43,7 @@ __all__ = [
     "AlignmentScores",
     "ChosenHead",
     "CoverageProfile",
+    "Edits",
     "Figure",
     "LengthBin",
     "MatchAndMass",
@@ -51,8 +55,10 @@ __all__ = [
     "character_error_rate",
     "choose_head",
     "chrf",
+    "count_edits",
     "coverage",
     "edit_distance",
+    "edits_table",
     "exact_match",
     "length_to_failure",
     "match_and_mass",

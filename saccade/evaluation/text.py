@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 
 from saccade.data.extra import required
 from saccade.evaluation.captions import caption_bleu, cider, distinct, rouge_l
-from saccade.evaluation.edits import edit_distance
+from saccade.evaluation.edits import Edits, count_edits, edit_distance
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.references import References, Texts, check_texts, several
+from saccade.evaluation.tables import Table
 from saccade.registry import nearest
 
 Tokenisation = Literal["13a", "none", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
@@ -82,24 +83,47 @@ def length_to_failure(predicted: Iterable[Sequence[Any]], wanted: Iterable[Seque
 
 def character_error_rate(predicted: Texts, wanted: References) -> Figure:
     """Character insertions, deletions and substitutions per hundred reference characters; lower is better."""
-    return _error_rate(predicted, wanted, list, "characters")
+    return _error_rate(predicted, wanted, "characters")
 
 
 def word_error_rate(predicted: Texts, wanted: References) -> Figure:
     """Word insertions, deletions and substitutions per hundred reference words; lower is better."""
-    return _error_rate(predicted, wanted, str.split, "words")
+    return _error_rate(predicted, wanted, "words")
 
 
-def _error_rate(predicted: Texts, wanted: References, split: Callable[[str], list[str]], unit: str) -> Figure:
-    """Edits to the nearest reference, per hundred units of these references."""
+def total_edits(predicted: Texts, wanted: References, unit: Literal["words", "characters"]) -> tuple[Edits, int]:
+    """The edits that turn the references into the texts, and the length of the references, in words or characters.
+
+    Of several references, the nearest counts. Spaces at both ends do not.
+    """
     check_texts(predicted, wanted)
-    edits = total = 0
+    edits, total = Edits(0, 0, 0), 0
     for p, w in zip(predicted, wanted, strict=True):
-        distances = [(edit_distance(split(p), split(text)), len(split(text))) for text in several(w)]
-        nearest_one = min(distances)
-        edits += nearest_one[0]
-        total += nearest_one[1]
-    return Figure(_percent(edits, total), f"edits per 100 wanted {unit}")
+        text, references = _units(p, unit), [_units(each, unit) for each in several(w)]
+        nearest_one = min(references, key=lambda each: (edit_distance(each, text), len(each)))
+        edits = Edits(*map(sum, zip(edits, count_edits(nearest_one, text), strict=True)))
+        total += len(nearest_one)
+    return edits, total
+
+
+def edits_table(predicted: Texts, wanted: References, units: Sequence[Literal["words", "characters"]]) -> Table:
+    """How the errors divide into substitutions, deletions and insertions."""
+    rows = {}
+    for unit in units:
+        edits, total = total_edits(predicted, wanted, unit)
+        rows[unit] = [*edits, total, _percent(sum(edits), total)]
+    columns = ["substituted", "deleted", "inserted", "wanted", "error rate, %"]
+    return Table("edits", "What turns the wanted texts into those that were written:", columns, rows)
+
+
+def _units(text: str, unit: Literal["words", "characters"]) -> list[str]:
+    return text.split() if unit == "words" else list(text.strip())
+
+
+def _error_rate(predicted: Texts, wanted: References, unit: Literal["words", "characters"]) -> Figure:
+    edits, total = total_edits(predicted, wanted, unit)
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in edits._asdict().items())
+    return Figure(_percent(sum(edits), total), f"edits per 100 wanted {unit}: {counts} in {total:,} {unit}")
 
 
 METRICS: dict[str, Callable[..., Figure]] = {
@@ -111,6 +135,8 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "length_to_failure": length_to_failure,
     "character_error_rate": character_error_rate,
     "word_error_rate": word_error_rate,
+    "cer": character_error_rate,
+    "wer": word_error_rate,
     **{f"bleu_{order}": partial(caption_bleu, order=order) for order in range(1, 5)},
     "rouge_l": rouge_l,
     "cider": cider,
@@ -120,9 +146,15 @@ METRICS: dict[str, Callable[..., Figure]] = {
 OF_TOKENS = ("token_accuracy", "length_to_failure")
 """The metrics that compare sequences of tokens instead of texts."""
 
-HIGHER_IS_BETTER: dict[str, bool] = {
-    name: name not in ("ter", "character_error_rate", "word_error_rate") for name in METRICS
+ERROR_RATES: dict[str, Literal["words", "characters"]] = {
+    "character_error_rate": "characters",
+    "word_error_rate": "words",
+    "cer": "characters",
+    "wer": "words",
 }
+"""The units of each error rate; those of speech recognition also go by their short names."""
+
+HIGHER_IS_BETTER: dict[str, bool] = {name: name != "ter" and name not in ERROR_RATES for name in METRICS}
 
 
 def score_texts(

@@ -1,4 +1,4 @@
-"""Sound to features: resampling and log-mel spectra."""
+"""Sound to features: resampling, log-mel spectra and cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ ROLL_OFF = 0.95
 FLOOR = 1e-10
 """The smallest power, that of silence."""
 GATHERED = 1 << 20  # numbers in memory at a time
+BANDS = 16  # that are computed in one product
 
 
 def resample(samples: Tensor, rate: int, to: int) -> Tensor:
@@ -34,20 +35,24 @@ def resample(samples: Tensor, rate: int, to: int) -> Tensor:
     if rate == to:
         return samples
     count = -(-len(samples) * to // rate)
-    filters, reach = _filters(rate, to)
+    filters, reach = resample_filters(rate, to)
     padded = torch.nn.functional.pad(samples, (reach, reach + 1))
-    windows = padded.unfold(0, filters.shape[1], 1)
     divisor = math.gcd(rate, to)
-    up, down = to // divisor, rate // divisor
+    return resample_places(padded, torch.arange(count), filters, to // divisor, rate // divisor)
+
+
+def resample_places(padded: Tensor, places: Tensor, filters: Tensor, up: int, down: int, start: int = 0) -> Tensor:
+    """The outputs at these places, from samples that begin `reach` before number `start`: see `resample_filters`."""
+    windows = padded.unfold(0, filters.shape[1], 1)
     parts = []
-    for places in torch.arange(count).split(max(1, GATHERED // filters.shape[1])):
-        before = places * down // up  # the last input sample that is not after the output
-        parts.append((windows[before] * filters[places * down % up]).sum(dim=1))
-    return torch.cat(parts) if parts else samples[:0]
+    for some in places.split(max(1, GATHERED // filters.shape[1])):
+        before = some * down // up - start  # the last input sample that is not after the output
+        parts.append((windows[before] * filters[some * down % up]).sum(dim=1))
+    return torch.cat(parts) if parts else padded[:0]
 
 
 @lru_cache(maxsize=4)  # odd rates need 50 MB each
-def _filters(rate: int, to: int) -> tuple[Tensor, int]:
+def resample_filters(rate: int, to: int) -> tuple[Tensor, int]:
     """(phases, taps), and how many taps come before the sample at or before the output."""
     divisor = math.gcd(rate, to)
     up = to // divisor
@@ -77,11 +82,77 @@ def log_mel(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> 
         window: samples in a window.
         hop: samples from one window to the next.
     """
+    before = (window + 1) // 2
+    return log_mel_frames(
+        torch.nn.functional.pad(samples, (before, window - before)), rate=rate, mels=mels, window=window, hop=hop
+    )[: 1 + len(samples) // hop]
+
+
+def log_mel_frames(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> Tensor:
+    """The same for the windows that the samples fill, the first of which begins with them.
+
+    Shapes:
+        samples (n,) -> (1 + (n - window) // hop, mels); none if n < window.
+    """
+    if len(samples) < window:
+        return samples.new_zeros(0, mels)
     size = fft_size(window)
-    shape = torch.hann_window(window)
-    spectrum = torch.stft(samples, size, hop, window, shape, pad_mode="constant", return_complex=True)
-    power: Tensor = mel_filters(rate, size, mels) @ spectrum.abs().square()
-    return power.clamp(min=FLOOR).log().T.contiguous()
+    shape, blocks = _hann(window), _filter_blocks(rate, size, mels)
+    parts = []
+    # The memory of long recordings is bounded. Where the window lies among the zeros only turns the phases.
+    for frames in samples.unfold(0, window, hop).split(max(1, GATHERED // size)):
+        spectrum = torch.fft.rfft(frames * shape, size)
+        power = spectrum.real.square() + spectrum.imag.square()
+        parts.append(torch.cat([power[:, first:last] @ filters for first, last, filters in blocks], dim=1))
+    return torch.cat(parts).clamp_(min=FLOOR).log_()
+
+
+def mfcc(
+    samples: Tensor, *, rate: int, mels: int, window: int, hop: int, coefficients: int, top_db: float | None = None
+) -> Tensor:
+    r"""Mel-frequency cepstral coefficients: the cosine transform of the mel bands in decibels.
+
+    .. math:: c_{tj} = \sum_m D_{jm} \frac{10}{\ln 10} f_{tm}, \qquad
+        D_{jm} = \sqrt{\tfrac{2 - [j = 0]}{M}} \cos\left(\tfrac{\pi j (2m + 1)}{2M}\right)
+
+    f is `log_mel`.
+
+    Shapes:
+        samples (n,) -> (1 + n // hop, coefficients).
+
+    Args:
+        samples, rate, mels, window, hop: as those of `log_mel`.
+        coefficients: how many, from the lowest.
+        top_db: how far below the loudest band of the recording the others may be; librosa's default is 80. Without it,
+            a frame depends on its own samples alone.
+
+    Reference:
+        Davis and Mermelstein (1980), Comparison of parametric representations for monosyllabic word recognition.
+    """
+    return cepstrum(log_mel(samples, rate=rate, mels=mels, window=window, hop=hop), coefficients, top_db)
+
+
+def cepstrum(log_bands: Tensor, coefficients: int, top_db: float | None = None) -> Tensor:
+    """The coefficients (frames, coefficients) of logarithmic bands (frames, mels)."""
+    decibels = log_bands * (10.0 / math.log(10.0))
+    if top_db is not None and decibels.numel():
+        decibels = decibels.clamp(min=float(decibels.max()) - top_db)
+    return decibels @ _cosines(log_bands.shape[1], coefficients).T
+
+
+@lru_cache(maxsize=8)
+def _cosines(mels: int, coefficients: int) -> Tensor:
+    """(coefficients, mels): rows of the orthonormal cosine transform."""
+    places = torch.arange(mels, dtype=torch.float64) + 0.5
+    waves = torch.cos(math.pi / mels * torch.arange(coefficients, dtype=torch.float64)[:, None] * places)
+    waves *= math.sqrt(2.0 / mels)
+    waves[0] /= math.sqrt(2.0)
+    return waves.float()
+
+
+@lru_cache(maxsize=8)
+def _hann(window: int) -> Tensor:
+    return torch.hann_window(window)
 
 
 def fft_size(window: int) -> int:
@@ -105,6 +176,19 @@ def mel_filters(rate: int, size: int, mels: int) -> Tensor:
     rising, falling = (bins - low) / (middle - low), (high - bins) / (high - middle)
     triangles = torch.minimum(rising, falling).clamp(min=0.0)
     return (triangles * 2 / (high - low)).float()
+
+
+@lru_cache(maxsize=8)
+def _filter_blocks(rate: int, size: int, mels: int) -> list[tuple[int, int, Tensor]]:
+    """The filters of some neighbouring bands at a time: the bins that they cover, from first to last, and the weights
+    (bins, bands). Most bins belong to no more than two bands, so these products are smaller than one with all filters.
+    """
+    found = []
+    for filters in mel_filters(rate, size, mels).split(BANDS):
+        bins = filters.any(dim=0).nonzero().squeeze(1)
+        first, last = (int(bins[0]), int(bins[-1]) + 1) if len(bins) else (0, 1)
+        found.append((first, last, filters[:, first:last].T.contiguous()))
+    return found
 
 
 # Linear up to 1000 Hz, where the scale is 15; logarithmic beyond.

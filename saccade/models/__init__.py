@@ -8,6 +8,7 @@ from saccade.models.han import HAN
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.las import ListenAttendSpell
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.multi_source import MultiSource
@@ -37,6 +38,7 @@ __all__ = [
     "Kim",
     "LSTMNPair",
     "LanguageModel",
+    "ListenAttendSpell",
     "Losses",
     "Luong",
     "MultiSource",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from saccade.decoders import Decoded, Decoder, OutputHead, Step
+from saccade.decoders import CTC, Decoded, Decoder, OutputHead, Step
 from saccade.encoders import Encoder, EncoderOutput
 from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.registry import Registry
@@ -22,14 +22,20 @@ class EncoderDecoder(nn.Module):
         one -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab).
     """
 
-    def __init__(self, *, encoder: Encoder, decoder: Decoder) -> None:
+    def __init__(self, *, encoder: Encoder, decoder: Decoder, ctc_weight: float = 0.0) -> None:
         super().__init__()
         self.encoder = encoder
         self.decoder = decoder
+        # A second way to write the target, which reads the encoder's states in order.
+        self.ctc: CTC | None = None
+        if ctc_weight:
+            self.ctc = CTC(input_dim=encoder.output_dim, vocab_size=decoder.vocab_size, weight=ctc_weight)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *others: Tensor) -> Decoded:
         """Runs the model with teacher forcing."""
-        decoded: Decoded = self.decoder(self.encode(source, source_mask, *others), target_in)
+        encoded = self.encode(source, source_mask, *others)
+        decoded: Decoded = self.decoder(encoded, target_in)
+        decoded.encoded = encoded
         return decoded
 
     def encode(self, source: Tensor, source_mask: Tensor, *others: Tensor) -> EncoderOutput:
@@ -42,15 +48,21 @@ class EncoderDecoder(nn.Module):
         """Turns features into logits and into a loss."""
         return self.decoder.head
 
-    def penalty(self, decoded: Decoded, real: Tensor, log_likelihood: Callable[[], Tensor]) -> Tensor | None:
+    def penalty(
+        self, decoded: Decoded, target: Tensor, real: Tensor, log_likelihood: Callable[[], Tensor]
+    ) -> Tensor | None:
         """What training adds to the loss of the tokens, summed over the batch; None for nothing.
 
         Args:
             decoded: what `forward` returned.
+            target: (batch, steps), with the end token.
             real: bool (batch, steps), the steps that have a target.
             log_likelihood: computes that of each target, (batch,), without a graph.
         """
-        return None
+        if self.ctc is None or decoded.encoded is None:
+            return None
+        states, mask, _ = decoded.encoded
+        return self.ctc.added_loss(states, mask, target, real)
 
     def positions(self, source_mask: Tensor) -> Tensor:
         """(batch,): the number of encoder positions for each source."""

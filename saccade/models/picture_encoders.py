@@ -1,4 +1,4 @@
-"""Encoders of pictures, by name."""
+"""Encoders of pictures and of other feature vectors, by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import Any, Literal, get_args
 
-from saccade.encoders import Encoder, GivenEncoder, encoders
+from saccade.encoders import Encoder, GivenEncoder, GridEncoder, encoders
 from saccade.registry import constructor_parameters, nearest
 
 PictureEncoderName = Literal["residual", "patches", "given"]
@@ -16,7 +16,8 @@ PICTURE_ENCODERS: tuple[str, ...] = get_args(PictureEncoderName)
 def make_picture_encoder(
     encoder: PictureEncoderName | Encoder | partial[Any], *, features: int | None, dim: int, dropout: float = 0.0
 ) -> Encoder:
-    """The encoder of this name for pictures; a `partial` gets the sizes it lacks, another one is returned as it is.
+    """The encoder of this name for pictures; a `partial`, of any encoder of feature vectors, gets the sizes it lacks;
+    another one is returned as it is.
 
     Args:
         encoder: "residual" or "patches", for the patches of pictures; "given", for vectors that are read as they are.
@@ -27,7 +28,7 @@ def make_picture_encoder(
     if isinstance(encoder, Encoder):
         return encoder
     if features is None:
-        raise ValueError(f"encoder={encoder!r} reads pictures: the source must be the field image.")
+        raise ValueError(f"encoder={encoder!r} reads feature vectors: the source must be the field image or audio.")
     if isinstance(encoder, str):
         if encoder not in PICTURE_ENCODERS:
             raise ValueError(f"Unknown encoder {encoder!r}.{nearest(encoder, PICTURE_ENCODERS)}")
@@ -35,10 +36,11 @@ def make_picture_encoder(
         encoder = partial(kind, dropout=dropout) if "dropout" in constructor_parameters(kind) else partial(kind)
     given = encoder.func is GivenEncoder
     side = math.isqrt(features // 3)
-    if not given and features != 3 * side**2:
+    grid = isinstance(encoder.func, type) and issubclass(encoder.func, GridEncoder)
+    if grid and features != 3 * side**2:
         name = getattr(encoder.func, "__name__", encoder.func)
         raise ValueError(f"{name} reads patches of 3 colours, got vectors of {features} numbers.")
-    sizes = {"patch": side, "dim": features if given else dim}
+    sizes = {"patch": side, "dim": features if given else dim, "input_dim": features, "hidden_dim": dim}
     known = constructor_parameters(encoder.func)  # type: ignore[arg-type]
     made = encoder.func(**{name: size for name, size in sizes.items() if name in known} | encoder.keywords)
     if not isinstance(made, Encoder):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 
 from saccade.attention import Attention
 from saccade.decoders import LearnedStart, RNNSearchDecoder
-from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, RecurrentEncoder
+from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, PyramidalEncoder, RecurrentEncoder
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import EncoderDecoder, models
@@ -20,7 +20,7 @@ from saccade.registry import nearest
 from saccade.scores import AdditiveScore, Score
 from saccade.selections import Selection
 
-EncoderName = Literal["birnn", "rnn", "convolutional", "embedding"]
+EncoderName = Literal["birnn", "rnn", "pyramidal", "convolutional", "embedding"]
 
 
 @models.register("rnnsearch")
@@ -39,8 +39,9 @@ class RNNSearch(EncoderDecoder):
         source_vocab, source_dim: give exactly one: the number of source tokens, or the size of the source's feature
             vectors.
         source_stride: how many feature vectors become one source position.
-        encoder: "birnn" (the paper's), "rnn" (forwards only), "convolutional" (sees a window of neighbours),
-            "embedding" (with positions, no context), for pictures "residual" or "patches", or any `Encoder`.
+        encoder: "birnn" (the paper's), "rnn" (forwards only), "pyramidal" (of `encoder_layers` layers, each but the
+            first halves the number of positions), "convolutional" (sees a window of neighbours), "embedding" (with
+            positions, no context), for pictures "residual" or "patches", or any `Encoder`.
         score, selection: the score and selection of the attention, each a short name or an instance; additive and
             softmax in the paper.
         query: the query is the state before the step ("state", as in the paper), which has not seen the previous token,
@@ -49,6 +50,8 @@ class RNNSearch(EncoderDecoder):
         readout_state: the readout sees the state before the step ("previous", as in the paper) or after it ("current").
         online: reads and writes from left to right: the encoder reads forwards only, the decoder gets no summary, and
             with the selection "monotonic" or "mocha" evaluation never reads past the position where it stops.
+        ctc_weight: how much CTC over the encoder's states counts in training, from 0 to less than 1: see
+            `saccade.decoders.CTC`.
         dropout: applied to embeddings, and to features before the output.
         paper_start: initialises the weights as in the paper, for Adadelta.
     """
@@ -72,6 +75,7 @@ class RNNSearch(EncoderDecoder):
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
         online: bool = False,
+        ctc_weight: float = 0.0,
         dropout: float = 0.0,
         max_length: int = 512,
         paper_start: bool = False,
@@ -82,7 +86,7 @@ class RNNSearch(EncoderDecoder):
             if online and encoder not in ("birnn", "rnn"):
                 raise ValueError(f"online=True uses its own encoder: omit encoder={encoder!r}.")
             name = "rnn" if online else encoder
-            recurrent = name in ("birnn", "rnn")
+            recurrent = name in ("birnn", "rnn", "pyramidal")
             embedding = embed_source(
                 vocab=source_vocab,
                 features=source_dim,
@@ -105,7 +109,7 @@ class RNNSearch(EncoderDecoder):
             raise ValueError(
                 f"online=True needs the selection 'monotonic' or 'mocha' with hard_at_eval, got {selection!r}."
             )
-        both_ways = isinstance(encoder, RecurrentEncoder) and encoder.output_dim == 2 * hidden_dim
+        both_ways = isinstance(encoder, RecurrentEncoder | PyramidalEncoder) and encoder.output_dim == 2 * hidden_dim
         decoder = RNNSearchDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=attention,
@@ -121,7 +125,7 @@ class RNNSearch(EncoderDecoder):
             bridge=LearnedStart(hidden_dim=hidden_dim) if online else None,
             dropout=dropout,
         )
-        super().__init__(encoder=encoder, decoder=decoder)
+        super().__init__(encoder=encoder, decoder=decoder, ctc_weight=ctc_weight)
         if paper_start:
             _start_as_paper(self, attention.score)
 
@@ -145,13 +149,22 @@ def _make_encoder(
             bidirectional=name == "birnn",
             dropout=dropout,
         )
+    if name == "pyramidal":
+        return PyramidalEncoder(
+            embedding=embedding,
+            input_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            factors=[2] * ((num_layers or 3) - 1),
+            cell="paper_gru" if cell == "paper" else "gru",
+            dropout=dropout,
+        )
     if name == "convolutional":
         return ConvolutionalEncoder(
             embedding=embedding, dim=hidden_dim, num_layers=3 if num_layers is None else num_layers, dropout=dropout
         )
     if name == "embedding":
         return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
-    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, ('birnn', 'rnn', 'convolutional', 'embedding'))}")
+    raise ValueError(f"Unknown encoder {name!r}.{nearest(name, get_args(EncoderName))}")
 
 
 @torch.no_grad()

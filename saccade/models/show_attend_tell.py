@@ -115,7 +115,9 @@ class ShowAttendTell(EncoderDecoder):
         self.register_buffer("baseline", torch.zeros(()))
         self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
 
-    def penalty(self, decoded: Decoded, real: Tensor, log_likelihood: Callable[[], Tensor]) -> Tensor | None:
+    def penalty(
+        self, decoded: Decoded, target: Tensor, real: Tensor, log_likelihood: Callable[[], Tensor]
+    ) -> Tensor | None:
         total = None
         if self.doubly_stochastic:
             assert decoded.weights is not None

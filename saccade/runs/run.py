@@ -36,6 +36,7 @@ from saccade.interpretation.explorer import Item
 from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
+from saccade.runs.rescoring import Rescoring
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, Task
 from saccade.tasks.vectors import vectors_of
@@ -43,6 +44,10 @@ from saccade.training import Result
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
+
+
+OWN_OPTIONS = ("workers", "batch_size", "lm", "lm_weight")
+"""Options of `Run.answer` that are not the task's."""
 
 
 class Evaluation(NamedTuple):
@@ -99,25 +104,47 @@ class Run:
         value = example.get(role)
         return len(self.task.inputs) == 1 and field.blank is not None and isinstance(value, str) and not value.strip()
 
-    def predict(self, inputs: Sequence[Any], *, workers: int = 1, batch_size: int = 64, **options: Any) -> list[Answer]:
+    def predict(
+        self,
+        inputs: Sequence[Any],
+        *,
+        workers: int = 1,
+        batch_size: int = 64,
+        lm: Run | None = None,
+        lm_weight: float = 0.3,
+        **options: Any,
+    ) -> list[Answer]:
         """The answer to each input.
 
         Args:
             inputs: values of the task's input (texts, paths of recordings, ...), or dictionaries where it has several.
             workers: how many processes of one thread share the work (see `Workers`).
             batch_size: how many inputs are answered together.
+            lm: a run of language modelling, which helps to choose among the texts that a beam search finds.
+            lm_weight: how much it counts: see `saccade.runs.rescoring`.
             options: the task's, such as `beam=5, nbest=3`.
         """
         self.task.options.of(options)
         examples = list(self.read(inputs))
         for number, left in self.task.truncated(self.model, examples).items():
             warnings.warn(f"Input {number}, counted from 0, has {left}.", stacklevel=2)
-        return self.answer(examples, workers=workers, batch_size=batch_size, **options)
+        return self.answer(examples, workers=workers, batch_size=batch_size, lm=lm, lm_weight=lm_weight, **options)
 
     def answer(
-        self, examples: Sequence[Example], *, workers: int = 1, batch_size: int = 64, **options: Any
+        self,
+        examples: Sequence[Example],
+        *,
+        workers: int = 1,
+        batch_size: int = 64,
+        lm: Run | None = None,
+        lm_weight: float = 0.3,
+        **options: Any,
     ) -> list[Answer]:
-        """The answer to each example, which has been read already."""
+        """The answer to each example, which has been read already; for the arguments see `predict`."""
+        if lm is not None:
+            rescoring = Rescoring(self.task, lm.task, lm.model, lm_weight)
+            found = self.answer(examples, workers=workers, batch_size=batch_size, **rescoring.asked(options))
+            return rescoring.ranked(found, options)
         if workers != 1:
             with Workers(self.task, self.model, workers) as several:
                 return several.predict(examples, batch_size=batch_size, **options)
@@ -194,7 +221,7 @@ class Run:
             raise ValueError(f"{type(task).__name__} has no picture of an evaluation.")
         options = {**options, **task.evaluate_options}
         for changes in ({}, *_variations(vary)):
-            shared = {name: value for name, value in options.items() if name not in ("workers", "batch_size")}
+            shared = {name: value for name, value in options.items() if name not in OWN_OPTIONS}
             task.options.of({**shared, **changes})
         read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras, check=task.check_example)
         examples = task.joined(read)

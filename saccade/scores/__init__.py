@@ -24,6 +24,7 @@ from saccade.scores.location import LocationScore
 from saccade.scores.location_aware import LocationAwareScore
 from saccade.scores.low_rank_bilinear import LowRankBilinearScore
 from saccade.scores.mlp import MLPScore
+from saccade.scores.mlp_dot import MLPDotScore
 from saccade.scores.monotonic_energy import MonotonicEnergyScore
 from saccade.scores.negative_distance import NegativeDistanceScore
 from saccade.scores.neural_coverage import NeuralCoverageScore
@@ -66,6 +67,7 @@ __all__ = [
     "LocationAwareScore",
     "LocationScore",
     "LowRankBilinearScore",
+    "MLPDotScore",
     "MLPScore",
     "MonotonicEnergyScore",
     "NTMContentScore",

@@ -40,6 +40,10 @@ class Stepped(Protocol):
         """(rows, keys); None without attention."""
         ...
 
+    def log_probs(self) -> Tensor:
+        """(rows, vocab), new tensors, which may be modified."""
+        ...
+
     def best(self, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
         """The largest log-probabilities (rows, count) and their tokens, except those of `without` (n,)."""
         ...
@@ -197,7 +201,7 @@ class Rules:
         """
         if len(self.constraints) == 1 and self.required.at(past) is None:  # only single tokens are forbidden
             return given.best(count, self.without)
-        scores = self(given.logits.float().log_softmax(dim=-1), past)
+        scores = self(given.log_probs(), past)
         found = scores.topk(min(count, scores.shape[1]))
         return found.values, found.indices
 

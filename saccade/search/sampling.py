@@ -46,7 +46,7 @@ def sample(
     check_draws(temperature=temperature, top_k=top_k, top_p=top_p)
 
     def choose(given: Stepped, past: Past, rules: Rules) -> tuple[Tensor, Tensor]:
-        allowed = rules(given.logits.float().log_softmax(dim=-1), past)
+        allowed = rules(given.log_probs(), past)
         scores = allowed / temperature
         if top_k is not None:
             scores = keep_top_k(scores, top_k)

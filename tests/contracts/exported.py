@@ -163,14 +163,14 @@ def annotated(folder: Path, **given: Any) -> Case:
     return made(task, "show_attend_tell", rows, asked, options=SHORT, encoder="given", **TINY, **given)
 
 
-def recordings(folder: Path, **given: Any) -> Case:
+def recordings(folder: Path, *, model: str = "rnnsearch", **given: Any) -> Case:
     from tests.data.sounds import pcm, tone
 
     sounds = [pcm(tone(400.0 + 200 * n, 0.3 + 0.05 * n)) for n in range(5)]
     asked = [pcm(tone(900.0, 0.4)), pcm(tone(500.0, 0.35, 11025), 11025, 24), pcm(tone(700.0, 0.5, 16000), 16000, 8)]
     task = Generation(source=Audio(mels=7), target=_text("char"), metrics=["exact_match"])
     rows = [{"source": each, "target": TEXTS[n]} for n, each in enumerate(sounds)]
-    return made(task, "rnnsearch", rows, asked, options=SHORT, source_stride=4, **TINY, **given)
+    return made(task, model, rows, asked, options=SHORT, **{"source_stride": 4, **TINY, **given})
 
 
 def nodes(folder: Path, **given: Any) -> Case:
@@ -240,6 +240,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "show_attend_tell, pretrained network": annotated,
     "pooling, pictures": partial(pictures, model="pooling", encoder="patches", hidden_dim=8),
     "rnnsearch, recordings": recordings,
+    "las, recordings": partial(recordings, model="las", listener_dim=5, source_stride=2, pyramid=[2, 1]),
     "transformer_lm": language,
     "transformer_lm, masked": partial(language, causal=False),
 }

@@ -191,6 +191,7 @@ SCORES: dict[str, ScoreMember] = {
     "location_aware": ScoreMember(hidden("location_aware", num_filters=3, width=5)),
     "low_rank_bilinear": ScoreMember(sized("low_rank_bilinear", rank=3)),
     "mlp": ScoreMember(hidden("mlp", num_layers=3)),
+    "mlp_dot": ScoreMember(hidden("mlp_dot")),
     "monotonic_energy": ScoreMember(hidden("monotonic_energy")),
     "negative_distance": ScoreMember(lambda sizes: scores.create("negative_distance", bandwidth=1.7), same_dim=True),
     "neural_coverage": ScoreMember(hidden("neural_coverage", feature_dim=3)),

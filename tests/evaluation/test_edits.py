@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.evaluation import edit_distance
+from saccade.evaluation import Edits, count_edits, edit_distance
 
 short = st.text(alphabet="abc", max_size=9)
 
@@ -32,3 +32,20 @@ def test_any_hashable_items() -> None:
     assert edit_distance(["the", "cat"], []) == 2
     assert edit_distance([], ["the", "cat"]) == 2
     assert edit_distance([], []) == 0
+
+
+@given(short, short)
+def test_the_edits_of_a_shortest_way(reference: str, text: str) -> None:
+    found = count_edits(reference, text)
+    assert sum(found) == table(reference, text)
+    assert found.insertions - found.deletions == len(text) - len(reference)
+    assert min(found) >= 0
+
+
+def test_kinds_of_edits() -> None:
+    assert count_edits("abc", "axc") == Edits(1, 0, 0)
+    assert count_edits("abc", "ac") == Edits(0, 1, 0)
+    assert count_edits("ac", "abc") == Edits(0, 0, 1)
+    assert count_edits([], ["the", "cat"]) == Edits(0, 0, 2)
+    assert count_edits(["the", "cat"], []) == Edits(0, 2, 0)
+    assert count_edits("abcd" * 40, "abd" * 40) == Edits(0, 40, 0)

@@ -22,6 +22,7 @@ from saccade.evaluation import (
     token_accuracy,
     word_error_rate,
 )
+from saccade.evaluation.text import edits_table
 
 WANTED = ["the cat sat on the mat .", "two dogs run in the snow .", "a man ."]
 PREDICTED = ["the cat sat on a mat .", "two dogs run in the snow .", "man ."]
@@ -137,6 +138,18 @@ def test_word_errors_are_edits_per_wanted_word():
     assert word_error_rate(["a b c d"], ["a x c"]).value == pytest.approx(100 * 2 / 3)  # a substitution, an insertion
     assert word_error_rate(["", "a"], ["one two", "a"]).value == pytest.approx(100 * 2 / 3)
     assert word_error_rate(["a b"], [["c d e", "a b c"]]).value == pytest.approx(100 / 3)  # against the nearer one
+
+
+def test_error_rates_say_what_kind_of_errors_they_count():
+    predicted, wanted = ["a b c d", "", "f"], ["a x c", "one two", "f"]
+    figures = score_texts(predicted, wanted, ["wer", "cer"])
+    assert figures["wer"].value == word_error_rate(predicted, wanted).value
+    counted = "1 substitutions, 2 deletions, 1 insertions in 6 words"
+    assert figures["wer"].signature == f"edits per 100 wanted words: {counted}"
+    found = edits_table(predicted, wanted, ["words", "characters"])
+    assert found.rows["words"] == [1, 2, 1, 6, pytest.approx(100 * 4 / 6)]
+    assert found.rows["characters"] == [1, 7, 2, 13, pytest.approx(100 * 10 / 13)]
+    assert not HIGHER_IS_BETTER["wer"]
 
 
 def test_tokenised_texts_get_one_warning_and_not_that_of_sacrebleu(caplog, capfd):

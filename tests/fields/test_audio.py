@@ -19,6 +19,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.marks import mark
 from saccade.data.storage import store
 from saccade.fields import Audio, fields
+from saccade.fields.audio_statistics import Statistics
 from saccade.fields.cache import Cache
 from saccade.interpretation.explorer import SoundAxis
 from saccade.kernels.log_mel import log_mel
@@ -73,13 +74,16 @@ def test_everything_that_can_be_a_recording_in_memory_gives_the_same_features() 
 
 def test_features_are_those_of_the_resampled_sound_less_mean_over_deviation() -> None:
     field = Audio(mels=20)
-    field.mean, field.deviation = torch.randn(20), torch.rand(20) + 0.5
+    field.corpus = Statistics(torch.randn(20), torch.rand(20) + 0.5)
     value = field.read({"array": tone(440.0, 0.3, rate=16000), "sampling_rate": 16000}, cell())
     found = field.pad([field.encode(value)])["values"][0]
     wanted = log_mel(torch.tensor(LOUD).float(), rate=8000, mels=20, window=200, hop=80)
     loud = wanted > -8.0  # both are noise far from the tone
     torch.testing.assert_close(
-        (found * field.deviation + field.mean)[3:-3][loud[3:-3]], wanted[3:-3][loud[3:-3]], rtol=0, atol=0.05
+        (found * field.corpus.deviation + field.corpus.mean)[3:-3][loud[3:-3]],
+        wanted[3:-3][loud[3:-3]],
+        rtol=0,
+        atol=0.05,
     )
 
 
@@ -101,8 +105,8 @@ def test_mean_and_deviation_of_each_band_are_learned(tmp_path) -> None:
     values = [field.read(sound, cell()) for sound in sounds]
     raw = torch.cat([log_mel(torch.tensor(s).float(), rate=8000, mels=10, window=200, hop=80) for s in sounds])
     field.fit(iter(values))
-    torch.testing.assert_close(field.mean, raw.mean(dim=0), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(field.deviation, raw.std(dim=0, correction=0), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(field.corpus.mean, raw.mean(dim=0), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(field.corpus.deviation, raw.std(dim=0, correction=0), rtol=1e-4, atol=1e-4)
     field.save(tmp_path)
     other = Audio(mels=10)
     other.load(tmp_path)
@@ -116,8 +120,8 @@ def test_fitting_reads_a_bounded_sample(monkeypatch) -> None:
     monkeypatch.setattr("saccade.fields.audio.SAMPLED", 5)
     field, read = Audio(), []
     values = [field.read(LOUD[: 100 + n], cell()) for n in range(60)]
-    spied = field._log_mel
-    monkeypatch.setattr(field, "_log_mel", lambda row: read.append(row) or spied(row))
+    spied = field._compute
+    monkeypatch.setattr(field, "_compute", lambda row: read.append(row) or spied(row))
     field.fit(values)
     assert len(read) == 5
     assert any(row["bytes"] == value["bytes"] for row in read for value in values[30:])  # not merely the first
@@ -177,7 +181,7 @@ def test_augmentation_follows_from_the_generator_alone_and_needs_one() -> None:
 
 def test_gain_is_what_a_louder_sound_would_give() -> None:
     field, sound = Audio(gain=10.0), 0.1 * np.random.default_rng(0).standard_normal(2400)
-    field.deviation = torch.rand(40) + 0.5
+    field.corpus = field.corpus._replace(deviation=torch.rand(40) + 0.5)
     decibels = 10.0 * (2 * float(torch.rand((), generator=torch.Generator().manual_seed(3))) - 1)
     row, louder = encoded(field, sound, sound * 10 ** (decibels / 20))
     found = field.pad([row], torch.Generator().manual_seed(3))["values"]
@@ -237,7 +241,7 @@ def test_features_are_computed_once(monkeypatch, tmp_path) -> None:
     field = Audio()
     rows = [field.encode(field.read(str(path), cell()))]
     first = field.pad(rows)["values"]
-    monkeypatch.setattr(field, "_log_mel", lambda row: pytest.fail("computed again"))
+    monkeypatch.setattr(field, "_compute", lambda row, speed: pytest.fail("computed again"))
     torch.testing.assert_close(field.pad(rows)["values"], first, rtol=0, atol=0)
     monkeypatch.undo()
     path.write_bytes(pcm(np.concatenate([LOUD, LOUD]) / 2))  # another sound under the same name
@@ -298,6 +302,14 @@ def test_a_long_recording_is_drawn_without_its_sound(monkeypatch) -> None:
         ({"gain": -1.0}, "gain"),
         ({"time_masks": -1}, "time_masks"),
         ({"mel_width": 0}, "mel_width"),
+        ({"features": "mel"}, "'log_mel' or 'mfcc'"),
+        ({"features": "mfcc", "mels": 20, "coefficients": 21}, "coefficients=21 cannot be more than mels=20"),
+        ({"normalise": "all"}, "'corpus', 'speaker' or 'recording'"),
+        ({"speaker": "{}/*"}, "is for normalise='speaker'"),
+        ({"normalise": "speaker", "speaker": "*"}, "mark the speaker in a path by {}"),
+        ({"normalise": "speaker", "speaker": "*****{}"}, "up to 4"),
+        ({"speeds": []}, "speeds"),
+        ({"speeds": [1.0, 3.0]}, "speeds"),
     ],
 )
 def test_arguments_that_make_no_sense(arguments, problem) -> None:
@@ -385,3 +397,112 @@ def test_a_run_cannot_make_the_field_open_anything(tmp_path, monkeypatch) -> Non
     monkeypatch.setattr("saccade.fields.audio.read_samples", lambda *a: pytest.fail("opened"))
     monkeypatch.setattr("saccade.fields.audio.read_header", lambda *a: pytest.fail("opened"))
     field.load(tmp_path)
+
+
+def test_mfcc_are_the_cosine_transform_of_the_bands() -> None:
+    field, sound = Audio(features="mfcc", mels=23, coefficients=7), torch.randn(900) / 8
+    found = field.pad(encoded(field, sound.numpy()))["values"][0]
+    decibels = log_mel(sound, rate=8000, mels=23, window=200, hop=80) * 10 / math.log(10)
+    for number in range(7):
+        wave = torch.tensor([math.cos(math.pi * number * (2 * band + 1) / 46) for band in range(23)])
+        wanted = decibels @ wave * math.sqrt((2 - (number == 0)) / 23)
+        torch.testing.assert_close(found[:, number], wanted, rtol=1e-4, atol=1e-3)
+    assert field.sizes() == {"dim": 7}
+    assert field.learned() == "7 cepstral coefficients at 8 kHz"
+    louder = Audio(features="mfcc", mels=23, coefficients=7, gain=10.0)
+    gained = louder.pad(encoded(louder, sound.numpy()), torch.Generator().manual_seed(3))["values"][0]
+    torch.testing.assert_close(gained[:, 1:], found[:, 1:], rtol=1e-4, atol=1e-3)
+    assert ((gained - found)[:, 0].abs() > 1.0).all()
+
+
+def test_training_plays_at_several_speeds() -> None:
+    field = Audio(speeds=[0.8, 1.25])
+    rows, other = encoded(field, tone(400.0, 0.5)), Audio()
+    assert field.pad(rows)["values"].shape[1] == 51
+    draws = torch.Generator().manual_seed(0)
+    lengths = {field.pad(rows, draws)["values"].shape[1]: field.pad(rows, draws)["values"] for _ in range(20)}
+    assert set(lengths) == {41, 63}
+    assert field.longest == 1 + 100 * 30 * 100 // 80
+    for frames, pitch in ((41, 500.0), (63, 320.0)):  # as a tape that runs faster, or slower
+        found = next(values for _ in range(20) if (values := field.pad(rows, draws)["values"][0]).shape[0] == frames)
+        wanted = other.pad(encoded(other, tone(pitch, 0.5)))["values"][0]
+        assert int(found[20].argmax()) == int(wanted[20].argmax())
+
+
+def speakers(folder: Path) -> list:
+    """Two speakers, one ten times as loud, and what the field read of them."""
+    rows = []
+    for name, loudness in (("anna", 0.01), ("ben", 0.1)):
+        for number in range(3):
+            draws = np.random.default_rng(len(rows))
+            path = folder / name / f"{number}.wav"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(floats(loudness * draws.standard_normal(1500 + number)))
+            rows.append(f"{name}/{number}.wav")
+    return rows
+
+
+def test_each_speaker_has_mean_0_and_deviation_1(tmp_path) -> None:
+    field = Audio(mels=11, normalise="speaker", speaker="{}/*")
+    values = [field.read(row, cell(tmp_path)) for row in speakers(tmp_path)]
+    assert [value["speaker"] for value in values] == ["anna"] * 3 + ["ben"] * 3
+    field.fit(iter(values))
+    field.save(tmp_path)
+    other = Audio(mels=11, normalise="speaker", speaker="{}/*")
+    other.load(tmp_path)
+    assert other.learned() == "11 mel bands at 8 kHz, 2 speakers"
+    for start in (0, 3):
+        batch = other.pad([other.encode(value) for value in values[start : start + 3]])
+        frames = batch["values"][batch["mask"]]
+        torch.testing.assert_close(frames.mean(dim=0), torch.zeros(11), rtol=0, atol=1e-3)
+        torch.testing.assert_close(frames.std(dim=0, correction=0), torch.ones(11), rtol=1e-3, atol=1e-3)
+    (tmp_path / "0.wav").write_bytes((tmp_path / "ben" / "0.wav").read_bytes())
+    stranger = other.read("0.wav", cell(tmp_path))
+    assert stranger["speaker"] == ""
+    torch.testing.assert_close(
+        other.pad([other.encode(stranger)])["values"][0].mean(0), torch.zeros(11), atol=1e-4, rtol=0
+    )
+    named = other.read({"path": str(tmp_path / "0.wav"), "speaker": "ben"}, cell())
+    torch.testing.assert_close(
+        other.pad([other.encode(named)])["values"], other.pad([other.encode(values[3])])["values"]
+    )
+
+
+def test_each_recording_can_be_normalised_alone(tmp_path) -> None:
+    field = Audio(normalise="recording", gain=20.0)
+    field.fit([])
+    rows = encoded(field, LOUD, LOUD / 10)
+    for generator in (None, torch.Generator().manual_seed(0)):
+        batch = field.pad(rows, generator)["values"]
+        torch.testing.assert_close(batch.mean(dim=1), torch.zeros(2, 40), rtol=0, atol=1e-4)
+    assert field.learned() == "40 mel bands at 8 kHz"
+
+
+@pytest.mark.parametrize(
+    ("template", "path", "speaker"),
+    [
+        ("{}/*", "data/fash/an251-fash-b.wav", "fash"),
+        ("{}/*", "an251.wav", ""),
+        ("*_{}_*", "x/7_jackson_32.wav", "jackson"),
+        ("{}-*", "anna.lee-1.wav", "anna.lee"),
+        ("s{}", "s17.wav", "17"),
+    ],
+)
+def test_paths_name_speakers(template, path, speaker, tmp_path) -> None:
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_bytes(pcm(LOUD))
+    assert Audio(normalise="speaker", speaker=template).read(path, cell(tmp_path))["speaker"] == speaker
+
+
+def test_no_speaker_at_all_is_an_error() -> None:
+    field = Audio(normalise="speaker", speaker="{}/*")
+    with pytest.raises(ValueError, match="finds no speaker in any path"):
+        field.fit([field.read(LOUD, cell())])
+
+
+def test_damaged_speakers_are_refused(tmp_path) -> None:
+    field = Audio(mels=2, rate=1000, normalise="speaker", speaker="{}/*")
+    for speakers in ("[1]", '{"a": 1}', '{"a": {"mean": [0], "deviation": [1, 1]}}'):
+        (tmp_path / "audio.json").write_text(f'{{"mean": [0, 0], "deviation": [1, 1], "speakers": {speakers}}}')
+        with pytest.raises(ArtifactError, match=r"audio\.json"):
+            field.load(tmp_path)

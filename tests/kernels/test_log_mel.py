@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.kernels.log_mel import fft_size, log_mel, mel_filters, resample
+from saccade.kernels.log_mel import fft_size, log_mel, log_mel_frames, mel_filters, resample
 
 
 def sine(frequency: float, rate: int, count: int) -> torch.Tensor:
@@ -91,11 +91,13 @@ def test_silence_has_the_smallest_power() -> None:
     torch.testing.assert_close(found, torch.full((6, 5), math.log(1e-10)))
 
 
-def test_as_librosa() -> None:
-    librosa = pytest.importorskip("librosa")
-    sound = torch.randn(4000)
-    power = librosa.feature.melspectrogram(
-        y=sound.numpy(), sr=8000, n_fft=256, win_length=200, hop_length=80, n_mels=40, power=2.0
-    )
-    found = log_mel(sound, rate=8000, mels=40, window=200, hop=80)
-    np.testing.assert_allclose(found, np.log(np.maximum(power, 1e-10)).T, atol=1e-3)
+@pytest.mark.parametrize("window", [50, 61])
+def test_frames_of_a_part_are_those_of_the_whole(window) -> None:
+    settings = {"rate": 8000, "mels": 9, "window": window, "hop": 20}
+    sound = torch.randn(1000)
+    whole = log_mel(sound, **settings)
+    before = (window + 1) // 2
+    part = log_mel_frames(sound[10 * 20 - before :], **settings)
+    torch.testing.assert_close(part, whole[10 : 10 + len(part)])
+    assert len(part) == 1 + (1000 - 200 + before - window) // 20
+    assert log_mel_frames(sound[: window - 1], **settings).shape == (0, 9)

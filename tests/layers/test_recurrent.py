@@ -80,3 +80,25 @@ def test_names_the_nearest_cell():
         make_cell("lstn", 3)
     with pytest.raises(ValueError, match="num_layers"):
         RecurrentStack(input_dim=3, hidden_dim=7, num_layers=0)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_outputs_are_those_of_forward(cell, bidirectional):
+    torch.manual_seed(0)
+    layer = RecurrentLayer(input_dim=3, hidden_dim=5, cell=cell, bidirectional=bidirectional)
+    inputs = torch.randn(4, 7, 3, requires_grad=True)
+    mask = torch.arange(7) < torch.tensor([7, 4, 1, 0])[:, None]
+    wanted, final = layer(inputs, mask)
+    found, last = layer.outputs(inputs, mask)
+    torch.testing.assert_close(found[mask], wanted[mask])
+    torch.testing.assert_close(last, final[0])
+    parameters = [inputs, *layer.parameters()]
+    ours = torch.autograd.grad(found[mask].square().sum(), parameters)
+    theirs = torch.autograd.grad(wanted[mask].square().sum(), parameters)
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(layer.outputs(inputs, mask)[0][mask], wanted[mask])
+    exact = layer.double()
+    torch.testing.assert_close(exact.outputs(inputs.double(), mask)[0], exact(inputs.double(), mask)[0])
+    assert layer.outputs(inputs[:, :0].double(), mask[:, :0])[0].shape == (4, 0, layer.output_dim)

@@ -7,6 +7,7 @@ from saccade.models import (
     Cho,
     HardMonotonic,
     Kim,
+    ListenAttendSpell,
     Luong,
     Multimodal,
     MultiSource,
@@ -18,6 +19,7 @@ from saccade.models import (
 
 VOCAB = {"source_vocab": 13, "target_vocab": 11}
 SMALL = {**VOCAB, "embedding_dim": 5, "hidden_dim": 8}
+SPOKEN = {"embedding_dim": 5, "listener_dim": 3, "hidden_dim": 7, "sampling": 0.0}
 TINY = {**VOCAB, "dim": 12, "num_heads": 2, "encoder_layers": 2, "feed_forward_dim": 17, "dropout": 0.0}
 
 LUONG = {
@@ -53,6 +55,10 @@ FAMILY = {
     "rnnsearch_mocha": lambda: RNNSearch(**SMALL, selection="mocha"),
     "rnnsearch_coverage": lambda: RNNSearch(**SMALL, score="neural_coverage"),
     "rnnsearch_location_aware": lambda: RNNSearch(**SMALL, score="location_aware"),
+    "las_flat": lambda: ListenAttendSpell(**VOCAB, **SPOKEN, pyramid=()),
+    "las_gru_summary": lambda: ListenAttendSpell(
+        **VOCAB, **SPOKEN, pyramid=(), cell="gru", start="summary", score="location_aware"
+    ),
     "exact_hard": lambda: HardMonotonic(**SMALL, order=None),
     "hard_monotonic_0": lambda: HardMonotonic(**SMALL, order=0, score="additive", cell="gru"),
     "hard_monotonic_1": lambda: HardMonotonic(**SMALL, width=3, decoder_layers=2),

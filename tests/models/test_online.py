@@ -6,6 +6,7 @@ import torch
 from saccade import selections
 from saccade.evaluation.latency import latency, positions_read
 from saccade.models import RNNSearch
+from saccade.models.online import OnlineReader, is_online
 from saccade.search import beam, greedy
 from tests.models.family import SMALL
 
@@ -72,3 +73,42 @@ def test_the_encoder_that_reads_forwards_is_that_of_online_models():
     states, changed = (soft.encode(each, mask).states for each in (source, other))
     torch.testing.assert_close(states[:, :5], changed[:, :5])
     assert not torch.equal(states[:, 5], changed[:, 5])
+
+
+FRAMES = {"source_dim": 3, "target_vocab": 11, "embedding_dim": 5, "hidden_dim": 8, "source_stride": 2}
+
+
+@pytest.mark.parametrize("selection", [selections.Monotonic(offset=-0.5), selections.MoChA(width=3, offset=-0.5)])
+def test_a_source_in_parts_gives_what_the_whole_gives(selection):
+    torch.manual_seed(0)
+    model = RNNSearch(**FRAMES, selection=selection, online=True, encoder_layers=2).eval()
+    for parameter in model.parameters():
+        parameter.data += 0.5 * torch.randn_like(parameter)
+    early, texts = 0, set()
+    for seed in range(7):
+        draws = torch.Generator().manual_seed(seed)
+        frames = 2 * torch.randn(31, 3, generator=draws)
+        (whole,) = greedy(model, model.encode(frames[None], torch.ones(1, 31, dtype=torch.bool)), max_length=9)
+        reader, written = OnlineReader(model), []
+        cuts = torch.randint(0, 32, (5,), generator=draws).sort().values.tolist()
+        for part in frames.tensor_split(cuts):
+            written += reader.push(part, most=9)
+        early += len(written)
+        written += reader.push(frames[:0], last=True, most=9)
+        tokens = [each.token for each in written]
+        assert [token for token in tokens if token != 2] == whole.tokens
+        assert (tokens[-1] == 2) == whole.finished
+        for each, weights in zip(written, whole.weights, strict=False):
+            torch.testing.assert_close(each.weights, weights[: len(each.weights)])
+            assert not weights[len(each.weights) :].any()
+        texts.add(tuple(tokens))
+    assert early > 10
+    assert len(texts) > 2
+
+
+def test_which_models_are_online():
+    assert is_online(RNNSearch(**FRAMES, selection="monotonic", online=True))
+    assert not is_online(RNNSearch(**FRAMES))
+    assert not is_online(RNNSearch(**FRAMES, encoder="pyramidal"))
+    with pytest.raises(ValueError, match="reads all of its source first: build it with online=True"):
+        OnlineReader(RNNSearch(**FRAMES))

@@ -118,7 +118,7 @@ def test_every_parameter_learns_and_empty_inputs_stay_finite(name):
 
 
 def test_registry():
-    texts = {"cho", "hard_monotonic", "kim", "luong", "rnnsearch", "ssnt", "sutskever", "transformer"}
+    texts = {"cho", "hard_monotonic", "kim", "las", "luong", "rnnsearch", "ssnt", "sutskever", "transformer"}
     known = texts | {"multi_source", "multimodal", "show_attend_tell"}
     assert {name for name, kind in models.items() if issubclass(kind, EncoderDecoder)} == known
     with pytest.raises(TypeError, match="hidden_dim"):

@@ -25,6 +25,7 @@ RANGES = {
     "seed": (0, 2**31 - 1),
     "length_penalty": (0.0, 100.0),
     "coverage_penalty": (0.0, 1e6),
+    "ctc_weight": (0.0, 1.0),
     "temperature": (1e-6, 1e6),
 }
 """The smallest and largest sensible value of each option."""
@@ -112,6 +113,8 @@ class SearchOptions(WritingOptions):
 
     Args:
         coverage_penalty: the cost of leaving parts of the input unread (default: 0).
+        ctc_weight: how much CTC counts in a beam search, from 0 to 1, for a model that was trained with it (default: as
+            much as in training).
         max_length: the maximum number of tokens of a text (default: ten more than the longest training target, or than
             twice what the length of the input suggests, whichever is more).
         prefix: a text that all answers must begin with; in Python also a list with one for each input.
@@ -123,6 +126,7 @@ class SearchOptions(WritingOptions):
     """
 
     coverage_penalty: float | None = None
+    ctc_weight: float | None = None
     prefix: Any = None
     forbidden: list[Any] | None = None
     forced: Any = field(default=None, metadata={"several": True})

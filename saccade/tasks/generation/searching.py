@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from saccade.search import Hypothesis, Searchable, greedy
+from saccade.models import EncoderDecoder
+from saccade.search import Hypothesis, JointCTC, Searchable, greedy
 from saccade.search import beam as beam_search
 from saccade.search import sample as draw
-from saccade.tasks.generation.options import WritingOptions
+from saccade.tasks.generation.options import SearchOptions, WritingOptions
 
 
 def search(
@@ -37,3 +38,15 @@ def search(
     if options.width == 1:
         return [[hypothesis] for hypothesis in greedy(model, encoded, max_length=max_length, **given)]
     return beam_search(model, encoded, size=options.width, nbest=options.nbest, max_length=max_length, **given)
+
+
+def with_ctc(model: EncoderDecoder, options: SearchOptions) -> Searchable:
+    """What a search uses: the model, or the model and its CTC together."""
+    ctc, weight = getattr(model, "ctc", None), options.ctc_weight
+    if ctc is None:
+        if weight:
+            raise ValueError(f"ctc_weight={weight} needs a model trained with ctc_weight, but this one has no CTC.")
+        return model
+    if weight is None:
+        weight = 0.0 if options.sample or options.width == 1 else ctc.weight
+    return JointCTC(model, ctc, weight) if weight else model

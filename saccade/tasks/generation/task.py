@@ -12,7 +12,16 @@ from torch import Tensor, nn
 
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.decoders import shift_right
-from saccade.evaluation import HIGHER_IS_BETTER, METRICS, OF_TOKENS, Figure, score_texts
+from saccade.evaluation import (
+    ERROR_RATES,
+    HIGHER_IS_BETTER,
+    METRICS,
+    OF_TOKENS,
+    Figure,
+    Table,
+    edits_table,
+    score_texts,
+)
 from saccade.evaluation.text import TOKENISATIONS, Tokenisation
 from saccade.fields import Field, Links, Text, fields, plain
 from saccade.fields.text import texts_of
@@ -36,7 +45,7 @@ from saccade.tasks.generation.explaining import explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
-from saccade.tasks.generation.searching import search
+from saccade.tasks.generation.searching import search, with_ctc
 from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
@@ -63,9 +72,9 @@ class Generation(SourceToTarget):
             attention of the next step, which has read the token. This gives better alignments, but they no longer show
             where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
-            character_error_rate, word_error_rate; for captions with several references each, as in the COCO
-            evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; and aer, for examples with an
-            `alignment` column.
+            cer and wer (also character_error_rate and word_error_rate); for captions with several references each, as
+            in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; and aer, for
+            examples with an `alignment` column.
         bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
             tokenised already.
     """
@@ -149,7 +158,7 @@ class Generation(SourceToTarget):
                 total = total + self.alignment_weight * missed
         added = None
         if model.training:
-            added = model.penalty(decoded, real, lambda: log_likelihoods(model, decoded, target, real))
+            added = model.penalty(decoded, target, real, lambda: log_likelihoods(model, decoded, target, real))
         if added is not None:
             total, parts["penalty"] = total + added, added.detach()
         if model.training and (smoothing or "alignment" in batch or added is not None):
@@ -172,7 +181,7 @@ class Generation(SourceToTarget):
         most, limit = model.longest_target(), self.most_tokens(positions)
         limit = limit if most is None else limit.clamp(max=most)
         encoded = model.encode(source, mask, *others)
-        found = search(model, encoded, asked, max_length=asked.max_length or limit)
+        found = search(with_ctc(model, options), encoded, asked, max_length=asked.max_length or limit)
         if options.alignments and any(h.weights is None for several in found for h in several):
             raise ValueError(f"alignments show what a model looked at, but {type(model).__name__} has no attention.")
         if sums_alignments(model):
@@ -211,8 +220,7 @@ class Generation(SourceToTarget):
         }
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        tokeniser = self.target.tokeniser
-        wanted = [[tokeniser.normalise(text) for text in texts_of(example["target"])] for example in examples]
+        tokeniser, wanted = self.target.tokeniser, self._wanted(examples)
         names = [name for name in self.metrics if name != AER]
         figures = score_texts([answer.text for answer in answers], wanted, names, tokenize=self.bleu_tokenize)
         for name in OF_TOKENS:
@@ -220,6 +228,14 @@ class Generation(SourceToTarget):
                 tokens = [tokeniser.encode(texts[0]) for texts in wanted]
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
         return {name: figures[name] for name in names}
+
+    def _wanted(self, examples: Sequence[Example]) -> list[list[str]]:
+        normalise = self.target.tokeniser.normalise
+        return [[normalise(text) for text in texts_of(example["target"])] for example in examples]
+
+    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
+        units = list(dict.fromkeys(ERROR_RATES[name] for name in self.metrics if name in ERROR_RATES))
+        return [edits_table([answer.text for answer in answers], self._wanted(examples), units)] if units else []
 
     def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """Without figures of tokens, whose numbers differ between vocabularies."""
