@@ -99,9 +99,12 @@ def solve(scores: Tensor, beta: Tensor, mask: Tensor | None) -> Tensor:
     offset = left
     if exporting():
         numbers = torch.arange(STEPS, device=x.device)
-        halves = (beta <= 1).expand(top.shape)
-        start = (left, left, right)
-        offset = over_steps(lambda n, state: advance(*state, halves | (n % 2 == 0))[:3], start, numbers)[0][-1]
+        convex = (beta <= 1).expand(top.shape)
+
+        def numbered(number: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            return advance(state[0], state[1], state[2], convex | (number % 2 == 0))[:3]
+
+        offset = over_steps(numbered, (left, left, right), numbers)[0][-1]
     for step in range(0 if exporting() else STEPS):
         following, left, right, total = advance(offset, left, right, beta <= 1 if step % 2 else None)
         if _found(total, following - offset, right - left, beta):

@@ -201,6 +201,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
         writes, "transformer", tokeniser="unigram", encoder_layers=1, positions="rotary", **HEADS
     ),
     "rnnsearch, tagged": partial(writes, "rnnsearch", tokeniser="tagged", **TINY),
+    "transformer, entmax": partial(writes, "transformer", selection="entmax", encoder_layers=1, **HEADS),
     "hard_monotonic": partial(writes, "hard_monotonic", attends=False, **TINY),
     "ssnt": partial(writes, "ssnt", attends=False, **TINY),
     "pooling": partial(labels, "pooling", **TINY),
