@@ -12,6 +12,7 @@ from saccade.configuration import ConfigError
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow
 from saccade.fields import Text
+from saccade.interpretation.explorer import write_page
 from saccade.tasks import Generation
 
 WORDS = {"class": "text", "tokeniser": "word"}
@@ -142,3 +143,21 @@ def test_what_does_not_fit_is_refused(task, model, message):
 def test_word_alignments_need_one_source(run):
     with pytest.raises(TypeError, match="two texts"):
         run.align([("a", "b")])
+
+
+def test_the_page_shows_each_source(run, chromium, tmp_path):
+    items = run.explain([{"source": "a b", "fr": "A B D"}], ["b a"])
+    write_page(tmp_path / "page.html", items, title="Two sources")
+    page = chromium.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.wait_for_selector("[data-ready=true]", timeout=60_000)
+    layers = page.get_by_label("Layer", exact=True)
+    assert layers.locator("option").all_inner_texts() == ["source", "fr"]
+    for number, (role, key) in enumerate([("source", "b"), ("fr", "B")]):
+        page.goto("about:blank")
+        page.goto((tmp_path / "page.html").as_uri() + f"#show=0.{number}.0&units=pieces&at=0.1")
+        page.wait_for_selector("[data-ready=true]", timeout=60_000)
+        assert page.inner_text("[role=status] bdi >> nth=1") == key, role
+        weight = f"{float(items[0].maps[number].weights[0, 0, 1]):.4f}".rstrip("0")
+        assert page.inner_text("[role=status] b") == weight
+    page.close()
