@@ -70,7 +70,7 @@ class Folder(Reader):
         if others and (len(others) > 1 or given[others[0]] != others[0]):
             tables = [path.relative_to(self.folder).as_posix() for path in self.files() if suffix(path) in TABLES]
             if tables:
-                raise DataError(f"{self.name} is a folder: name one of the tables in it. It holds {listed(tables)}.")
+                raise DataError(f"{self.name} is a folder that holds tables ({listed(tables)}): name one of them.")
             raise DataError(
                 f"{self.name} is a folder, in which each file is a row with the columns {', '.join(known)}: say which "
                 f"is the {' and which the '.join(others)}, as {columns.example(known)}."
