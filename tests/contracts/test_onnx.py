@@ -17,7 +17,7 @@ from saccade.fields import Number, Text
 from saccade.models import models
 from saccade.tasks import Generation, Task
 
-from .exported import CASES, labels, pairs, recordings
+from .exported import CASES, labels, pairs
 from .members import SELECTIONS as FACTORIES
 from .members import Assembly, Sizes, covered
 from .members import selections as registered
@@ -120,12 +120,6 @@ def test_several_sources_are_refused_by_name():
     task = Generation(sources={"other": Text()})
     with pytest.raises(ValueError, match="The task Generation cannot be exported: a text from several sources"):
         check_graphs(SimpleNamespace(task=task, model=nn.Identity()))
-
-
-def test_a_search_with_ctc_is_refused_by_name(tmp_path):
-    case = recordings(tmp_path, model="las", listener_dim=5, pyramid=[2], ctc_weight=0.3)
-    with pytest.raises(ValueError, match="The task Generation cannot be exported: a search that counts CTC"):
-        check_graphs(SimpleNamespace(task=case.task, model=case.model))
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,6 @@ class Generation(SourceToTarget):
     def portable(self, model: nn.Module) -> dict[str, Any]:
         if len(self.inputs) > 1:
             raise ValueError("a text from several sources cannot be written outside Saccade")
-        if getattr(model, "ctc", None) is not None:
-            raise ValueError("a search that counts CTC cannot be made outside Saccade")
         model = writer(model)
         return {
             "kind": "generation",
