@@ -138,7 +138,7 @@ def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Exam
         raw: Any = {next(iter(task.inputs)): text}
         if len(task.inputs) > 1:
             raw = parse_object(text, f"Line {number} of the input", task)
-        example = {}
+        example: dict[str, Any] = {}
         for role, field in task.inputs.items():
             if role not in raw and field.optional:
                 example[role] = None

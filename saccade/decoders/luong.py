@@ -131,7 +131,8 @@ class LuongDecoder(Decoder):
             reading = self.attention.read(hidden, state.memory, state=state.attention)
             features = self._combine(reading, hidden)
             return Decoded(features, lambda: _widen(reading.weights, keys))
-        steps, readings = [], []
+        steps: list[Tensor] = []
+        readings: list[Reading | SourceReading] = []
         for number, projected in enumerate(self.stack.first.input_proj(embedded).unbind(1)):
             if steps and self.training and self.sampling:
                 projected = self._sampled(projected, tokens[:, number], steps[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from torch import nn
 
@@ -107,7 +107,7 @@ class ListenAttendSpell(EncoderDecoder):
             "hidden_dim": alignment_dim or hidden_dim,
             "max_keys": max_length,
         }
-        shape = {"hidden_dim": hidden_dim, "num_layers": num_layers, "num_states": stack.num_states}
+        shape: dict[str, Any] = {"hidden_dim": hidden_dim, "num_layers": num_layers, "num_states": stack.num_states}
         bridge: nn.Module = LearnedStart(**shape)
         if start == "summary":
             bridge = ProjectSummary(summary_dim=encoder.summary_dim, **shape)

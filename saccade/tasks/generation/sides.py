@@ -91,6 +91,10 @@ class SourceToTarget(Task):
                     f"model.max_length, or let the {role} be shorter."
                 )
 
+    def example(self, value: Any) -> Example:
+        found = super().example(value)
+        return found if len(self.inputs) == 1 else {**dict.fromkeys(self.inputs), **found}  # what is absent is missing
+
     def encode(self, example: Example) -> Row:
         row: Row = {role: field.encode(example[role]) for role, field in self.inputs.items()}
         if "target" in example:

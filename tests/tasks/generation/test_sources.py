@@ -11,6 +11,7 @@ from saccade import cli
 from saccade.configuration import ConfigError
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow
+from saccade.export.refusing import check_graphs
 from saccade.fields import Text
 from saccade.interpretation.explorer import write_page
 from saccade.tasks import Generation
@@ -42,6 +43,7 @@ def test_the_model_gets_the_sizes_of_all_sources(run):
     loaded = saccade.load(run.folder)
     asked = [{"source": "a b", "fr": "A B"}, {"source": "a b"}, {"source": None, "fr": "A"}]
     found = [answer.text for answer in run.predict(asked, beam=2, max_length=5)]
+    assert found == [answer.text for answer in run.task.predict(run.model, asked, beam=2, max_length=5)]
     assert found == [answer.text for answer in loaded.predict(asked, beam=2, max_length=5)]
 
 
@@ -138,6 +140,11 @@ def test_at_least_one_source_is_needed():
 def test_what_does_not_fit_is_refused(task, model, message):
     with pytest.raises(ConfigError, match=message):
         saccade.train(task=task, model=model, data=ROWS, trainer=TRAINER, output="unused")
+
+
+def test_there_is_no_export(run):
+    with pytest.raises(ValueError, match=r"a text from several sources.*saccade"):
+        check_graphs(run)
 
 
 def test_word_alignments_need_one_source(run):
