@@ -105,7 +105,7 @@ class LuongDecoder(Decoder):
     def begin(self, encoded: EncoderOutput | JoinedSources | EncodedSources) -> LuongState:
         hidden = self.bridge(encoded.summary)
         top = hidden[-1][0]
-        fed = None if self.feed_proj is None else top.new_zeros(len(top), self.feed_proj.in_features)
+        fed = None if self.feed_proj is None else top.new_zeros(top.shape[0], self.feed_proj.in_features)
         if isinstance(self.attention, SourceAttentions):
             assert isinstance(encoded, EncodedSources)
             return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), encoded.mask)
