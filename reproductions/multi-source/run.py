@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/multi-source"), help="folder for the trained models")
     parser.add_argument("--steps", type=int, default=600, help="updates of each model, hidden parts")
     parser.add_argument("--examples", type=int, default=3000, help="training examples, hidden parts")
-    parser.add_argument("--updates", type=int, default=1500, help="updates of each model, Multi30k")
+    parser.add_argument("--updates", type=int, default=800, help="updates of each model, Multi30k")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
@@ -155,7 +155,7 @@ def on_multi30k(name: str, data: Path, folder: Path, updates: int, seed: int) ->
         data={"train": files["train"], "valid": files["valid"]},
         trainer={
             "max_steps": updates,
-            "batch_tokens": 1536 * (len(languages) + 1),
+            "batch_tokens": 640 * (len(languages) + 1),
             "learning_rate": 3e-3,
             "schedule": {"class": "cosine", "warmup": 50},
             "clip_norm": 1.0,

@@ -207,6 +207,22 @@ def test_vectors_are_read_as_words(place, threads):
             torch.testing.assert_close(encoded.summary[0][number][row], final)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["residual", "patches"])
+def test_a_missing_picture_is_the_same_whether_the_batch_has_others_or_not(name):
+    """Without any picture in a batch, all have one place, which is masked."""
+    sizes = {**SMALL, "other_sources": [{"dim": 48}], "hidden_dim": 8, "encoders": ["recurrent", name]}
+    model = built(lambda: MultiSource(**sizes))
+    text, mask = torch.randint(4, 13, (2, 5)), torch.ones(2, 5, dtype=torch.bool)
+    pictures = torch.randn(2, 16, 48, dtype=torch.float64)
+    real = torch.tensor([[False] * 16, [True] * 16])
+    both, parts = run(model, [text, mask, pictures, real], TARGET[:2])
+    none, _ = run(model, [text, mask, torch.zeros_like(pictures[:, :1]), real[:, :1] & False], TARGET[:2])
+    torch.testing.assert_close(both[0], none[0])
+    assert not parts[1][0].any()
+    torch.testing.assert_close(parts[1][1].sum(-1), torch.ones(3, dtype=torch.float64))
+
+
 def test_the_weight_of_a_key_goes_to_the_positions_it_stands_for():
     masks = torch.tensor([[True, True, True]]), torch.tensor([[True, True, False]])
     owner, place = torch.tensor([[0, 0, 1, 3, 0]]), torch.tensor([[2, 0, 1, 0, 2]])
