@@ -119,6 +119,10 @@ def _check_model(config: str | None, overrides: dict[str, str]) -> None:
         )
 
 
+AGAIN = 0.5
+"""Seconds after which an interruption is raised again: an import or a destructor may have swallowed it."""
+
+
 @contextlib.contextmanager
 def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
     """Treats SIGTERM like SIGINT while the training loop, which saves a checkpoint first, is not running.
@@ -129,12 +133,17 @@ def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [signal.SIGTERM, signal.SIGALRM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
         if any((folder / "checkpoints").glob("step-*")):
             fix = f": continue from the last checkpoint with saccade train --resume {folder}"
         elif (folder / "config.yaml").is_file():
@@ -146,7 +155,9 @@ def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
         print(f"Interrupted{fix}", file=sys.stderr)
         raise KeyboardInterrupt(fix) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def validate_config(config: str, *, trust_classes: bool = False, **overrides: str) -> None:
