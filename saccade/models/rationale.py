@@ -53,7 +53,7 @@ class Rationale(nn.Module):
         encoder_layers: the number of layers; the classifier reads all of them.
         cell: "rcnn", as in the paper, "gru" or "lstm".
         pooling: what the classifier reads of a layer: its "last" state, as in the paper, or the "average" of the states
-            after each picked word, which learns faster where there are hundreds of them.
+            after each picked word.
         generator: "independent" picks each word given the text alone, "recurrent" also given the earlier picks.
         sampler_dim: units of the recurrent generator's memory of its picks.
         estimator: how gradients reach the generator, "reinforce" or "straight_through".
