@@ -108,7 +108,7 @@ def total_edits(predicted: Texts, wanted: References, unit: Literal["words", "ch
 
 def edits_table(predicted: Texts, wanted: References, units: Sequence[Literal["words", "characters"]]) -> Table:
     """How the errors divide into substitutions, deletions and insertions."""
-    rows = {}
+    rows: dict[str, list[float]] = {}
     for unit in units:
         edits, total = total_edits(predicted, wanted, unit)
         rows[unit] = [*edits, total, _percent(sum(edits), total)]

@@ -100,7 +100,7 @@ class RecurrentLayer(nn.Module):
         if not isinstance(self.cell, LSTMCell) or type(self.input_proj) is not nn.Linear:
             return None
         size = self.cell.hidden_dim
-        found = []
+        found: list[Tensor] = []
         weights, biases = (tensor.chunk(self.directions) for tensor in (self.input_proj.weight, self.input_proj.bias))
         for cell, weight, bias in zip(self._cells(), weights, biases, strict=True):
             recurrent, forget = cell.tensors()

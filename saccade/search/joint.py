@@ -87,7 +87,7 @@ class JointCTC:
     def step(self, tokens: Tensor, state: JointState) -> Scored:
         """Advances one step after tokens (rows,)."""
         given = self.model.step(tokens, state.inner)
-        gamma, before = state.gamma, 0.0
+        gamma, before = state.gamma, torch.zeros((), device=tokens.device)
         if state.table is not None:
             gamma = state.prefixes.advance(gamma, state.last, tokens, state.sentences)
             before = state.table.gather(1, tokens[:, None])
