@@ -28,6 +28,7 @@ FOLDER = Path(__file__).resolve().parent
 TESTED = 5
 """Recordings of each speaker and digit, counted from 0, that are for the test."""
 RATE = 8000
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 SHORTEST, LONGEST = 1, 3  # digits of a training string
 TEST_LENGTHS = (1, 2, 3, 5, 6, 7, 8, 9, 10)
 PAUSE = 0.1  # seconds between digits, at most
@@ -45,11 +46,20 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "location-aware, flat": {"score": FINE, "pyramid": FLAT},
 }
-SIZES = {"class": "las", "source_stride": 2, "embedding_dim": 32, "listener_dim": 64, "hidden_dim": 96, "num_layers": 1}
+SIZES = {
+    "class": "las",
+    "source_stride": 2,
+    "embedding_dim": 16,
+    "listener_dim": 64,
+    "hidden_dim": 64,
+    "num_layers": 1,
+    "cell": "gru",
+    "dropout": 0.3,
+}
 
 
 class Utterance(NamedTuple):
-    """A recording as the contents of a file, and its digits, separated by spaces."""
+    """A recording as the contents of a file, and its digits in words."""
 
     sound: bytes
     digits: str
@@ -62,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for table, picture and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/digit-strings"), help="folder for the trained models")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=1500, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
     parser.add_argument("--strings", type=int, default=6000, help="of training")
     parser.add_argument("--tests", type=int, default=60, help="strings of each length in the test")
     parser.add_argument("--seed", type=int, default=1)
@@ -117,7 +127,7 @@ def make(clips: dict[str, list[list[np.ndarray]]], choices: random.Random, lengt
     parts = []
     for digit in digits:
         parts += [choices.choice(by_digit[digit]), np.zeros(int(choices.uniform(0.0, PAUSE) * RATE), np.float32)]
-    return Utterance(as_wav(np.concatenate(parts), RATE), " ".join(map(str, digits)))
+    return Utterance(as_wav(np.concatenate(parts), RATE), " ".join(WORDS[digit] for digit in digits))
 
 
 def measured(
@@ -136,7 +146,7 @@ def measured(
         task={
             "class": "generation",
             "source": {"class": "audio", "rate": RATE, "mels": 40, "gain": 6.0, "time_masks": 2, "time_width": 8},
-            "target": {"class": "text", "tokeniser": "pretokenised"},
+            "target": {"class": "text", "tokeniser": "char"},
             "metrics": ["wer"],
         },
         model={**SIZES, **MODELS[name]},
@@ -157,7 +167,7 @@ def measured(
     minutes = (time.process_time() - started) / 60
     errors, strings = {}, {}
     for length, several in tests.items():
-        answers = run.predict([each.sound for each in several], beam=1, max_length=2 * length + 5)
+        answers = run.predict([each.sound for each in several], beam=1, max_length=8 * length + 20)
         figures = run.task.score(answers, [{"target": [each.digits]} for each in several])
         errors[length] = figures["wer"].value
         pairs = zip(answers, several, strict=True)
