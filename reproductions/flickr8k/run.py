@@ -88,11 +88,11 @@ def write_tables(data: Path, folder: Path) -> dict[str, Path]:
                 packed.extract(name, pictures)
     tables = {}
     for split, name in SPLITS.items():
-        rows = [
-            json.dumps({"file": f"pictures/{picture}", "caption": captions[picture]})
-            for picture in read(data, f"Flickr_8k.{name}.txt").split()
-            if (pictures / picture).is_file()
-        ]
+        named = read(data, f"Flickr_8k.{name}.txt").split()
+        missing = [picture for picture in named if not (pictures / picture).is_file()]
+        if missing:
+            raise FileNotFoundError(f"{archive} lacks {len(missing)} pictures of {name}, such as {missing[0]}.")
+        rows = [json.dumps({"file": f"pictures/{each}", "caption": captions[each]}) for each in named]
         tables[split] = folder / f"{split}.jsonl"
         tables[split].write_text("\n".join(rows) + "\n", encoding="utf-8")
     return tables
@@ -109,7 +109,7 @@ def read(folder: Path, name: str) -> str:
 
 def measured(name: str, tables: dict[str, Path], given: argparse.Namespace) -> dict[str, float]:
     """Trains and tests one model, unless its folder says that this was done."""
-    folder, kept = given.runs / name, given.runs / f"{name}.json"
+    folder, kept = given.runs / name, given.runs / f"{name}-{given.steps}-{given.seed}.json"
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
     shutil.rmtree(folder, ignore_errors=True)  # interrupted

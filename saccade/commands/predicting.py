@@ -109,10 +109,10 @@ def predict(
         from saccade.runs import load
 
     if data:
-        if input or format != "text" or scores or draw or plot is not None:
+        if input or format != "text" or scores or draw or plot is not None or stream or lm is not None:
             raise ValueError(
-                "--data takes no --input, --format, --scores, --draw or --plot: its output has the format "
-                "of the input, with scores."
+                "--data takes no --input, --format, --scores, --draw, --plot, --stream or --lm: its output has the "
+                "format of the input, with scores."
             )
         from saccade.commands.bulk import predict_in_bulk
 

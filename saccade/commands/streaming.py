@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from saccade.data.sound_blocks import Blocks
     from saccade.runs import Run
 
+LONGEST = 3600
+"""Seconds that are collected for a model that must hear the whole recording."""
+
 BLOCK = 0.1
 """Seconds of a recording that are read at a time."""
 PIPE = "-"
@@ -86,7 +89,18 @@ def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Any) -> 
 
     from saccade.tasks.generation.listening import Heard
 
-    samples = np.concatenate([*sound.blocks])
+    parts, count = [], 0
+    for block in sound.blocks:
+        parts.append(block)
+        count += len(block)
+        if count > LONGEST * sound.rate:
+            raise ValueError(
+                f"the recording has more than {LONGEST // 60} minutes, and this model must hear all of it first: "
+                "cut it, or train a model that listens online."
+            )
+    if not count:
+        raise ValueError("the recording holds no sound.")
+    samples = np.concatenate(parts)
     seconds = len(samples) / sound.rate
     (answer,) = run.predict([{"array": samples, "sampling_rate": sound.rate}], **options)
     emit({"text": answer.text, "read": round(seconds, 3), "looked_at": round(seconds, 3)})

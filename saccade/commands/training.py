@@ -119,7 +119,7 @@ def _check_model(config: str | None, overrides: dict[str, str]) -> None:
         )
 
 
-AGAIN = 0.5
+AGAIN = 2.0
 """Seconds after which an interruption is raised again: an import or a destructor may have swallowed it."""
 
 
@@ -132,18 +132,22 @@ def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
         again: whether the same command continues what was interrupted.
     """
 
+    repeated = hasattr(signal, "setitimer")  # not on Windows
+
     def stop(number: int, frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        if repeated and number != signal.SIGALRM:  # once: what cleans up must not be disturbed again and again
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
         raise KeyboardInterrupt
 
-    numbers = [signal.SIGTERM, signal.SIGALRM]
+    numbers = [signal.SIGTERM, signal.SIGALRM] if repeated else [signal.SIGTERM]
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
         numbers.append(signal.SIGINT)
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     except KeyboardInterrupt:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if repeated:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         if any((folder / "checkpoints").glob("step-*")):
             fix = f": continue from the last checkpoint with saccade train --resume {folder}"
         elif (folder / "config.yaml").is_file():
@@ -155,7 +159,8 @@ def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
         print(f"Interrupted{fix}", file=sys.stderr)
         raise KeyboardInterrupt(fix) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if repeated:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -60,8 +60,14 @@ class Skipped:
 
 def conversion(file: str, encoding: str) -> str:
     """The command that converts a file to UTF-8."""
-    names = f"{shlex.quote(file)} > utf8{Path(file).suffix}" if os.path.isfile(file) else "in > out"
-    return f"iconv -f {encoding} -t UTF-8 {names}"
+    if not os.path.isfile(file):
+        return f"iconv -f {encoding} -t UTF-8 in > out"
+    path, given = Path(file), shlex.quote(file)
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    result = shlex.quote(f"{plain.stem}.utf8{plain.suffix}")
+    if path.suffix == ".gz":
+        return f"gzip -dc {given} | iconv -f {encoding} -t UTF-8 > {result}"
+    return f"iconv -f {encoding} -t UTF-8 {given} > {result}"
 
 
 def one_line(text: object) -> str:

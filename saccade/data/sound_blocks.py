@@ -60,7 +60,7 @@ def pipe_blocks(file: BinaryIO, seconds: float) -> Blocks:
             header = _format(form)
             block = header.channels * header.bits // 8
             # Programs that write to a pipe do not know the length, and announce none or the largest.
-            announced = length // block if 0 < length < 0x7FFFFF00 else None
+            announced = length // block if 0 < length < 0x7FFF0000 else None
             return Blocks(header.rate, _blocks(file, header, seconds, announced))
         if length > LONGEST_CHUNK:
             break

@@ -9,6 +9,9 @@ from torch.nn import functional as F
 BLANK = 0
 """The id of padding, which is never written, stands for "nothing"."""
 
+MOST_NUMBERS = 1 << 24
+"""How many numbers the scores of a step may take at once."""
+
 
 class CTC(nn.Module):
     r"""Writes a token or nothing at each encoder state, independently; equal neighbours count once.
@@ -103,6 +106,11 @@ class CTCPrefixes:
             last: (rows,), their last tokens.
             sentences: (rows,), which sentence each belongs to.
         """
+        rows = max(1, MOST_NUMBERS // max(1, self.log_probs[0].numel()))
+        parts = zip(gamma.split(rows), last.split(rows), sentences.split(rows), strict=True)
+        return torch.cat([self._scores(*part) for part in parts])
+
+    def _scores(self, gamma: Tensor, last: Tensor, sentences: Tensor) -> Tensor:
         either, blank = gamma.logsumexp(-1), gamma[..., 1]
         log_probs = self.log_probs[sentences]  # (rows, positions, vocab)
         found = (either[:, :-1, None] + log_probs).logsumexp(1)
@@ -114,10 +122,8 @@ class CTCPrefixes:
 
     def advance(self, gamma: Tensor, last: Tensor, tokens: Tensor, sentences: Tensor) -> Tensor:
         """Log gamma of the prefixes with these tokens (rows,) added."""
-        log_probs = self.log_probs[sentences]
-        token = log_probs.gather(2, _at(tokens, log_probs)).squeeze(2)
+        token, blanks = self.log_probs[sentences, :, tokens], self.log_probs[sentences, :, BLANK]
         before = torch.where((tokens == last)[:, None], gamma[..., 1], gamma.logsumexp(-1))
-        blanks = log_probs[..., BLANK]
         ended = torch.full_like(token[:, 0], -torch.inf) if token.shape[1] else gamma[:, 0, 0]
         steps = [torch.stack([ended, ended], dim=-1)]
         blanked = ended

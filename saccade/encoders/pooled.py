@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from saccade.attention import Attention
 from saccade.checks import check_count
@@ -94,5 +95,5 @@ class PooledEncoder(nn.Module):
 def max_of_real(states: Tensor, mask: Tensor) -> Tensor:
     """The largest real value of each feature of the states (batch, length, dim), zero for rows without any."""
     real = mask.unsqueeze(-1)
-    largest = states.masked_fill(~real, -torch.inf).amax(1)
+    largest = F.pad(states.masked_fill(~real, -torch.inf), (0, 0, 0, 1), value=-torch.inf).amax(1)  # even of none
     return torch.where(real.any(1), largest, 0.0)

@@ -23,10 +23,13 @@ class Run(NamedTuple):
     news: Tensor
 
 
-def usable(projected: Tensor, weight: Tensor) -> bool:
-    """Whether there is a kernel for these tensors."""
+def usable(projected: Tensor, hidden: Tensor, weight: Tensor, kept: Tensor | None = None) -> bool:
+    """Whether there is a kernel for these tensors: it takes a matrix for each group of rows, and broadcasts nothing."""
     return (
         projected.dtype == weight.dtype
+        and hidden.dim() >= 2
+        and weight.shape[:-2] == hidden.shape[:-2]
+        and (kept is None or kept.shape == (*projected.shape[:-1], 1))
         and projected.numel() > 0
         and weight.shape[-1] * weight.element_size() % ALIGNED == 0
         and native.usable(projected, weight)

@@ -88,7 +88,14 @@ def skip_gram_(
     """`skip_gram_reference_`, without gathering vectors: each target is read where it is."""
     if not len(centres):
         return
-    if not native.usable(inner, outer) or inner.dtype != outer.dtype:
+    rows = {len(each) for each in (centres, contexts, real, negatives)}
+    if inner.shape != outer.shape or len(rows) > 1 or len(rates) != -(-len(centres) // batch):
+        raise ValueError(
+            "inner and outer must have one shape, centres, contexts, real and negatives one number of rows, and there "
+            "must be a rate for each batch."
+        )
+    contiguous = inner.is_contiguous() and outer.is_contiguous()
+    if not contiguous or not native.usable(inner, outer) or inner.dtype != outer.dtype:
         skip_gram_reference_(inner, outer, centres, contexts, real, negatives, rates, batch)
         return
     for ids in (centres, contexts, negatives):
@@ -99,7 +106,7 @@ def skip_gram_(
         native.function("skip_gram", inner.dtype),
         inner,
         outer,
-        *(each.contiguous() for each in (centres, contexts, real, negatives)),
+        *(each.contiguous() for each in (centres.long(), contexts.long(), real.bool(), negatives.long())),
         rates.double().contiguous(),
         len(centres),
         batch,

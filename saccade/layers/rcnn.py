@@ -130,7 +130,7 @@ class _RCNN(torch.autograd.Function):
         bias: Tensor,
         kept: Tensor | None,
     ) -> tuple[Tensor, ...]:
-        ctx.native = rcnn.usable(projected, weight)
+        ctx.native = rcnn.usable(projected, hidden, weight, kept)
         if ctx.native:
             run = rcnn.forward(projected, hidden, single, pair, weight, bias, kept)
             ctx.save_for_backward(projected, *run, weight, kept)

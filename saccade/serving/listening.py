@@ -26,10 +26,12 @@ def check_free(host: str, port: int) -> None:
             with socket.socket(family, kind, protocol) as trial:
                 if os.name == "posix":  # as the server does: a port that was closed a moment ago is free
                     trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:  # as asyncio does
+                    trial.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 trial.bind(address)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                other = port % 65535 + 1
+                other = port + 1 if port < 65535 else port - 1
                 raise ValueError(f"Port {port} of {host} is in use: choose another one, as --port {other}.") from None
             if error.errno == errno.EACCES:
                 raise ValueError(

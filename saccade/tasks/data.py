@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from saccade.data.cell import Cell
 from saccade.data.errors import DataError
-from saccade.fields import Field
+from saccade.fields import Field, plain
 from saccade.tasks.limits import check_lengths, read_by, too_long
 from saccade.tasks.several import tell_apart
 
@@ -76,7 +76,7 @@ class TaskData:
 
     def _share(self) -> None:
         for role, owner in self.shared.items():
-            self.fields[role].share(self.fields[owner])
+            self.fields[role].share(plain(self.fields[owner]))
 
     def check_example(self, example: Example, cell: Cell) -> None:
         """Raises `cell.bad(problem, fix)` if the values of an example contradict each other."""

@@ -346,7 +346,7 @@ def test_bad_rows_of_tsv(tmp_path):
         (7, "the line is empty"),
     ]
     assert "--data.bad_rows skip leaves such lines out" in str(examples.skipped.first[-1])
-    assert f"iconv -f LATIN1 -t UTF-8 {path} > utf8.tsv" in str(examples.skipped.first[-2])
+    assert f"iconv -f LATIN1 -t UTF-8 {path} > {Path(path).stem}.utf8.tsv" in str(examples.skipped.first[-2])
     assert "Separate columns by one tab. --data.bad_rows skip leaves such lines out." in str(examples.skipped.first[0])
     assert f"Skipped 6 bad rows:\n  {path}, line 2: 1 column" in examples.skipped.report()
     assert list(examples)
@@ -437,7 +437,7 @@ def test_windows_files(tmp_path):
     ]
     named = write(tmp_path / "b.csv", "en,de\r\na,b\r\n", "utf-8-sig")
     assert list(read(named, columns=NAMED)) == [{"source": "a", "target": "b"}]
-    with pytest.raises(DataError, match=r"is UTF-16\. Convert it: iconv -f UTF-16 -t UTF-8 .*c\.tsv > utf8\.tsv"):
+    with pytest.raises(DataError, match=r"is UTF-16\. Convert it: iconv -f UTF-16 -t UTF-8 .*c\.tsv > .*\.utf8\.tsv"):
         read(write(tmp_path / "c.tsv", "a\tb\n", "utf-16"))
 
 

@@ -33,7 +33,7 @@ def test_latin_1(train, work) -> None:
     assert code == 2
     assert "old.tsv, line 1" in err
     assert "the source is not UTF-8 (byte 0xE9)" in err
-    assert f"iconv -f LATIN1 -t UTF-8 {work / 'old.tsv'} > utf8.tsv" in err
+    assert f"iconv -f LATIN1 -t UTF-8 {work / 'old.tsv'} > old.utf8.tsv" in err
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_layer_is_the_equation_over_the_real_words(bidirectional):
 @pytest.mark.parametrize("size", [SIZE, 24])  # in PyTorch, and in C, which needs whole vectors
 def test_sequence_has_the_gradients_of_its_reference(lead, gated, size):
     tensors = inputs(*lead, size=size)
-    assert rcnn.usable(tensors[0], tensors[4]) == (size != SIZE and native.library() is not None)
+    assert rcnn.usable(tensors[0], tensors[1], tensors[4]) == (size != SIZE and native.library() is not None)
     if gated:
         tensors.append(torch.rand(STEPS, *lead, BATCH, 1, dtype=torch.float64, requires_grad=True))
     fast, plain = run(rcnn_sequence, *tensors), run(rcnn_sequence_reference, *tensors)
@@ -98,3 +98,10 @@ def test_steps_equal_the_sequence():
 def test_no_words():
     cell = RCNNCell(hidden_dim=SIZE)
     assert [each.shape for each in cell(torch.zeros(BATCH, 0, 3 * SIZE))] == [(BATCH, 0, SIZE)] * 3
+
+
+def test_shapes_that_broadcast_are_left_to_pytorch():
+    tensors = [each.detach() for each in inputs(2, size=24)]
+    shared = [*tensors[:4], tensors[4][0], tensors[5]]
+    assert not rcnn.usable(shared[0], shared[1], shared[4])
+    torch.testing.assert_close(run(rcnn_sequence, *shared), run(rcnn_sequence_reference, *shared))

@@ -105,8 +105,10 @@ class Delimited(Reader):
 
     def _separated_otherwise(self, cells: list[str]) -> str | None:
         """What to do about a line that seems to have its columns separated by something else."""
+        if len(cells) != 1:
+            return None
         mark = max(self.others, key=cells[0].count)
-        return self.others[mark] if len(cells) == 1 and mark in cells[0] else None
+        return self.others[mark] if mark in cells[0] else None
 
     def _warn(self, start: list[Row]) -> None:
         self.suspicious = False

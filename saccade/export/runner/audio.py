@@ -74,7 +74,7 @@ def read(source):
             kind = int.from_bytes(form[24:26], "little") if kind == 0xFFFE else kind
             break
         place += 8 + length + length % 2
-    if not kind or (kind, bits) not in TYPES:
+    if not kind or (kind, bits) not in TYPES or not channels:
         import soundfile
 
         sound, rate = soundfile.read(io.BytesIO(content), dtype="float32", always_2d=True)

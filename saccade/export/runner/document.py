@@ -21,20 +21,22 @@ class Reader:
         return {"ids": [each for each, _ in kept], "sentences": [sentence for _, sentence in kept]}
 
     def sentences(self, value):
+        texts = [value] if isinstance(value, str) else list(value)
         if self.about["sentences"] == "lines":
-            texts = [value] if isinstance(value, str) else value
             return [line for text in texts for line in text.splitlines() if line.strip()]
-        if not isinstance(value, str):
-            return list(value)
         if self.about["sentences"] == "given":
-            raise ValueError(f"This model reads lists of sentences, not {value!r:.60}.")
+            if isinstance(value, str):
+                raise ValueError(f"This model reads lists of sentences, not {value!r:.60}.")
+            return texts
+        return [sentence for text in texts for sentence in self.split(text)]
+
+    def split(self, text):
         try:
             from sentencex import segment
         except ModuleNotFoundError as error:
-            fix = "Give a list of sentences, or let sentencex split texts: pip install sentencex"
-            raise ModuleNotFoundError(fix) from error
+            raise ModuleNotFoundError("This model splits texts into sentences: pip install sentencex") from error
         found = []
-        for sentence in segment(self.about["language"], re.sub(r"[^\S\n]", " ", value)):
+        for sentence in segment(self.about["language"], re.sub(r"[^\S\n]", " ", text)):
             parts = [sentence]
             if len(sentence.split()) > 60:  # a stray mark may have joined several
                 parts = segment(self.about["language"], re.sub(r'["“”„«»()\[\]{}]', " ", sentence))

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+PIXELS, LONGER = 1 << 26, 32
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 
@@ -31,6 +32,9 @@ class Reader:
 
         shorter = self.about["resize"]
         with Image.open(io.BytesIO(value) if isinstance(value, bytes) else value, formats=FORMATS) as picture:
+            width, height = picture.size
+            if width * height > PIXELS or max(width, height) > LONGER * min(width, height) or picture.mode == "F":
+                raise ValueError(f"A picture of {width} x {height} pixels, mode {picture.mode}, cannot be read.")
             picture.draft("RGB", (shorter, shorter))
             turned = ImageOps.exif_transpose(picture)
             if turned.mode.startswith("I"):  # 16 bits of grey

@@ -27,7 +27,7 @@ class Patches:
 
     def __init__(self) -> None:
         self.calls = Calls()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._active = 0
         self._replaced: list[Replacement] = []
         self._overridden: list[tuple[type, str, Any]] = []
@@ -68,19 +68,20 @@ class Patches:
     @contextmanager
     def lifted(self) -> Iterator[None]:
         """Within it nothing is replaced, for a compiler that traces the code it runs."""
-        replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
-        active, self._active = self._active, 0
-        self._uninstall()
-        try:
-            yield
-        finally:
-            self._active = active
-            for each in replaced:
-                self._replace(*each)
-            for owner, name, own, override in overridden:
-                self._overridden.append((owner, name, own))
-                setattr(owner, name, override)
-            self._run_eagerly()
+        with self._lock:  # recordings of other threads wait
+            replaced, overridden = list(self._replaced), [(*each, vars(each[0])[each[1]]) for each in self._overridden]
+            active, self._active = self._active, 0
+            self._uninstall()
+            try:
+                yield
+            finally:
+                self._active = active
+                for each in replaced:
+                    self._replace(*each)
+                for owner, name, own, override in overridden:
+                    self._overridden.append((owner, name, own))
+                    setattr(owner, name, override)
+                self._run_eagerly()
 
     def _install(self) -> None:
         for replacement in self._references.replacements():

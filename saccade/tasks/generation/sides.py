@@ -199,7 +199,8 @@ class SourceToTarget(Task):
 
 def inputs_of(source: Field, others: dict[str, Field]) -> dict[str, Field]:
     """The source, or several that may each be missing."""
-    taken = next((name for name in ("source", "target", "alignment") if name in others), None)
+    masks = [name for name in others if name.endswith("_mask")]  # what batches call the masks of other columns
+    taken = next((name for name in ("source", "target", "alignment", *masks) if name in others), None)
     if taken is not None:
         raise ValueError(f"sources: {taken!r} is the name of another column of this task: choose another name.")
     if not others:
