@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/multi-source"), help="folder for the trained models")
     parser.add_argument("--steps", type=int, default=600, help="updates of each model, hidden parts")
     parser.add_argument("--examples", type=int, default=3000, help="training examples, hidden parts")
-    parser.add_argument("--updates", type=int, default=800, help="updates of each model, Multi30k")
+    parser.add_argument("--updates", type=int, default=3000, help="updates of each model, Multi30k")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
@@ -146,12 +146,19 @@ def on_multi30k(name: str, data: Path, folder: Path, updates: int, seed: int) ->
     files = {
         split: ",".join(text(data, prefix, each) for each in [*languages, "en"]) for split, prefix in SPLITS.items()
     }
-    words = {"class": "text", "tokeniser": {"class": "bpe", "vocab_size": 4000}, "max_length": 60}
+    words = {"class": "text", "tokeniser": {"class": "bpe", "vocab_size": 2000}, "max_length": 60}
     task, model = settings(name, words, ["bleu"])
     started = time.process_time()
     run = saccade.train(
         task={**task, "bleu_tokenize": "none"},  # the text is already tokenised
-        model={**model, "embedding_dim": 128, "hidden_dim": 128, "num_layers": 1, "dropout": 0.2},
+        model={
+            **model,
+            "embedding_dim": 128,
+            "hidden_dim": 128,
+            "num_layers": 1,
+            "score": "additive",
+            "input_feeding": False,
+        },
         data={"train": files["train"], "valid": files["valid"]},
         trainer={
             "max_steps": updates,
