@@ -86,7 +86,7 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
     role, field = next(iter(task.inputs.items()))
     place = Path(path)
     files = [place] if place.suffix.lower() in field.suffixes else []
-    if place.is_dir() and not field.suffixes and not {*map(str, (corpus.columns or {}).values())} & {*NAMES}:
+    if path and place.is_dir() and not field.suffixes and not {*map(str, (corpus.columns or {}).values())} & {*NAMES}:
         raise ValueError(
             f"{path} is a folder, and the {role} is not a file of its own: name the tables or texts in it. To read the "
             f"names of its files as the {role}, add --columns {role}=name."

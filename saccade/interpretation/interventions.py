@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
+from saccade.decoders.source_attentions import SourceAttentions
 from saccade.interpretation.recording import Intervention, record
 from saccade.layers import TransformerDecoderLayer
 from saccade.multihead import MultiHead
@@ -101,10 +102,11 @@ def source_attentions(model: nn.Module) -> dict[str, Attention]:
     if not isinstance(decoder, nn.Module):
         raise TypeError(f"{type(model).__name__} has no decoder: give an encoder-decoder of saccade.models.")
     found = dict(decoder.named_modules(prefix="decoder"))
+    over_contexts = {id(part.second) for part in found.values() if isinstance(part, SourceAttentions)}
     return {
         path.removesuffix(".attention") if isinstance(found.get(path.rpartition(".")[0]), MultiHead) else path: part
         for path, part in found.items()
-        if isinstance(part, Attention)
+        if isinstance(part, Attention) and id(part) not in over_contexts
     }
 
 

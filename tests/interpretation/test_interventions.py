@@ -18,7 +18,7 @@ from saccade.models import Cho, RNNSearch
 from saccade.selections import Selection
 from tests.models.family import FAMILY, SMALL
 
-WITH_ATTENTION = sorted(name for name in FAMILY if not name.startswith(("cho", "sutskever")))
+WITH_ATTENTION = sorted(name for name in FAMILY if not name.startswith(("cho", "sutskever", "multi_source_none")))
 SOME = ["rnnsearch_fast_current", "rnnsearch_coverage", "luong_global_general_feeding", "luong_local_p_dot_parallel"]
 SOME += ["luong_short_location", "transformer_sinusoidal_pre", "transformer_cross_windowed", "transformer_sparsemax"]
 

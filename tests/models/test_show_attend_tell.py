@@ -79,7 +79,7 @@ def loss_of(model, a, mask, target, real) -> torch.Tensor:
     """What the task minimises, summed over the batch."""
     decoded = model(a, mask, shift_right(target, 1))
     total = model.head.loss(decoded.features[real], target[real]).total
-    added = model.penalty(decoded, real, lambda: log_likelihoods(model, decoded, target, real))
+    added = model.penalty(decoded, target, real, lambda: log_likelihoods(model, decoded, target, real))
     return total if added is None else total + added
 
 
