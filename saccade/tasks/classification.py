@@ -159,14 +159,20 @@ class Classification(Task):
         return self.form.answers(self, model, batch, examples, options)
 
     def cells(self, answer: Answer, options: ClassificationOptions) -> list[str]:
-        return [self.label.show(answer.value)]
+        return [
+            answer.value if isinstance(answer.value, str) else self.label.show(answer.value)
+        ]  # one of several, or all
 
     def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         return self.form.looking(self, trace, batch)
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
         about = {"form": self.form.name, "labels": self.label.names, "most": most_tokens(model)}
-        return {"kind": "classification", **about}
+        several = isinstance(self.label, Labels | Tags)
+        between = (
+            {"between": self.label.show(["", ""])} if several else {}
+        )  # what stands between the labels of an answer
+        return {"kind": "classification", **about, **between}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return self.form.score(self, answers, examples)

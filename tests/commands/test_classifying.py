@@ -95,3 +95,17 @@ def test_cross_validation(tables, call, tmp_path):
     code, out, err = call("train", *SMALL, "--resume", "x", "--folds", "3")
     assert code == 2
     assert "to continue, run the same command again" in err
+
+
+def test_several_labels_are_listed_whole(tables, call):
+    rows = [("oak pan", "kitchen;wood"), ("steel pan", "kitchen;metal"), ("oak toy", "toys;wood")] * 10
+    (tables / "several.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows))
+    data = ["--data.train", str(tables / "several.tsv"), "--data.valid", str(tables / "several.tsv")]
+    folder = str(tables / "several")
+    label = ["--task.label={class: labels, separator: ;}"]
+    code, _, err = call("train", *SMALL, *label, *data, "--output", folder)
+    assert code == 0, err
+    code, out, err = call("predict", folder, "--input", "oak pan", "--top", "2")
+    assert code == 0, err
+    assert {line.split("\t")[1] for line in out.splitlines()} <= {"kitchen", "wood", "metal", "toys"}
+    assert len(out.splitlines()) == 2

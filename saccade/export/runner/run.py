@@ -7,5 +7,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from saccade_runner import Model
 
 if __name__ == "__main__":
-    for answer in Model(Path(__file__).parent).predict(sys.argv[1:]):
-        print(answer["answer"], f"{answer['score']:.4f}", sep="\t")
+    model = Model(Path(__file__).parent)
+    for found in model.predict(sys.argv[1:]):
+        answer = found["answer"]
+        shown = model.task.about["between"].join(answer) if isinstance(answer, list) else answer
+        print(shown, f"{found['score']:.4f}", sep="\t")
