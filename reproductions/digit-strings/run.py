@@ -106,8 +106,10 @@ def read_clips(data: Path, folder: Path, split: str) -> dict[str, list[list[np.n
     if data.suffix == ".zip":
         unpacked = folder / "recordings"
         if not unpacked.is_dir():
+            partly = folder / "recordings.part"  # until it is complete
             with zipfile.ZipFile(data) as archive:
-                archive.extractall(unpacked)
+                archive.extractall(partly)
+            partly.rename(unpacked)
         data = unpacked
     found: dict[str, list[list[np.ndarray]]] = {}
     for file in sorted(data.rglob("*_*_*.wav")):

@@ -3,6 +3,8 @@
 import io
 import struct
 import wave
+import zipfile
+from pathlib import Path
 
 import numpy as np
 
@@ -35,3 +37,14 @@ def floats(samples: np.ndarray, rate: int = 8000, bits: int = 32) -> bytes:
     chunks = [(b"fmt ", form), (b"LIST", b"odd\0"[:3]), (b"data", body)]
     content = b"".join(k + struct.pack("<I", len(c)) + c + b"\0" * (len(c) % 2) for k, c in chunks)
     return b"RIFF" + struct.pack("<I", 4 + len(content)) + b"WAVE" + content
+
+
+def digit_archive(path: Path, *, recordings: int, seconds: float) -> Path:
+    """Tones named like spoken digits: two speakers, three digits, so many recordings of each, each a little longer."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for digit in range(3):
+            for speaker, pitch in (("ann", 500.0), ("bob", 300.0)):
+                for number in range(recordings):
+                    sound = pcm(tone(pitch * (digit + 1), seconds + 0.01 * number))
+                    archive.writestr(f"recordings/{digit}_{speaker}_{number}.wav", sound)
+    return path

@@ -2,13 +2,12 @@
 
 import json
 import random
-import zipfile
 
 import numpy as np
 import pytest
 
 from saccade.data.recordings import read_samples
-from tests.data.sounds import pcm, tone
+from tests.data.sounds import digit_archive
 from tests.reproductions.scripts import ROOT, script
 
 strings = script("digit-strings")
@@ -16,15 +15,7 @@ strings = script("digit-strings")
 
 @pytest.fixture
 def data(tmp_path):
-    """Two speakers, three digits, six recordings of each."""
-    path = tmp_path / "recordings.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for digit in range(3):
-            for speaker, pitch in (("ann", 500.0), ("bob", 300.0)):
-                for number in range(6):
-                    sound = pcm(tone(pitch * (digit + 1), 0.05 + 0.01 * number))
-                    archive.writestr(f"recordings/{digit}_{speaker}_{number}.wav", sound)
-    return path
+    return digit_archive(tmp_path / "recordings.zip", recordings=6, seconds=0.05)
 
 
 def test_models_are_trained_and_measured(data, tmp_path, monkeypatch):

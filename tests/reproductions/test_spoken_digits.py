@@ -2,12 +2,11 @@
 
 import csv
 import json
-import zipfile
 
 import numpy as np
 import pytest
 
-from tests.data.sounds import pcm, tone
+from tests.data.sounds import digit_archive
 from tests.reproductions.scripts import ROOT, script
 
 digits = script("spoken-digits")
@@ -15,15 +14,7 @@ digits = script("spoken-digits")
 
 @pytest.fixture
 def data(tmp_path):
-    """Two speakers, three digits, seven recordings of each."""
-    path = tmp_path / "recordings.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for digit in range(3):
-            for speaker, pitch in (("ann", 500.0), ("bob", 300.0)):
-                for number in range(7):
-                    sound = pcm(tone(pitch * (digit + 1), 0.1 + 0.01 * number))
-                    archive.writestr(f"recordings/{digit}_{speaker}_{number}.wav", sound)
-    return path
+    return digit_archive(tmp_path / "recordings.zip", recordings=7, seconds=0.1)
 
 
 def test_a_model_is_trained_and_measured(data, tmp_path):
