@@ -1,5 +1,8 @@
 """Items to show: axes have different lengths, so that no two can be confused."""
 
+import time
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -97,3 +100,11 @@ def path_graph() -> Item:
     scores = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(3)).masked_fill(~near, float("-inf"))
     nodes = NodeAxis(names=["a", "b", "c", "d"], labels=["x", "y", "x", "y"], centre=1)
     return Item(title="a path", maps=[Map(name="conv", weights=scores.softmax(-1), queries=nodes, keys=nodes)])
+
+
+def wait_until(page: Any, condition: str, argument: Any = None, seconds: float = 20.0) -> None:
+    """Waits for a condition in the page. Playwright's own wait needs `eval`, which our pages forbid."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition, argument):
+        assert time.monotonic() < end, f"not within {seconds:g} s: {condition}"
+        page.wait_for_timeout(20)

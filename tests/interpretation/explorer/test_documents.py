@@ -9,7 +9,7 @@ from saccade.fields import Document
 from saccade.interpretation.explorer import Item, Map, Outcome, TextAxis, render, write_page
 from saccade.models import HAN
 from saccade.tasks import Classification
-from tests.interpretation.explorer.examples import review, softmax
+from tests.interpretation.explorer.examples import review, softmax, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +58,12 @@ def test_long_texts_wrap_scroll_and_show_the_pinned_word(visit, place) -> None:
     last = page.locator(".top li").evaluate_all("each => Math.max(...each.map(one => +one.dataset.unit))")
     page.locator(f'.top li[data-unit="{last}"]').click()
     page.wait_for_url(f"**pin=key.{last}*")
-    page.wait_for_function(
+    wait_until(
+        page,
         "unit => { const box = document.querySelector(`.mark[data-unit='${unit}']`).getBoundingClientRect();"
         " const frame = document.querySelector('.reader').getBoundingClientRect();"
         " return box.top >= frame.top - 1 && box.bottom <= frame.bottom + 1; }",
-        arg=last,
+        last,
     )
 
 
@@ -258,9 +259,7 @@ def test_a_hierarchical_network_shows_sentences_and_their_words(visit, hierarchi
     largest = page.locator(".reader .mark").nth(titles(page).index(max(titles(page))))
     assert largest.evaluate("mark => getComputedStyle(mark).backgroundColor") == "rgb(8, 48, 107)"
     page.get_by_label("Layer", exact=True).select_option(label="words.pooling")
-    page.wait_for_function(
-        "() => [...document.querySelectorAll('.reader .mark')].reduce((s, m) => s + +m.title, 0) > 2"
-    )
+    wait_until(page, "() => [...document.querySelectorAll('.reader .mark')].reduce((s, m) => s + +m.title, 0) > 2")
     assert sum(titles(page)) == pytest.approx(3.0, abs=2e-3)  # 1 for each sentence
     assert page.locator(".sentence .number").all_inner_texts() == [f"{float(weight):.3f}" for weight in sentences]
 

@@ -13,7 +13,7 @@ import torch
 
 from saccade.interpretation.explorer import SoundAxis, render, write_page
 from saccade.interpretation.explorer.media import PNG, spectrogram_png, wav
-from tests.interpretation.explorer.examples import RATE, png, recording
+from tests.interpretation.explorer.examples import RATE, png, recording, wait_until
 
 
 def pixels(content: bytes) -> np.ndarray:
@@ -184,7 +184,7 @@ def test_the_part_that_a_letter_attends_to_is_played(visit, place, view) -> None
         }"""
     )
     button.click()
-    page.wait_for_function("window.played")
+    wait_until(page, "window.played")
     duration, start, long = page.evaluate("window.played")
     assert duration == pytest.approx(0.5, abs=0.01)
     assert start + long / 2 == pytest.approx((first + last) / 92, abs=0.01)
