@@ -30,7 +30,8 @@ from saccade.fields.base import Field, Padded, fields
 from saccade.fields.cache import Cache, content_key
 from saccade.interpretation.explorer import SoundAxis
 from saccade.interpretation.explorer.sound import moments
-from saccade.kernels.log_mel import fft_size, mel_filters, resample
+from saccade.kernels.log_mel import fft_size, mel_filters
+from saccade.kernels.resample import resample
 
 FILE = "audio.json"
 CACHED = 256 << 20

@@ -1,4 +1,4 @@
-"""Sound to features: resampling, log-mel spectra and cepstral coefficients."""
+"""Sound to features: log-mel spectra and cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -7,62 +7,15 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-CROSSINGS = 16
-"""Zero crossings of the sinc on each side: its transition band takes about 6 % of the spectrum."""
-ROLL_OFF = 0.95
-"""Where the low-pass filter cuts, as a share of the lower of the two Nyquist frequencies."""
+from saccade.kernels import native
+
 FLOOR = 1e-10
 """The smallest power, that of silence."""
 GATHERED = 1 << 20  # numbers in memory at a time
 BANDS = 16  # that are computed in one product
-
-
-def resample(samples: Tensor, rate: int, to: int) -> Tensor:
-    r"""Sound at another sample rate, by interpolation with a windowed sinc.
-
-    .. math:: y_m = \sum_n x_n\, h\!\left(\tfrac{m}{r'} - \tfrac{n}{r}\right), \qquad
-        h(t) = \tfrac{2c}{r} \operatorname{sinc}(2ct) \cos^2\!\left(\tfrac{\pi t}{2T}\right), \quad |t| < T
-
-    c is the cut-off frequency. The ratio may be anything: each output has the filter of its own phase.
-
-    Shapes:
-        samples (n,) -> (ceil(n * to / rate),).
-
-    Reference:
-        Smith and Gossett (1984), A flexible sampling-rate conversion method.
-    """
-    if rate == to:
-        return samples
-    count = -(-len(samples) * to // rate)
-    filters, reach = resample_filters(rate, to)
-    padded = torch.nn.functional.pad(samples, (reach, reach + 1))
-    divisor = math.gcd(rate, to)
-    return resample_places(padded, torch.arange(count), filters, to // divisor, rate // divisor)
-
-
-def resample_places(padded: Tensor, places: Tensor, filters: Tensor, up: int, down: int, start: int = 0) -> Tensor:
-    """The outputs at these places, from samples that begin `reach` before number `start`: see `resample_filters`."""
-    windows = padded.unfold(0, filters.shape[1], 1)
-    parts = []
-    for some in places.split(max(1, GATHERED // filters.shape[1])):
-        before = some * down // up - start  # the last input sample that is not after the output
-        parts.append((windows[before] * filters[some * down % up]).sum(dim=1))
-    return torch.cat(parts) if parts else padded[:0]
-
-
-@lru_cache(maxsize=4)  # odd rates need 50 MB each
-def resample_filters(rate: int, to: int) -> tuple[Tensor, int]:
-    """(phases, taps), and how many taps come before the sample at or before the output."""
-    divisor = math.gcd(rate, to)
-    up = to // divisor
-    cut = ROLL_OFF * min(rate, to) / rate  # in units of the input's Nyquist frequency
-    half = CROSSINGS / cut
-    reach = math.ceil(half)
-    taps = torch.arange(-reach, reach + 2, dtype=torch.float64)
-    distance = taps - torch.arange(up, dtype=torch.float64)[:, None] / up  # in input samples
-    shape = distance.clamp(-half, half).mul_(math.pi).div_(2 * half).cos_().square_()
-    return distance.mul_(cut).sinc_().mul_(cut).mul_(shape).float(), reach
+SMALLEST = 16  # of the transforms that the kernel computes
 
 
 def log_mel(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> Tensor:
@@ -82,10 +35,7 @@ def log_mel(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> 
         window: samples in a window.
         hop: samples from one window to the next.
     """
-    before = (window + 1) // 2
-    return log_mel_frames(
-        torch.nn.functional.pad(samples, (before, window - before)), rate=rate, mels=mels, window=window, hop=hop
-    )[: 1 + len(samples) // hop]
+    return _log_bands(samples, -((window + 1) // 2), 1 + len(samples) // hop, rate, mels, window, hop)
 
 
 def log_mel_frames(samples: Tensor, *, rate: int, mels: int, window: int, hop: int) -> Tensor:
@@ -94,17 +44,49 @@ def log_mel_frames(samples: Tensor, *, rate: int, mels: int, window: int, hop: i
     Shapes:
         samples (n,) -> (1 + (n - window) // hop, mels); none if n < window.
     """
-    if len(samples) < window:
+    count = 1 + (len(samples) - window) // hop if len(samples) >= window else 0
+    return _log_bands(samples, 0, count, rate, mels, window, hop)
+
+
+def _log_bands(samples: Tensor, start: int, count: int, rate: int, mels: int, window: int, hop: int) -> Tensor:
+    """`log_bands_reference`, frame by frame without intermediate results in memory."""
+    size = fft_size(window)
+    ready = samples.dtype == torch.float32 and not samples.requires_grad and native.usable(samples)
+    if not ready or size < SMALLEST or not count:
+        return log_bands_reference(samples, start, count, rate, mels, window, hop)
+    samples = samples.contiguous()
+    order, waves = _transform(size)
+    bins, filters = _packed_filters(rate, size, mels)
+    found = samples.new_empty(count, mels)
+    done = native.run(
+        native.function("log_mel", samples.dtype),
+        *(samples, len(samples), start, hop, _hann(window), window, size // 2, order, waves, bins, filters),
+        *(mels, FLOOR, found),
+        items=count,
+        operations=2.0 * count * size * math.log2(size),
+    )
+    native.check(done)
+    return found
+
+
+def log_bands_reference(samples: Tensor, start: int, count: int, rate: int, mels: int, window: int, hop: int) -> Tensor:
+    """The logarithms of the bands of `count` windows, the first of which begins with sample number `start`.
+
+    Shapes:
+        samples (n,) -> (count, mels).
+    """
+    if not count:
         return samples.new_zeros(0, mels)
     size = fft_size(window)
-    shape, blocks = _hann(window), _filter_blocks(rate, size, mels)
+    shape, blocks = _hann(window).to(samples), _filter_blocks(rate, size, mels)
+    padded = F.pad(samples, (-start, max(0, start + (count - 1) * hop + window - len(samples))))
     parts = []
     # The memory of long recordings is bounded. Where the window lies among the zeros only turns the phases.
-    for frames in samples.unfold(0, window, hop).split(max(1, GATHERED // size)):
+    for frames in padded.unfold(0, window, hop)[:count].split(max(1, GATHERED // size)):
         spectrum = torch.fft.rfft(frames * shape, size)
         power = spectrum.real.square() + spectrum.imag.square()
-        parts.append(torch.cat([power[:, first:last] @ filters for first, last, filters in blocks], dim=1))
-    return torch.cat(parts).clamp_(min=FLOOR).log_()
+        parts.append(torch.cat([power[:, first:last] @ filters.to(power) for first, last, filters in blocks], dim=1))
+    return torch.cat(parts).clamp(min=FLOOR).log()
 
 
 def mfcc(
@@ -189,6 +171,29 @@ def _filter_blocks(rate: int, size: int, mels: int) -> list[tuple[int, int, Tens
         first, last = (int(bins[0]), int(bins[-1]) + 1) if len(bins) else (0, 1)
         found.append((first, last, filters[:, first:last].T.contiguous()))
     return found
+
+
+@lru_cache(maxsize=8)
+def _packed_filters(rate: int, size: int, mels: int) -> tuple[Tensor, Tensor]:
+    """For each band how many bins it covers, and the first one: int64 (mels, 2); and the weights, band after band."""
+    found, weights = [], []
+    for filters in mel_filters(rate, size, mels):
+        bins = filters.nonzero().squeeze(1).tolist() or [0]
+        first, last = bins[0], bins[-1] + 1
+        found.append((last - first, first))
+        weights.append(filters[first:last])
+    return torch.tensor(found), torch.cat(weights)
+
+
+@lru_cache(maxsize=8)
+def _transform(size: int) -> tuple[Tensor, Tensor]:
+    """int64 (size / 2,), the numbers whose bits are reversed, and (size / 2, 2), the waves exp(-2 pi i k / size)."""
+    points = size // 2
+    order = torch.zeros(1, dtype=torch.long)
+    while len(order) < points:
+        order = torch.cat([2 * order, 2 * order + 1])
+    turns = torch.arange(points, dtype=torch.float64) * (-2 * math.pi / size)
+    return order, torch.stack([turns.cos(), turns.sin()], dim=1).float().contiguous()
 
 
 # Linear up to 1000 Hz, where the scale is 15; logarithmic beyond.

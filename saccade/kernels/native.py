@@ -59,6 +59,7 @@ SYMBOLS = (
     "linear_float",
     "linear_top_float",
     "linear_whole_float",
+    "log_mel_float",
     "chain_derivative_double",
     "chain_marginals_double",
     "monotonic_marginals_double",

@@ -10,7 +10,8 @@ import math
 import torch
 from torch import Tensor
 
-from saccade.kernels.log_mel import log_mel_frames, resample_filters, resample_places
+from saccade.kernels.log_mel import log_mel_frames
+from saccade.kernels.resample import resample_filters, resample_places
 
 
 class ResampleStream:

@@ -1,4 +1,4 @@
-"""Resampling and log-mel spectra, next to sines that are known and to sums written out."""
+"""Log-mel spectra, next to sums written out."""
 
 import math
 
@@ -6,35 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.kernels.log_mel import fft_size, log_mel, log_mel_frames, mel_filters, resample
-
-
-def sine(frequency: float, rate: int, count: int) -> torch.Tensor:
-    return torch.sin(2 * math.pi * frequency * torch.arange(count, dtype=torch.float64) / rate).float()
-
-
-@pytest.mark.parametrize(
-    ("rate", "to"), [(44100, 8000), (48000, 16000), (8000, 16000), (22050, 8000), (11025, 8000), (8001, 8000)]
-)
-def test_a_resampled_sine_is_the_sine_at_the_other_rate(rate, to) -> None:
-    for frequency in (100.0, 440.0, 3000.0):
-        found = resample(sine(frequency, rate, rate // 4), rate, to)
-        assert len(found) == math.ceil((rate // 4) * to / rate)
-        wanted = sine(frequency, to, len(found))
-        torch.testing.assert_close(found[200:-200], wanted[200:-200], rtol=0.0, atol=3e-3)
-
-
-def test_what_the_lower_rate_cannot_hold_is_removed_and_not_folded_back() -> None:
-    for frequency in (4400.0, 6000.0, 15000.0):
-        found = resample(sine(frequency, 44100, 11025), 44100, 8000)
-        assert float(found[200:-200].abs().max()) < 4e-3
-
-
-def test_short_sounds_and_equal_rates() -> None:
-    for count in (1, 2, 7):
-        assert len(resample(torch.ones(count), 44100, 8000)) == math.ceil(count * 8000 / 44100)
-    sound = torch.randn(50)
-    assert resample(sound, 8000, 8000) is sound
+from saccade.kernels.log_mel import fft_size, log_bands_reference, log_mel, log_mel_frames, mel_filters
 
 
 def mel(hertz: float) -> float:
@@ -101,3 +73,34 @@ def test_frames_of_a_part_are_those_of_the_whole(window) -> None:
     torch.testing.assert_close(part, whole[10 : 10 + len(part)])
     assert len(part) == 1 + (1000 - 200 + before - window) // 20
     assert log_mel_frames(sound[: window - 1], **settings).shape == (0, 9)
+
+
+@pytest.mark.parametrize(("mels", "window", "hop"), [(3, 9, 4), (5, 29, 7), (11, 128, 53), (7, 200, 199)])
+@pytest.mark.parametrize("count", [1, 6, 211, 1709])
+def test_the_kernel_agrees_with_its_reference(mels, window, hop, count) -> None:
+    sound = torch.randn(count)
+    found = log_mel(sound, rate=8000, mels=mels, window=window, hop=hop)
+    start = -((window + 1) // 2)
+    wanted = log_bands_reference(sound.double(), start, 1 + count // hop, 8000, mels, window, hop)
+    torch.testing.assert_close(found, wanted.float(), rtol=1e-5, atol=1e-5)
+    parts = log_mel_frames(sound, rate=8000, mels=mels, window=window, hop=hop)
+    full = 1 + (count - window) // hop if count >= window else 0
+    wanted = log_bands_reference(sound.double(), 0, full, 8000, mels, window, hop)
+    torch.testing.assert_close(parts, wanted.float(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_sound_in_another_layout_with_a_gradient_or_without_numbers() -> None:
+    settings = {"rate": 8000, "mels": 5, "window": 50, "hop": 20}
+    sound = torch.randn(331)
+    wanted = log_mel(sound, **settings)
+    torch.testing.assert_close(log_mel(torch.stack([sound, sound], dim=1)[:, 0], **settings), wanted)
+    tracked = sound.clone().requires_grad_()
+    found = log_mel(tracked, **settings)
+    found.sum().backward()
+    torch.testing.assert_close(found, wanted)
+    assert tracked.grad is not None and bool(tracked.grad.isfinite().all())
+    sound[100] = torch.nan
+    beside = log_mel(sound, **settings).isnan().all(dim=1).nonzero().squeeze(1).tolist()
+    assert beside == [4, 5, 6]  # a window begins at 20 t - 25
+    loud = log_mel(torch.full((50,), 1e30), **settings)
+    assert bool((loud == torch.inf).any()) and not bool(loud.isnan().all())

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from saccade.kernels.log_mel import log_mel, resample
+from saccade.kernels.log_mel import log_mel
+from saccade.kernels.resample import resample
 from saccade.kernels.sound_streams import LogMelStream, ResampleStream
 
 

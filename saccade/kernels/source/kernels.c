@@ -49,6 +49,7 @@ static void __attribute__((constructor)) fill_packing(void) {
 #include "rcnn.h"
 #include "linear.h" /* float only */
 #include "decoder_step.h"
+#include "log_mel.h"
 #undef REAL
 #undef INTEGER
 #undef IS_FLOAT
