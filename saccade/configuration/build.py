@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from saccade.configuration.classes import find_class, no_argument, spell_out
+from saccade.configuration.classes import find_class, no_argument, spell_out, wrong_value
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import (
     alternatives,
@@ -23,6 +23,7 @@ from saccade.configuration.hints import (
     is_list,
     is_mapping,
     readable,
+    words_of,
 )
 from saccade.configuration.parts import Part, known, made, parts_of, takes_partial
 from saccade.configuration.scalars import BAD, PLAIN, WHOLE_NUMBERS, scalar
@@ -144,7 +145,7 @@ class Checker:
         """Whether a value means a class, and not another member of the union."""
         if isinstance(value, Mapping):
             return "class" in value or not any(is_mapping(member) or member is Any for member in members)
-        chosen = [choice for m in members if typing.get_origin(m) is typing.Literal for choice in typing.get_args(m)]
+        chosen = [word for member in members for word in words_of(member)]
         return isinstance(value, str) and value not in chosen and not (value == "null" and type(None) in members)
 
     def _class(self, members: tuple[Any, ...], base: type, value: Any, where: str, usual: Any, depth: int) -> Any:
@@ -158,7 +159,8 @@ class Checker:
         if name is None:
             return self._refuse(f"{where}: name the class, as in `class: short_name` or `class: your.own.Class`.")
         try:
-            kind = find_class(name, base, where, trust=self.trust)
+            words = [word for member in members for word in words_of(member)] if bare else []
+            kind = find_class(name, base, where, trust=self.trust, words=words)
         except ConfigError as error:
             return self._refuse(str(error))
         if bare and str in members and "." not in value:
@@ -192,7 +194,7 @@ class Checker:
         noted = len(self.problems)
         found = self.value(hint, value, where, **inner)
         if found is BAD and len(self.problems) == noted:
-            self.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
+            self.problems.append(_wrong(hint, value, where))
         return found
 
     def _data(self, value: Any, where: str, inner: Any) -> Any:
@@ -216,7 +218,7 @@ def build(hint: Any, value: Any, where: str, *, trust: bool = False) -> Any:
     checker = Checker(trust=trust)
     checked = checker.value(hint, value, where)
     if checked is BAD and not checker.problems:
-        checker.problems.append(f"{where} must be {readable(hint)}, got {shown(value)}.")
+        checker.problems.append(_wrong(hint, value, where))
     refuse(checker.problems)
     refuse([problem for part in parts_of(checked) for problem in part.missing() if not takes_partial(hint)])
     return made(checked, partial=takes_partial(hint))
@@ -249,9 +251,13 @@ def _allowed(kind: type, name: str) -> range:
     return range(name.endswith("dim"), MOST_FEATURES + 1)
 
 
+def _wrong(hint: Any, value: Any, where: str) -> str:
+    return wrong_value(where, readable(hint), value, words_of(hint))
+
+
 def _explained(kind: type, name: str, value: Any, where: str) -> str:
     hint = hint_of(kind, name)
-    text = f"{where}.{name} must be {readable(hint)}, got {shown(value)}."
+    text = _wrong(hint, value, f"{where}.{name}")
     if any(is_list(member) or is_mapping(member) for member in alternatives(hint)):
         text += f" {name}: {argument_helps(kind)[name]}" if name in argument_helps(kind) else ""
     return text

@@ -189,23 +189,39 @@ def _parameters(statement: ast.ClassDef, path: Path) -> dict[str, Parameter]:
     """Those of the class's constructor, or of the one that it inherits."""
     for inner in statement.body:
         if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
-            return dict(_arguments(inner.args))
+            return dict(_arguments(inner.args, path))
     for base in statement.bases:
         name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
-        found = _class(name, path) if name.isidentifier() else None
-        if found is not None:
-            inherited = _parameters(*found)
+        parent, home = (_found(name, path) if name.isidentifier() else None) or (None, path)
+        if isinstance(parent, ast.ClassDef):
+            inherited = _parameters(parent, home)
             if inherited:
                 return inherited
     return {}
 
 
-def _arguments(given: ast.arguments) -> Iterator[tuple[str, Parameter]]:
+def _arguments(given: ast.arguments, path: Path) -> Iterator[tuple[str, Parameter]]:
     positional = [*given.posonlyargs, *given.args][1:]
     defaults: list[ast.expr | None] = [*[None] * len(positional), *given.defaults][len(given.defaults) :]
     for argument, default in zip([*positional, *given.kwonlyargs], [*defaults, *given.kw_defaults], strict=True):
-        annotation = "" if argument.annotation is None else ast.unparse(argument.annotation)
+        annotation = "" if argument.annotation is None else ast.unparse(_spelt_out(argument.annotation, path))
         yield argument.arg, Parameter(argument.arg, annotation, *_default(default))
+
+
+def _spelt_out(annotation: ast.expr, path: Path) -> ast.expr:
+    """An annotation with the words that an alias such as `EncoderName` stands for."""
+
+    class SpellOut(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            found = _found(node.id, path) if node.id[:1].isupper() else None
+            if found is None or not isinstance(found[0], ast.Assign):
+                return node
+            value = found[0].value
+            literal = isinstance(value, ast.Subscript) and ast.unparse(value.value) == "Literal"
+            return value if literal else node
+
+    changed: ast.expr = SpellOut().visit(annotation)
+    return changed
 
 
 def _default(default: ast.expr | None) -> tuple[Any, bool]:
@@ -217,16 +233,19 @@ def _default(default: ast.expr | None) -> tuple[Any, bool]:
         return ast.unparse(default), False
 
 
-def _class(name: str, path: Path) -> tuple[ast.ClassDef, Path] | None:
-    """The class that a module knows by a name: its own, or imported from another module of Saccade."""
+@functools.cache
+def _found(name: str, path: Path) -> tuple[ast.ClassDef | ast.Assign, Path] | None:
+    """The class or alias that a module knows by a name: its own, or imported from another module of Saccade."""
     for statement in _module(path).body:
         if isinstance(statement, ast.ClassDef) and statement.name == name:
+            return statement, path
+        if isinstance(statement, ast.Assign) and [ast.unparse(target) for target in statement.targets] == [name]:
             return statement, path
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("saccade"):
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
                     file = _file(statement.module or "")
-                    return None if file is None else _class(alias.name, file)
+                    return None if file is None else _found(alias.name, file)
     return None
 
 

@@ -6,13 +6,18 @@ import functools
 import importlib
 import os
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from saccade.configuration.errors import ConfigError, shown
-from saccade.registry import arguments_of, nearest, registries, registry_of
+from saccade.registry import arguments_of, closest, nearest, registries, registry_of
 
 
-def find_class(name: Any, base: type, where: str, *, trust: bool = False) -> type:
+FEW = 5
+"""Words that an error message lists within its sentence."""
+
+
+def find_class(name: Any, base: type, where: str, *, trust: bool = False, words: Collection[str] = ()) -> type:
     """The class that a configuration calls `name`.
 
     Args:
@@ -20,6 +25,7 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False) -> typ
         base: what the class must derive from; its registry knows the short names.
         where: the key of the configuration, for error messages.
         trust: whether a dotted path may be imported, which runs the code of its module.
+        words: what else the configuration may say here, for error messages.
     """
     registry = registry_of(base)
     if isinstance(name, type):
@@ -34,7 +40,7 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False) -> typ
         try:
             return registry.get(name)
         except ValueError:
-            known = [*registry.names(), *registry.aliases]
+            known = [*registry.names(), *registry.aliases, *words]
             raise ConfigError(unknown_member(where, registry.kind, name, known)) from None
     if registry is not None:
         for _, member in registry.items():
@@ -51,9 +57,31 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False) -> typ
     return found
 
 
-def unknown_member(where: str, kind: str, name: str, known: list[str]) -> str:
+def unknown_member(where: str, kind: str, name: str, known: Collection[str]) -> str:
     """The message for a short name that no member has."""
-    return f"{where}: unknown {kind} {shown(name)}.{nearest(name, known)} Or give the dotted path of your own class."
+    choices = nearest(name, set(known))
+    return f"{where}: unknown {kind} {shown(name)}.{choices} Or give the dotted path of your own class."
+
+
+def wrong_value(where: str, wanted: str, value: Any, words: Collection[str] = ()) -> str:
+    """The message for a value that an argument does not take.
+
+    Args:
+        where: the key of the configuration.
+        wanted: what it takes.
+        value: what was given.
+        words: those that it takes.
+    """
+    if isinstance(value, str) and len(words) > FEW:
+        return f"{where}: unknown value {shown(value)}.{nearest(value, words)}"
+    close = closest(value, words) if isinstance(value, str) else None
+    return f"{where} must be {wanted}, got {shown(value)}." + (f" Did you mean {close!r}?" if close else "")
+
+
+def one_of(choices: Collection[Any]) -> str:
+    """`'a', 'b' or 'c'`."""
+    *others, last = map(repr, choices)
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def no_argument(where: str, known: str, name: Any, choices: list[str]) -> str:

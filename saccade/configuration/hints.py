@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.configuration.catalogue import catalogue
+from saccade.configuration.classes import one_of
 from saccade.registry import registries, registry_of
 
 NAMES = {
@@ -54,6 +55,12 @@ def alternatives(hint: Any) -> tuple[Any, ...]:
     return (hint,)
 
 
+def words_of(hint: Any) -> list[str]:
+    """The words that a hint allows, among other values."""
+    literals = [member for member in alternatives(hint) if typing.get_origin(member) is typing.Literal]
+    return [str(word) for literal in literals for word in typing.get_args(literal)]
+
+
 def is_list(hint: Any) -> bool:
     """Whether a hint asks for a list, a tuple or any other sequence but text."""
     return hint in (list, tuple, Sequence) or typing.get_origin(hint) in (list, tuple, Sequence)
@@ -79,7 +86,7 @@ def readable(hint: Any) -> str:
         shown = [m for m in members if not (named and m is str) and typing.get_origin(m) is not functools.partial]
         return " or ".join(dict.fromkeys(readable(member) for member in shown))
     if typing.get_origin(hint) is typing.Literal:
-        return " or ".join(repr(choice) for choice in typing.get_args(hint))
+        return one_of(typing.get_args(hint))
     if (isinstance(hint, type) and hint in NAMES) or hint is Any:
         return NAMES[hint]
     given = typing.get_args(hint)

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
-import re
+import functools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described
-from saccade.configuration.classes import no_argument, unknown_member
-from saccade.configuration.errors import refuse
+from saccade.configuration.classes import no_argument, one_of, unknown_member, wrong_value
+from saccade.configuration.errors import refuse, shown
 from saccade.configuration.sections import SECTIONS, sizes_of_data
 from saccade.configuration.yaml_files import MOST_DEPTH
 from saccade.registry import nearest
 
-PLAIN_WORDS = {"Any", "Literal", "Mapping", "None", "Sequence"}
-"""What an annotation may name beside classes and aliases."""
+LISTS = ("Sequence", "list", "tuple")
+MAPPINGS = ("Mapping", "dict")
+
+OPEN = {"Any", "Path", "bool", "float", "int", "str"}
+"""The annotations that take any text, or text that may be a number or yes or no."""
 
 
 def check_spelling(config: Mapping[str, Any]) -> None:
-    """Raises a `ConfigError` that lists every misspelt section, class and argument, at every depth.
+    """Raises a `ConfigError` that lists every misspelt section, class, argument, metric and other word, at every depth.
 
-    Classes given by dotted path are not checked here, nor are values: `Plan` does both.
+    Classes given by dotted path are not checked here, nor are numbers and free text: `Plan` does both.
     """
     refuse(list(_misspelt(config)))
 
@@ -43,6 +47,25 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
             usual = described(section.usual)
             known = {n: v for n, v in given.items() if name != "data" or not may_be_role(n, usual.parameters, config)}
             yield from _arguments(usual, usual.name, known, name)
+    yield from _misspelt_metric(config)
+
+
+def _misspelt_metric(config: Mapping[str, Any]) -> Iterator[str]:
+    """The problem of a `trainer.metric` that no metric of the task is called, chosen or not."""
+    task, trainer = config.get("task"), config.get("trainer")
+    named = task.get("class", SECTIONS["task"].usual) if isinstance(task, Mapping) else task or SECTIONS["task"].usual
+    found = catalogue()["tasks"].find(named) if isinstance(named, str) else None
+    metric = trainer.get("metric") if isinstance(trainer, Mapping) else None
+    if found is not None and isinstance(metric, str) and "metrics" in found.parameters:
+        listed = _inside(list(_members(_parsed(found.parameters["metrics"].annotation))), LISTS)
+        known = ["loss", *(word for inner in listed for word in _words(list(_members(inner[0]))))]
+        if metric not in known:
+            yield no_metric(metric, known)
+
+
+def no_metric(name: str, known: Collection[str]) -> str:
+    """The message for a metric to choose checkpoints by that the task does not have."""
+    return f"trainer.metric: the task has no metric {shown(name)}.{nearest(name, known)}"
 
 
 def may_be_role(name: Any, arguments: Collection[str], config: Mapping[str, Any]) -> bool:
@@ -55,7 +78,14 @@ def may_be_role(name: Any, arguments: Collection[str], config: Mapping[str, Any]
 
 
 def _class(
-    kind: Kind, given: Any, where: str, usual: str | None, *, hide_sizes: bool = False, depth: int = 0
+    kind: Kind,
+    given: Any,
+    where: str,
+    usual: str | None,
+    *,
+    words: Collection[str] = (),
+    hide_sizes: bool = False,
+    depth: int = 0,
 ) -> Iterator[str]:
     name = given if isinstance(given, str) else given.get("class", usual) if isinstance(given, Mapping) else None
     if not isinstance(name, str):
@@ -63,7 +93,7 @@ def _class(
     member = kind.find(name)
     if member is None:
         if "." not in name:
-            yield unknown_member(where, kind.name, name, [*kind.members, *kind.aliases])
+            yield unknown_member(where, kind.name, name, [*kind.members, *kind.aliases, *words])
     elif isinstance(given, Mapping):
         short = next(short for short, each in kind.members.items() if each is member)
         yield from _arguments(member, short, given, where, hide_sizes=hide_sizes, depth=depth)
@@ -75,31 +105,61 @@ def _arguments(
     for name, value in given.items():
         parameter = member.parameters.get(name) if isinstance(name, str) else None
         if parameter is not None:
-            kinds = classes_in(parameter.annotation)
             usual = parameter.default if isinstance(parameter.default, str) and parameter.literal else None
-            for kind in kinds[:1]:
-                yield from _values(kind, parameter.annotation, value, f"{where}.{name}", usual, depth + 1)
+            yield from _values(_parsed(parameter.annotation), value, f"{where}.{name}", usual, depth + 1)
         elif name != "class":
             required = {n: p.required for n, p in member.parameters.items()}
             hidden = sizes_of_data(required) if hide_sizes else set()
             yield no_argument(where, known, name, [n for n in required if n not in hidden])
 
 
-def _values(kind: Kind, annotation: str, value: Any, where: str, usual: str | None, depth: int) -> Iterator[str]:
-    """Those of a class, of each in a list, or of each in a mapping of classes."""
+def _values(annotation: ast.expr, value: Any, where: str, usual: str | None, depth: int) -> Iterator[str]:
+    """Those of a class or a word, of each in a list, or of each in a mapping."""
+    members = list(_members(annotation))
     if depth > MOST_DEPTH:
         return
     if isinstance(value, list | tuple):
-        for number, inner in enumerate(value):
-            yield from _class(kind, inner, f"{where}[{number}]", None, depth=depth)
-    elif isinstance(value, Mapping) and "dict[" in annotation.lower().replace("mapping[", "dict["):
-        for name, inner in value.items():
-            yield from _class(kind, inner, f"{where}.{name}", None, depth=depth)
-    elif not (isinstance(value, str) and (value == "null" or f"'{value}'" in annotation or _has_alias(annotation))):
-        yield from _class(kind, value, where, usual, depth=depth)
+        for inner in _inside(members, LISTS):
+            for number, each in enumerate(value):
+                yield from _values(inner[0], each, f"{where}[{number}]", None, depth + 1)
+        return
+    mappings = list(_inside(members, MAPPINGS))
+    if isinstance(value, Mapping) and mappings:
+        for name, each in value.items():
+            yield from _values(mappings[0][-1], each, f"{where}.{name}", None, depth + 1)
+        return
+    words = _words(members)
+    kind = next((kind for member in members for kind in classes_in(ast.unparse(member))), None)
+    if isinstance(value, str) and (value in map(str, words) or value == "null"):
+        return
+    if kind is not None:
+        yield from _class(kind, value, where, usual, words=words, depth=depth)
+    elif isinstance(value, str) and words and not OPEN & {ast.unparse(member) for member in members}:
+        wanted = one_of(words) + " or a mapping" * bool(mappings) + " or null" * ("None" in map(ast.unparse, members))
+        yield wrong_value(where, wanted, value, [str(word) for word in words])
 
 
-def _has_alias(annotation: str) -> bool:
-    """Whether an annotation names something that may stand for further choices, such as `EncoderName`."""
-    words = set(re.findall(r"\b[A-Z]\w*", annotation))
-    return bool(words - PLAIN_WORDS - {kind.base for kind in catalogue().values()})
+@functools.cache
+def _parsed(annotation: str) -> ast.expr:
+    return ast.parse(annotation or "Any", mode="eval").body
+
+
+def _members(annotation: ast.expr) -> Iterator[ast.expr]:
+    """Those of a union, or the annotation itself."""
+    if isinstance(annotation, ast.BinOp):
+        yield from _members(annotation.left)
+        yield from _members(annotation.right)
+    else:
+        yield annotation
+
+
+def _words(members: list[ast.expr]) -> list[Any]:
+    """Those that `Literal` lists."""
+    return [word for choices in _inside(members, ["Literal"]) for word in map(ast.literal_eval, choices)]
+
+
+def _inside(members: list[ast.expr], names: Collection[str]) -> Iterator[list[ast.expr]]:
+    """What stands in the brackets of `list[...]`, and of others of these names."""
+    for member in members:
+        if isinstance(member, ast.Subscript) and ast.unparse(member.value) in names:
+            yield member.slice.elts if isinstance(member.slice, ast.Tuple) else [member.slice]

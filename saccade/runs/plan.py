@@ -21,7 +21,7 @@ from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
-from saccade.configuration.spelling import may_be_role, unknown_sections
+from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections
 from saccade.data.corpus import Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
@@ -61,9 +61,6 @@ class Plan:
         self.model = checked["model"]
         self.parts = {name: checked[name] for name in BASES}
         self._check_sizes()
-        if self.trainer.metric not in ("loss", *self.task.metrics):
-            choices = nearest(self.trainer.metric, ["loss", *self.task.metrics])
-            raise ConfigError(f"trainer.metric: the task has no metric {shown(self.trainer.metric)}.{choices}")
         with torch.device("meta"), _bounded(self.model):
             self.model.rehearse()
         try:
@@ -111,6 +108,9 @@ class Plan:
                     checker.problems += found[name].missing()
                     if len(checker.problems) == noted:
                         made[name] = checker.attempt(found[name])
+        task, trainer = made.get("task"), made.get("trainer")
+        if isinstance(task, Task) and isinstance(trainer, Trainer) and trainer.metric not in ("loss", *task.metrics):
+            checker.problems.append(no_metric(trainer.metric, ["loss", *task.metrics]))
         refuse(checker.problems)
         return found, made
 

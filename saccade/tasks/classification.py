@@ -26,6 +26,7 @@ from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.forms import ClassificationOptions, Form
 from saccade.tasks.labelling import OneLabel, OrderedLabels, SeveralLabels
 from saccade.tasks.limits import most_tokens
+from saccade.tasks.metric_names import ClassificationMetric
 from saccade.tasks.rationales import check_evidence, extras
 from saccade.tasks.several import shared_vocabularies
 from saccade.tasks.tagging import TagPerWord
@@ -74,7 +75,7 @@ class Classification(Task):
         label_smoothing: float = 0.0,
         class_weights: Literal["none", "balanced"] | dict[str, float] = "none",
         evidence: Field | str = "evidence",
-        metrics: Sequence[str] = ("accuracy", "macro_f1"),
+        metrics: Sequence[ClassificationMetric] = ("accuracy", "macro_f1"),
     ) -> None:
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")

@@ -25,6 +25,7 @@ from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_at_random, mask_every
+from saccade.tasks.metric_names import LanguageModellingMetric
 
 
 class Question(NamedTuple):
@@ -70,7 +71,7 @@ class LanguageModelling(Task):
         text: Field | str = "text",
         causal: bool = True,
         mask_share: float = 0.15,
-        metrics: Sequence[str] = ("perplexity", "bits_per_byte", "accuracy"),
+        metrics: Sequence[LanguageModellingMetric] = ("perplexity", "bits_per_byte", "accuracy"),
     ) -> None:
         if not 0.0 < mask_share < 1.0:
             raise ValueError(f"mask_share must be between 0 and 1, got {mask_share}.")

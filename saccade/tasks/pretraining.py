@@ -25,6 +25,7 @@ from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_some
+from saccade.tasks.metric_names import PretrainingMetric
 from saccade.tasks.options import Options
 from saccade.tasks.sentence_pairs import chunks, number_of, pairs, room
 
@@ -84,7 +85,7 @@ class Pretraining(Task):
         mask_share: float = 0.15,
         max_predictions: int = 20,
         short_share: float = 0.1,
-        metrics: Sequence[str] = ("masked_accuracy", "masked_perplexity", "next_accuracy"),
+        metrics: Sequence[PretrainingMetric] = ("masked_accuracy", "masked_perplexity", "next_accuracy"),
     ) -> None:
         check_count("max_predictions", max_predictions)
         for name, share in (("mask_share", mask_share), ("short_share", short_share)):

@@ -23,6 +23,7 @@ from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs, looking
 from saccade.tasks.limits import most_tokens
+from saccade.tasks.metric_names import RatingMetric
 from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
 from saccade.tasks.several import shared_vocabularies
 
@@ -68,7 +69,7 @@ class Rating(Task):
         joint: bool = True,
         loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
         evidence: Field | str = "evidence",
-        metrics: Sequence[str] = ("rmse", "mae", "r2", "spearman"),
+        metrics: Sequence[RatingMetric] = ("rmse", "mae", "r2", "spearman"),
     ) -> None:
         if loss not in LOSSES:
             raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")

@@ -20,6 +20,7 @@ from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
+from saccade.tasks.metric_names import SpanMetric
 from saccade.tasks.options import Options
 
 NOWHERE = -1
@@ -62,7 +63,7 @@ class Spans(Task):
     explain_options = RecordOptions
     known_metrics = HIGHER_IS_BETTER
 
-    def __init__(self, *, text: Field | str = "wordpieces", metrics: Sequence[str] = ("exact_match", "f1")) -> None:
+    def __init__(self, *, text: Field | str = "wordpieces", metrics: Sequence[SpanMetric] = ("exact_match", "f1")) -> None:
         self.text = field_of("text", text, WordPieces)
         self.inputs = {"text": self.text}
         self.targets = {"span": Span()}

@@ -33,11 +33,36 @@ def test_all_misspelt_members_at_once(train) -> None:
 
 
 def test_all_wrong_values_at_once(work, call) -> None:
-    wrong = ["--model.hidden_dim", "many", "--data.columns", "7", "--task.metrics", "[blue, eaxct_match]"]
-    code, _, err = call("validate", "translation/rnnsearch", *wrong, "--trainer.max_steps", "-3")
+    wrong = ["--model.hidden_dim", "many", "--data.columns", "7", "--trainer.seed", "-1"]
+    code, _, err = call("validate", "translation/rnnsearch", *wrong, "--task.label_smoothing", "7")
     assert code == 2
     assert "4 problems" in err
     assert "model.hidden_dim must be a whole number, got 'many'." in err
     assert "data: --data.columns takes roles with their columns" in err
-    assert "task: Unknown metrics 'blue', 'eaxct_match'. Did you mean 'bleu', 'exact_match'?" in err
-    assert "trainer: max_steps must be" in err
+    assert "task: label_smoothing must be" in err
+    assert "trainer: seed must be" in err
+
+
+def test_misspelt_words_are_in_the_same_list_as_misspelt_members(call) -> None:
+    wrong = ["--model.encoder", "birn", "--model.score", "genral", "--model.cell", "papr"]
+    wrong += ["--task.source.class", "txt", "--task.target", "txet", "--task.metrics", "[blue, eaxct_match]"]
+    wrong += ["--trainer.metric", "bleuu", "--trainer.schedule", "cosin", "--data.bad_rows", "skp"]
+    code, _, err = call("validate", "translation/rnnsearch", *wrong)
+    assert code == 2
+    assert "10 problems" in err
+    for key, right in [
+        ("model.encoder", "birnn"),
+        ("model.score", "general"),
+        ("model.cell", "paper"),
+        ("task.source", "text"),
+        ("task.target", "text"),
+        ("task.metrics[0]", "bleu"),
+        ("task.metrics[1]", "exact_match"),
+        ("trainer.metric", "bleu"),
+        ("trainer.schedule", "cosine"),
+        ("data.bad_rows", "skip"),
+    ]:
+        line = next(line for line in err.splitlines() if line.strip().startswith(key))
+        assert f"Did you mean {right!r}?" in line
+    encoder = next(line for line in err.splitlines() if "model.encoder" in line)
+    assert "birnn, convolutional, embedding, given, patches" in encoder

@@ -1,8 +1,13 @@
 """Arguments that tasks share."""
 
+import typing
+
 import pytest
 
+from saccade.configuration.hints import hint_of, words_of
+from saccade.evaluation import labels, tags
 from saccade.fields import Label, Labels, Number
+from saccade.tasks import tasks
 from saccade.tasks.arguments import chosen_metrics, field_of
 
 
@@ -22,3 +27,9 @@ def test_metrics_by_name() -> None:
         chosen_metrics(["acuracy"], {"accuracy": True})
     with pytest.raises(ValueError, match=r"Unknown metrics 'blue', 'x', 'chfr'\. Did you mean 'bleu', 'chrf'\?"):
         chosen_metrics(["blue", "ter", "x", "chfr"], {"bleu": True, "chrf": True, "ter": False})
+
+
+def test_a_configuration_can_name_every_metric_and_no_other() -> None:
+    for name, task in tasks.load().items():
+        known = task.known_metrics or labels.HIGHER_IS_BETTER | tags.HIGHER_IS_BETTER
+        assert set(words_of(typing.get_args(hint_of(task, "metrics"))[0])) == set(known), name

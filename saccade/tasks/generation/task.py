@@ -49,6 +49,7 @@ from saccade.tasks.generation.searching import search, with_ctc
 from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
+from saccade.tasks.metric_names import GenerationMetric
 
 AER = "aer"
 
@@ -94,7 +95,7 @@ class Generation(SourceToTarget):
         label_smoothing: float = 0.0,
         alignment_weight: float = 0.0,
         alignment_shift: int = 0,
-        metrics: Sequence[str] = ("bleu", "chrf", "exact_match"),
+        metrics: Sequence[GenerationMetric] = ("bleu", "chrf", "exact_match"),
         bleu_tokenize: Tokenisation = "13a",
     ) -> None:
         self.source: Field = fields.create(source) if isinstance(source, str) else source
