@@ -45,7 +45,8 @@ class Job:
     def examples(self, source: Any, part: Any = None) -> Examples:
         """The rows of files, or of a part of one, as the task reads them."""
         task = self.task
-        return self.corpus.read(source, task.inputs, extras=task.extras, check=task.check_example, part=part)
+        check = task.check_example
+        return self.corpus.read(source, task.inputs, extras=task.extras, check=check, part=part, blank=True)
 
     def run(self, block: Block, predict: Predict | None = None) -> Done:
         """Answers the rows of a block and writes its output file; `predict` is the task's unless workers share it."""

@@ -96,7 +96,7 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        examples = corpus.read(path, task.inputs, extras=task.extras, check=task.check_example)
+        examples = corpus.read(path, task.inputs, extras=task.extras, check=task.check_example, blank=True)
         yield from examples
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)
@@ -123,7 +123,7 @@ def _standard_input() -> Iterator[bytes]:
 
 
 def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Example]:
-    from saccade.data.cell import Cell
+    from saccade.data.cell import Cell, value_of
     from saccade.data.readers.lines import LONGEST
 
     for number, line in enumerate(lines, start=1):
@@ -145,9 +145,7 @@ def _from_lines(task: Task, lines: Iterable[bytes], place: str) -> Iterator[Exam
                 continue
             if role not in raw:
                 raise ValueError(f"Line {number} of the input has no {role!r}: it needs {', '.join(task.inputs)}.")
-            blank = isinstance(raw[role], str) and not raw[role].strip() and field.blank is not None
-            cell = Cell(place, number, role, Path())
-            example[role] = field.blank if blank else field.read(raw[role], cell)
+            example[role] = value_of(field, raw[role], Cell(place, number, role, Path()), blank=True)
         yield example
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import check_one_source, chunks, input_corpus, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture, check_place
+from saccade.commands.strange import Strange
 from saccade.commands.writing import draw_answer, is_wide, writer
 from saccade.registry import nearest
 
@@ -69,7 +71,7 @@ def predict(
         arecord -t wav | saccade predict runs/online - --stream
 
     Each input gives one line, in order. --scores adds a column after a tab. If you ask for several answers, each has
-    its own line, which begins with the number of its input, counted from 1.
+    its own line, which begins with the number of its input, counted from 1. The answer to an empty input is empty.
 
     The options of a prediction depend on the task: `saccade predict RUN --help` lists those of a run. Very long inputs
     are truncated, with a warning.
@@ -84,7 +86,8 @@ def predict(
         data: large tables, or a pattern such as 'big/*.parquet'; --output is then a folder.
         format: text, jsonl (one object per line, with scores and attention weights) or csv.
         output: the file to write, or with --data the folder (default: standard output).
-        scores: add the score of each answer: the higher, the surer.
+        scores: add the score of each answer: the higher, the surer. For a label it is its probability, for several
+            labels how sure the least certain decision is, for a text its log-probability by length.
         draw: draw what the model looked at for each answer, in the terminal.
         plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
         columns: which columns of a table to read, as text=body.
@@ -169,9 +172,11 @@ def predict(
     examples = read_inputs(model.task, corpus, inputs, input)
     answers: list[Answer] = []
     counted, strange = 0, Strange()
+    found = _answers(model, examples, workers, batch_size, options, looking, strange, rescoring)
+    first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
         write = writer(format, file, model, asked, scores)
-        for example, answer in _answers(model, examples, workers, batch_size, options, looking, strange, rescoring):
+        for example, answer in chain(first, found):
             counted += 1
             answers.append(answer if len(answers) < PICTURES else _bare(answer))
             write(counted, example, answer)
@@ -193,26 +198,6 @@ def predict(
             if a.queries
         ]
         plot_attention(drawings, plot)
-
-
-class Strange:
-    """Parts of inputs that the training data did not have."""
-
-    def __init__(self) -> None:
-        self.inputs = 0
-        self.parts: dict[str, None] = {}
-
-    def add(self, found: dict[int, list[str]]) -> None:
-        self.inputs += len(found)
-        for parts in found.values():
-            self.parts |= dict.fromkeys(parts[:20])
-
-    def remarks(self) -> list[str]:
-        if not self.inputs:
-            return []
-        shown = ", ".join(map(repr, list(self.parts)[:8])) + (", ..." if len(self.parts) > 8 else "")
-        have = "1 input has" if self.inputs == 1 else f"{self.inputs:,} inputs have"
-        return [f"{have} parts that the model has never seen and reads as unknown: {shown}"]
 
 
 def _answers(
@@ -238,6 +223,8 @@ def _answers(
                 if long <= NAMED:
                     print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
             strange.add(task.unknown(chunk))
+            if task.empty_answer() is not None:
+                strange.add_empty([read + n for n, each in enumerate(chunk, start=1) if task.is_empty(each)])
             asked = options if rescoring is None else rescoring.asked(options)
             answers = predict_all(chunk, batch_size=batch_size, **asked)
             if rescoring is not None:

@@ -37,7 +37,7 @@ def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> A
 
     def write_text(number: int, example: Example, answer: Answer) -> None:
         for each in answer.alternatives or [answer]:
-            numbered = [str(number)] if answer.alternatives else []
+            numbered = [str(number)] if asked.several else []
             cells = task.cells(each, asked)
             cells[1:1] = [f"{each.score:.4f}"] if scores else []
             print("\t".join([*numbered, *cells]), file=file)

@@ -37,6 +37,26 @@ class FieldLike(Protocol):
         """The value; raises `cell.bad(problem, fix)` for a raw value that cannot be used."""
 
 
+def value_of(field: FieldLike, raw: Any, cell: Cell, *, blank: bool = False) -> Any:
+    """What a field makes of a raw value.
+
+    Args:
+        field: of the cell's role.
+        raw: the value as the reader found it.
+        cell: its place, for error messages.
+        blank: whether an empty text is the field's value for that, if it has one, and not an error.
+    """
+    nothing = getattr(field, "blank", None)
+    return nothing if blank and nothing is not None and is_blank(raw) else field.read(raw, cell)
+
+
+def is_blank(raw: Any) -> bool:
+    """Whether a raw value is nothing, or white space only, in each of its columns."""
+    if isinstance(raw, list | tuple):
+        return bool(raw) and all(map(is_blank, raw))
+    return raw is None or (isinstance(raw, str) and not raw.strip())
+
+
 def text_of(raw: Any, cell: Cell, *, may_be_empty: bool = False) -> str:
     """A raw value as text: a string in valid Unicode, or a whole number such as a label.
 

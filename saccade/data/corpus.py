@@ -87,6 +87,7 @@ class Corpus:
         extras: Mapping[str, FieldLike] | None = None,
         check: Check | None = None,
         part: FilePart | None = None,
+        blank: bool = False,
     ) -> Examples:
         """The examples of a source, read as the training data are.
 
@@ -100,6 +101,7 @@ class Corpus:
             extras: further roles, which are read where `columns` names them, and which the data may lack.
             check: whether the values of an example belong together.
             part: the rows to read, of a source that is a single file.
+            blank: whether empty texts are read, as inputs of a prediction are.
         """
         extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
         folded = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
@@ -113,6 +115,7 @@ class Corpus:
             optional=[*optional, *extra],
             check=check,
             part=part,
+            blank=blank,
         )
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from saccade.data.cell import Cell, FieldLike
+from saccade.data.cell import Cell, FieldLike, value_of
 from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
@@ -18,13 +18,13 @@ Check = Callable[[Mapping[str, Any], Cell], None]
 
 
 def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike]) -> list[dict[str, Any]]:
-    """Rows in memory as examples: less work than `Examples`, for the few rows of a request."""
+    """Rows in memory as examples, empty texts among them: less work than `Examples`, for the few rows of a request."""
     absent = absent_values(fields)
     reader = InMemory(source=Rows(rows), columns=Columns(None, fields, optional=absent))
     return [
         absent
         | {
-            role: fields[role].read(raw, Cell(reader.name, line, role, reader.folder))
+            role: value_of(fields[role], raw, Cell(reader.name, line, role, reader.folder), blank=raw is not None)
             for role, raw in reader.by_role(row, line).items()
         }
         for line, row in enumerate(rows, start=1)
@@ -66,6 +66,7 @@ class Examples:
         check: called with each example and its place, raises `cell.bad(problem, fix)` for values that do not belong
             together.
         part: the rows to read, of a source that is a single file; see `saccade.data.readers.Reader.parts`.
+        blank: whether empty texts are read, as inputs of a prediction are; otherwise a row with one is bad.
     """
 
     def __init__(
@@ -79,10 +80,11 @@ class Examples:
         optional: Collection[str] = (),
         check: Check | None = None,
         part: FilePart | None = None,
+        blank: bool = False,
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows must be 'error' or 'skip', got {bad_rows!r}.")
-        self.fields, self.bad_rows, self.check = dict(fields), bad_rows, check
+        self.fields, self.bad_rows, self.check, self.blank = dict(fields), bad_rows, check, blank
         self.skipped = Skipped()
         """The bad rows that the last reading left out."""
         self._settings = repr((columns, header, bad_rows))
@@ -117,8 +119,9 @@ class Examples:
                     if isinstance(row, BadRow):
                         raise row
                     example = self._absent | {
-                        role: self.fields[role].read(raw, Cell(reader.where(role), line, role, reader.folder))
+                        role: value_of(self.fields[role], raw, cell, blank=self.blank)
                         for role, raw in row.items()
+                        for cell in [Cell(reader.where(role), line, role, reader.folder)]
                     }
                     if self.check is not None:
                         self.check(example, Cell(reader.name, line, "row", reader.folder))

@@ -47,7 +47,7 @@ class Field:
     """Whether the data may lack a column for it: such values are None."""
 
     blank: Any = None
-    """The value of an empty line of standard input; None if that is an error."""
+    """The value of an empty input of a prediction; None if that is an error. In training it always is."""
 
     vectors: Vectors | None = None
     """Where the embeddings of a vocabulary start; None leaves it to the model."""

@@ -92,17 +92,7 @@ class Run:
         """Values in memory as examples, read as the task's fields read them."""
         if isinstance(inputs, str | os.PathLike):
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
-        examples = [self.task.example(value) for value in inputs]
-        blank = {number for number, example in enumerate(examples) if self._is_blank(example)}
-        rest = iter(read_rows([e for n, e in enumerate(examples) if n not in blank], self.task.inputs))
-        nothing = {role: field.blank for role, field in self.task.inputs.items()}
-        return [dict(nothing) if n in blank else next(rest) for n in range(len(examples))]
-
-    def _is_blank(self, example: Example) -> bool:
-        """Whether the only input is an empty text, which has an answer of its own and is no mistake here."""
-        role, field = next(iter(self.task.inputs.items()))
-        value = example.get(role)
-        return len(self.task.inputs) == 1 and field.blank is not None and isinstance(value, str) and not value.strip()
+        return list(read_rows([self.task.example(value) for value in inputs], self.task.inputs))
 
     def predict(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def make_app(
     app.state.started, app.state.models = False, models
     bodies = add_routes(app, models, limits)
     add_status(app, models, metrics)
-    _add_errors(app, bodies)
+    _add_errors(app, bodies, models)
     if limits.origins:
         headers = ["authorization", "content-type"]
         app.add_middleware(
@@ -104,11 +104,13 @@ def _described(models: Mapping[str, Hosted]) -> str:
     return f"Models: {listed}. See /info for their cards and options."
 
 
-def _field(error: Mapping[str, Any], body: type[BaseModel] | None) -> dict[str, Any]:
+def _field(error: Mapping[str, Any], body: type[BaseModel] | None, models: Iterable[str]) -> dict[str, Any]:
     place = [part if isinstance(part, int) else str(part)[:60] for part in error["loc"]]
     message = error["msg"]
     if error["type"] == "extra_forbidden" and body is not None:
         message = f"There is no such field.{nearest(str(place[-1]), known_names(body, place[1:-1]))}"
+    if error["type"] == "missing" and place[1:] == ["model"]:
+        message = f"This server has several models: say which. Choose from: {', '.join(models)}."
     return {"loc": place, "msg": message[:500], "type": error["type"]}
 
 
@@ -133,7 +135,7 @@ class _reloading:  # noqa: N801 (used as a context)
             task.add_done_callback(self.tasks.discard)
 
 
-def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]]) -> None:
+def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Iterable[str]) -> None:
     def answer(status: int, detail: Any, headers: dict[str, str] | None = None) -> Response:
         content = json.dumps({"detail": detail})  # in ASCII: it may quote half a character of the client's
         return Response(content, status, headers, media_type="application/json")
@@ -146,7 +148,7 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]]) -> None:
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         """Names the fields, without the values: JSON cannot hold them all, and they are the client's own."""
         body = bodies.get(request.url.path)
-        return answer(422, [_field(each, body) for each in error.errors()[:SHOWN]])
+        return answer(422, [_field(each, body, models) for each in error.errors()[:SHOWN]])
 
     @app.exception_handler(Full)
     async def full(request: Request, error: Full) -> Response:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+import torch
 from torch import Tensor
 
 
@@ -35,12 +36,16 @@ class Attended:
     """The input whose positions are the keys of a single query; None for other attention."""
 
 
+NOWHERE = Attended(torch.zeros(0, 1), [], ["</s>"])
+"""Where a model looks that is not asked: the input is empty."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a model answers to one input."""
 
     value: Any
-    """A text, a label, a list of labels, a number."""
+    """A text, a label, a list of labels, a number; None if the input is empty and the task has no empty value."""
 
     score: float
     """How sure the model is: higher is surer, and answers are ranked by it. The scale is the task's."""
@@ -59,6 +64,8 @@ class Answer:
         """The answer as its user reads it."""
         if isinstance(self.value, list):
             return ", ".join(map(str, self.value))
+        if self.value is None:
+            return ""
         return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)
 
     @property

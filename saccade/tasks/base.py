@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -146,12 +146,12 @@ class Task(TaskData):
         was_training = model.training
         model.eval()
         try:
-            for numbers in self._batches(rows, batch_size):
+            for number, (row, example) in enumerate(zip(rows, examples, strict=True)):
+                empty = self.empty_answer() if self.is_empty(example, row) else None
+                if empty is not None:
+                    found[number] = empty
+            for numbers in self._batches(rows, batch_size, without=found):
                 chosen = [examples[number] for number in numbers]
-                blank = self.blank(rows[numbers[0]])
-                if blank is not None:
-                    found |= dict.fromkeys(numbers, blank)
-                    continue
                 batch = {k: v.to(device) for k, v in self.collate([rows[number] for number in numbers]).items()}
                 answers = self.answer(model, batch, chosen, asked.part(numbers, len(examples)))
                 found |= zip(numbers, answers, strict=True)
@@ -159,22 +159,18 @@ class Task(TaskData):
             model.train(was_training)
         return [found[number] for number in range(len(examples))]
 
-    def blank(self, row: Row) -> Answer | None:
-        """The answer to an empty input, or None if the model has to answer it."""
+    def empty_answer(self) -> Answer | None:
+        """The answer to an input with nothing in it; None if the model has to answer such inputs, too."""
         return None
 
     def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
         """The numbers of the inputs that `predict` answers together."""
         return list(self._batches([self.prepare(model, self.example(value)) for value in inputs], batch_size))
 
-    def _batches(self, rows: Sequence[Row], batch_size: int) -> Iterator[list[int]]:
+    def _batches(self, rows: Sequence[Row], batch_size: int, without: Collection[int] = ()) -> Iterator[list[int]]:
         """Numbers of rows of similar size, the largest first, so that a lack of memory shows at once."""
         check_count("batch_size", batch_size)
-        blank = [number for number, row in enumerate(rows) if self.blank(row) is not None]
-        if blank:
-            yield blank
-        out = set(blank)
-        sizes = {number: sum(self.size(row)) for number, row in enumerate(rows) if number not in out}
+        sizes = {number: sum(self.size(row)) for number, row in enumerate(rows) if number not in without}
         order = sorted(sizes, key=lambda number: -sizes[number])
         for start in range(0, len(order), batch_size):
             yield order[start : start + batch_size]

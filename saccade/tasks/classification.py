@@ -159,10 +159,12 @@ class Classification(Task):
     ) -> list[Answer]:
         return self.form.answers(self, model, batch, examples, options)
 
+    def empty_answer(self) -> Answer:
+        return self.form.empty_answer()
+
     def cells(self, answer: Answer, options: ClassificationOptions) -> list[str]:
-        return [
-            answer.value if isinstance(answer.value, str) else self.label.show(answer.value)
-        ]  # one of several, or all
+        several = isinstance(answer.value, list)  # and not one of them
+        return [self.label.show(answer.value) if several else answer.text]
 
     def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         return self.form.looking(self, trace, batch)
@@ -170,9 +172,7 @@ class Classification(Task):
     def portable(self, model: nn.Module) -> dict[str, Any]:
         about = {"form": self.form.name, "labels": self.label.names, "most": most_tokens(model)}
         several = isinstance(self.label, Labels | Tags)
-        between = (
-            {"between": self.label.show(["", ""])} if several else {}
-        )  # what stands between the labels of an answer
+        between = {"between": self.label.show(["", ""])} if several else {}  # of the labels of an answer
         return {"kind": "classification", **about, **between}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:

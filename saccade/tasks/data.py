@@ -196,6 +196,16 @@ class TaskData:
                 found[number] = strange
         return found
 
+    def is_empty(self, example: Example, row: Row | None = None) -> bool:
+        """Whether an example has nothing in any of its inputs.
+
+        Args:
+            example: its values.
+            row: the same, encoded.
+        """
+        values = [(example.get(role), field.blank) for role, field in self.inputs.items()]
+        return all(value is None or (blank is not None and value == blank) for value, blank in values)
+
     def length(self, example: Example) -> int:
         """The length of an input for figures by length: tokens, frames."""
         return sum(field.size(field.encode(example[role])) for role, field in self.inputs.items())

@@ -134,6 +134,11 @@ def explain_inputs(
     """
     if not examples:
         raise ValueError("There is nothing to explain.")
+    for number, example in enumerate(examples, start=1):
+        if task.empty_answer() is not None and task.is_empty(example):
+            raise ValueError(
+                f"The {' and '.join(task.inputs)} of input {number} is empty: there is nothing to look at."
+            )
     own = {each.name for each in fields(RecordOptions)}
     asked = RecordOptions.of({name: value for name, value in options.items() if name in own})
     rest = {name: value for name, value in options.items() if name not in own}

@@ -19,7 +19,7 @@ from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Measure, Outcome
 from saccade.interpretation.plots import plot_reliability
 from saccade.interpretation.recording import Trace
-from saccade.tasks.answers import Answer
+from saccade.tasks.answers import NOWHERE, Answer
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.explaining import attended, looking
@@ -46,6 +46,10 @@ class ClassificationOptions(Options):
 
     top: int = 1
     threshold: float = 0.5
+
+    @property
+    def several(self) -> bool:
+        return self.top > 1
 
     def check(self) -> None:
         if not 1 <= self.top <= 1_000_000:
@@ -176,6 +180,10 @@ class Form:
             details |= rationale_of(task, attention, examples[row])
             answers.append(Answer(value, score, attention, [Answer(names[n], several[n]) for n in ranked], details))
         return answers
+
+    def empty_answer(self) -> Answer:
+        """The answer to an empty input: no label."""
+        return Answer([] if self.several else None, 0.0, NOWHERE, details={"probabilities": {}})
 
     def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         """The attention that the answers to a batch show."""

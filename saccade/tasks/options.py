@@ -41,6 +41,11 @@ class Options:
         return True
 
     @property
+    def several(self) -> bool:
+        """Whether an input may have several answers, each of which has a line of its own."""
+        return False
+
+    @property
     def looks(self) -> bool:
         """Whether the answer has to show what the model looked at."""
         return False

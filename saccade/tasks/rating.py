@@ -18,7 +18,7 @@ from saccade.interpretation.explorer import Item, Measure, Outcome
 from saccade.interpretation.recording import Trace
 from saccade.models import costs_of
 from saccade.registry import nearest
-from saccade.tasks.answers import Answer
+from saccade.tasks.answers import NOWHERE, Answer
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs, looking
@@ -133,6 +133,9 @@ class Rating(Task):
 
     def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         return looking(self, trace, batch)
+
+    def empty_answer(self) -> Answer:
+        return Answer(None, 0.0, NOWHERE)
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
         scale = {"mean": self.number.mean, "deviation": self.number.deviation}

@@ -63,7 +63,9 @@ class Spans(Task):
     explain_options = RecordOptions
     known_metrics = HIGHER_IS_BETTER
 
-    def __init__(self, *, text: Field | str = "wordpieces", metrics: Sequence[SpanMetric] = ("exact_match", "f1")) -> None:
+    def __init__(
+        self, *, text: Field | str = "wordpieces", metrics: Sequence[SpanMetric] = ("exact_match", "f1")
+    ) -> None:
         self.text = field_of("text", text, WordPieces)
         self.inputs = {"text": self.text}
         self.targets = {"span": Span()}
@@ -131,6 +133,9 @@ class Spans(Task):
                 details = {"start": first[0], "end": last[1]}
                 answers.append(Answer(text[first[0] : last[1]], score, details=details))
         return answers
+
+    def empty_answer(self) -> Answer:
+        return Answer("", 0.0, details={"start": None, "end": None})
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
         return {"kind": "spans", "most": None}

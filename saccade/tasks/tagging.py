@@ -17,7 +17,7 @@ from saccade.fields.looking import Look, Looking
 from saccade.fields.tags import pad_lists
 from saccade.interpretation.explorer import Measure, Outcome
 from saccade.interpretation.recording import Trace, record
-from saccade.tasks.answers import Answer, Attended
+from saccade.tasks.answers import NOWHERE, Answer, Attended
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.forms import ClassificationOptions
@@ -102,6 +102,9 @@ class TagPerWord(OneLabel):
             given = [self.label.names[n] for n in chosen]
             answers.append(Answer(given, min(surest, default=1.0), attention, details=details))
         return answers
+
+    def empty_answer(self) -> Answer:
+        return Answer([], 1.0, NOWHERE, details={"words": [], "probabilities": []})
 
     def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         """The last attention of the texts to themselves."""

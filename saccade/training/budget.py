@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from saccade.training.position import Position, duration
@@ -12,6 +13,9 @@ BUDGET_STEPS = 20
 
 EARLY_STEPS, EARLY_SHARE = 3, 0.1
 """If a time limit allows few steps, the speed is taken after so many, once so much of the time has passed."""
+
+FEW = 200
+"""Steps below which a training on little data deserves a remark."""
 
 LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""
@@ -46,3 +50,27 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
     fitted = trainer.schedule.fitted_warmup(last)
     if fitted < warmup:
         yield f"The warm-up is {fitted:,} steps instead of {warmup:,g}: a tenth of the training."
+
+
+def describe_epochs(trainer: Settings, *, epoch: int) -> Iterator[str]:
+    """A remark if the limit of epochs ends a training on little data after a few steps.
+
+    Args:
+        trainer: its limits.
+        epoch: how many batches a pass over the data has.
+    """
+    if trainer.max_epochs is None:
+        return
+    steps = trainer.max_epochs * math.ceil(epoch / trainer.accumulate)
+    if steps >= min(FEW, trainer.max_steps or FEW):
+        return
+    epochs = "1 epoch" if trainer.max_epochs == 1 else f"{trainer.max_epochs:,} epochs"
+    batches = "1 batch" if epoch == 1 else f"{epoch:,} batches"
+    verb, plural = "is" if trainer.max_epochs == 1 else "are", "s" * (steps != 1)
+    wanted = trainer.max_steps or FEW
+    limit = f", fewer than max_steps={trainer.max_steps}" if trainer.max_steps is not None else ""
+    enough = math.ceil(wanted / math.ceil(epoch / trainer.accumulate))
+    yield (
+        f"{epochs} of {batches} {verb} {steps:,} step{plural}{limit}. If the model learns too little, train longer "
+        f"(--trainer.max_epochs {enough}) or in smaller batches (--trainer.batch_tokens, now {trainer.batch_tokens})."
+    )

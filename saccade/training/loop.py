@@ -16,7 +16,7 @@ from torch import nn
 from saccade.artifacts import restore_folders, save_weights
 from saccade.kernels.allocation import keep_freed_memory
 from saccade.tasks import Example, Row, Task
-from saccade.training.budget import BUDGET_STEPS, describe_budget, speed_is_known
+from saccade.training.budget import BUDGET_STEPS, describe_budget, describe_epochs, speed_is_known
 from saccade.training.checkpoints import Checkpoint, Checkpoints
 from saccade.training.choosing import choose_weights
 from saccade.training.interruption import Aborted, Interrupted, Interruption
@@ -119,6 +119,8 @@ class Loop:
         self.processes.begin_tracking()
         self._clock = time.monotonic() - self.position.seconds
         self._out_of_time = self._is_late()
+        for line in describe_epochs(self.trainer, epoch=len(self.stream)):
+            self.progress.say(line)
         if self.position.pending:
             self._validate()
             self._save()

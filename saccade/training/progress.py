@@ -48,7 +48,7 @@ class Progress:
 
 
 class PlainProgress(Progress):
-    """A line every few steps, or every half minute if steps are slow, for files and pipes."""
+    """A line every few steps, or every half minute if steps are slow, and after the last one, for files and pipes."""
 
     def __init__(self, *, every: int, unit: str = "tokens", stream: TextIO | None = None) -> None:
         self.every = every
@@ -60,7 +60,7 @@ class PlainProgress(Progress):
     def step(self, report: StepReport) -> None:
         self._recent.add(report)
         self._loss.add(report)
-        if report.step % self.every == 0 or time.monotonic() - self._said >= SILENCE:
+        if report.step % self.every == 0 or report.done >= 1.0 or time.monotonic() - self._said >= SILENCE:
             left = "" if report.left is None else f"  {duration(report.left)} left"
             self.say(
                 f"step {report.step}  epoch {report.epoch}  loss {self._loss.take():.4f}  "

@@ -109,3 +109,43 @@ def test_several_labels_are_listed_whole(tables, call):
     assert code == 0, err
     assert {line.split("\t")[1] for line in out.splitlines()} <= {"kitchen", "wood", "metal", "toys"}
     assert len(out.splitlines()) == 2
+
+
+def test_an_empty_input_gets_an_empty_answer_in_its_line(trained, tables, call):
+    texts = ["a fine film", "", " ", "a poor film"]
+    code, lines, err = call("predict", trained, given="\n".join(texts) + "\n")
+    assert code == 0, err
+    assert [bool(line) for line in lines.split("\n")] == [True, False, False, True, False]
+    assert "2 inputs are empty, and so are their answers: 2, 3" in err
+    (tables / "inputs.txt").write_text("\n".join(texts) + "\n")
+    (tables / "inputs.csv").write_text("body,part\n" + "".join(f"{text},1\n" for text in texts))
+    (tables / "inputs.jsonl").write_text("".join(json.dumps({"body": text or None}) + "\n" for text in texts))
+    for name in ("inputs.txt", "inputs.csv", "inputs.jsonl"):
+        columns = [] if name == "inputs.txt" else ["--columns", "text=body"]
+        code, same, err = call("predict", trained, str(tables / name), *columns)
+        assert (code, same) == (0, lines), err
+    listed = call("predict", trained, "--input", "a film", "--input", "", "--top", "2", "--scores")[1].splitlines()
+    assert [line.split("\t")[0] for line in listed] == ["1", "1", "2"]
+    found = json.loads(call("predict", trained, "--input", "", "--format", "jsonl")[1])
+    assert (found["answer"], found["score"], found["probabilities"]) == (None, 0.0, {})
+    code, _, err = call("explain", trained, "--input", "")
+    assert (code, "The text of input 1 is empty: there is nothing to look at." in err) == (2, True), err
+
+
+def test_empty_cells_of_large_tables(trained, tables, call):
+    (tables / "large.csv").write_text("body,part\na film,1\n,2\n")
+    code, _, err = call("predict", trained, "--data", str(tables / "large.csv"), "--output", str(tables / "answers"))
+    assert code == 0, err
+    (part,) = (tables / "answers").glob("*.csv")
+    first, second = csv.DictReader(part.open())
+    assert (first["answer"] in ("good", "bad"), second["answer"], second["part"]) == (True, "", "2")
+
+
+def test_nothing_is_printed_if_the_inputs_are_wrong(trained, tables, call):
+    test, output = str(tables / "test.csv"), tables / "kept.csv"
+    output.write_text("old")
+    code, out, err = call("predict", trained, test, "--columns", "text=bod", "--format", "csv")
+    assert (code, out) == (2, "")
+    assert "Did you mean 'body'?" in err
+    assert call("predict", trained, test, "--columns", "text=bod", "--output", str(output))[0] == 2
+    assert output.read_text() == "old"

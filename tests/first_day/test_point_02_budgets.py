@@ -4,6 +4,8 @@ import pytest
 
 from saccade.configuration import read_config, shipped
 from saccade.runs.plan import Plan
+from saccade.training import Trainer
+from saccade.training.budget import describe_epochs
 from saccade.training.position import Position
 from saccade.training.schedules import schedules
 
@@ -31,3 +33,29 @@ def test_epochs_are_a_limit_too() -> None:
     ).trainer
     last = Position().last_step(trainer, epoch=31)
     assert trainer.schedule.factor(93, last) == 0.0
+
+
+def test_few_steps_on_little_data_are_announced(train) -> None:
+    code, _, err = train("--trainer.max_epochs", "3", "--trainer.max_steps", "null", "--trainer.batch_tokens", "4096")
+    lines = err.splitlines()
+    assert code == 0, err
+    remark = next(line for line in lines if line.startswith("3 epochs of 1 batch are 3 steps. "))
+    assert "--trainer.max_epochs 200" in remark
+    assert "--trainer.batch_tokens, now 4096" in remark
+    loss = next(line for line in lines if line.startswith("step 3  epoch ") and "  loss " in line)
+    assert lines.index(remark) < lines.index(loss)
+
+
+@pytest.mark.parametrize(
+    ("limits", "epoch", "remark"),
+    [
+        ({"max_epochs": 20, "max_steps": 30}, 1, "20 epochs of 1 batch are 20 steps, fewer than max_steps=30."),
+        ({"max_epochs": 1}, 7, "1 epoch of 7 batches is 7 steps."),
+        ({"max_epochs": 20, "max_steps": 20}, 1, None),
+        ({"max_epochs": 20}, 10, None),
+        ({"max_steps": 3}, 1, None),
+    ],
+)
+def test_which_limits_deserve_a_remark(limits, epoch, remark) -> None:
+    found = next(describe_epochs(Trainer(**limits), epoch=epoch), None)
+    assert (found is None) if remark is None else found.startswith(remark)

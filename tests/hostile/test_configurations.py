@@ -247,7 +247,10 @@ LOUD = {"class": "audio", "rate": 384_000, "window": 1.0}
         ({"data.train": ["x"] * 50_000}, r"over 20000 values"),
         ({"task.source": {**LOUD, "mels": 20_000}}, r"mels=20000 is too many for windows of 384000 samples"),
         ({"task.source": {**LOUD, "mels": 2**18}}, r"mels=262144 is too many"),
-        ({"task.bleu_tokenize": "flores200"}, r"task\.bleu_tokenize: unknown value 'flores200'"),  # which it would download
+        (
+            {"task.bleu_tokenize": "flores200"},
+            r"task\.bleu_tokenize: unknown value 'flores200'",
+        ),  # which it would download
         ({"task": {"class": "classification", "inputs": {"../x": "text"}}}, r"'\.\./x' cannot be the name of an input"),
         ({"task": {"class": "rating", "inputs": {"/etc": "text"}}}, r"'/etc' cannot be the name of an input"),
         ({"task": {"class": "rating", "inputs": {".": "text"}}}, r"'\.' cannot be the name of an input"),

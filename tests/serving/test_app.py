@@ -50,7 +50,17 @@ def test_several_models(client, films) -> None:
     (found,) = ask(client, ["good film"], model="films").json()["predictions"]
     assert found["answer"] == saccade.load(films).predict(["good film"])[0].value
     assert found["probabilities"].keys() == {"yes", "no"}
-    assert "model" in client.post("/predict", json={"inputs": ["a"]}).text  # which one?
+    asked = client.post("/predict", json={"inputs": ["a"]})
+    assert asked.status_code == 422
+    assert asked.json()["detail"][0]["msg"].endswith("say which. Choose from: reverse, films, tones.")
+
+
+def test_empty_inputs_get_empty_answers_in_their_place(client) -> None:
+    texts = [each["answer"] for each in ask(client, ["abc", " ", ""]).json()["predictions"]]
+    assert (len(texts), texts[1:]) == (3, ["", ""])
+    labels = [each["answer"] for each in ask(client, ["", "good film"], model="films").json()["predictions"]]
+    assert labels[0] is None
+    assert labels[1] in ("yes", "no")
 
 
 @pytest.mark.parametrize(

@@ -46,13 +46,17 @@ class Model:
             batch_size: how many are answered together; inputs of similar size share a batch.
             options: of the task.
         """
-        rows = [self.task.encode(self.example(value)) for value in inputs]
-        order = sorted(range(len(rows)), key=lambda number: -self.task.size(rows[number]))
-        found = {}
+        examples = [self.example(value) for value in inputs]
+        empty, found = self.task.empty_answer(), {}
+        if empty is not None:
+            empty = {**empty, "weights": np.zeros((0, 1)), "queries": [], "keys": ["</s>"]}
+            found = {number: dict(empty) for number, example in enumerate(examples) if is_empty(example)}
+        rows = {number: self.task.encode(each) for number, each in enumerate(examples) if number not in found}
+        order = sorted(rows, key=lambda number: -self.task.size(rows[number]))
         for start in range(0, len(order), batch_size):
             numbers = order[start : start + batch_size]
             found.update(zip(numbers, self.task.answer([rows[number] for number in numbers], **options)))
-        return [found[number] for number in range(len(rows))]
+        return [found[number] for number in range(len(examples))]
 
     def example(self, value):
         roles = list(self.readers)
@@ -74,6 +78,10 @@ class Answering:
 
     def size(self, row):
         return sum(reader.size(row[role]) for role, reader in self.model.readers.items())
+
+    def empty_answer(self):
+        """What is answered to an input with nothing in it; None if the model has to answer such inputs, too."""
+        return None
 
     def arrays(self, rows):
         """What a graph takes: the values of an input under its name, and its mask and others beside them."""
@@ -98,6 +106,11 @@ class Answering:
 
 def part(kind):
     return importlib.import_module(f"{__name__}.{kind}")
+
+
+def is_empty(example):
+    """Whether an example has nothing in any of its inputs."""
+    return all(value is None or (isinstance(value, str) and not value.strip()) for value in example.values())
 
 
 def padded(several, fill=0):

@@ -16,6 +16,11 @@ class Task(Answering):
             for number, (row, each) in enumerate(zip(rows, chances))
         ]
 
+    def empty_answer(self):
+        if self.about["form"] == "tags":
+            return {"answer": [], "score": 1.0}
+        return {"answer": [] if self.about["form"] == "several" else None, "score": 0.0, "probabilities": {}}
+
     def probabilities(self, logits):
         if self.about["form"] in ("one", "tags"):
             return np.exp(log_softmax(logits))

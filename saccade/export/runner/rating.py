@@ -4,6 +4,9 @@ from . import Answering
 
 
 class Task(Answering):
+    def empty_answer(self):
+        return {"answer": None, "score": 0.0}
+
     def answer(self, rows):
         found = self.model.run("model", self.arrays(rows))
         answers = []

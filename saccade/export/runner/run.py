@@ -11,4 +11,4 @@ if __name__ == "__main__":
     for found in model.predict(sys.argv[1:]):
         answer = found["answer"]
         shown = model.task.about["between"].join(answer) if isinstance(answer, list) else answer
-        print(shown, f"{found['score']:.4f}", sep="\t")
+        print("" if answer is None else shown, f"{found['score']:.4f}", sep="\t")

@@ -67,6 +67,10 @@ class WritingOptions(Options):
     top_p: float | None = None
     seed: int | None = None
 
+    @property
+    def several(self) -> bool:
+        return self.nbest > 1
+
     def check(self) -> None:
         for name, (least, most) in RANGES.items():
             value = getattr(self, name, None)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saccade.data.special import BOS, EOS, NAMES
+from saccade.data.special import BOS, EOS
 from saccade.decoders import shift_right
 from saccade.evaluation import (
     ERROR_RATES,
@@ -28,7 +28,7 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
-from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.answers import NOWHERE, Answer, Generated
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.generation.answers import (
@@ -166,11 +166,13 @@ class Generation(SourceToTarget):
             parts["loss"] = found.plain
         return Loss(total, real.sum(), parts)
 
-    def blank(self, row: Row) -> Answer | None:
-        for role, field in self.inputs.items():
-            if row[role] is not None and (not isinstance(plain(field), Text) or len(row[role]) > 1):
-                return None
-        return Generated("", 0.0, Attended(torch.zeros(0, 1), [], [NAMES[EOS]]))
+    def is_empty(self, example: Example, row: Row | None = None) -> bool:
+        if row is None or not all(isinstance(plain(field), Text) for field in self.inputs.values()):
+            return super().is_empty(example, row)
+        return all(row[role] is None or len(row[role]) <= 1 for role in self.inputs)  # no token but the end
+
+    def empty_answer(self) -> Answer:
+        return Generated("", 0.0, NOWHERE)
 
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions

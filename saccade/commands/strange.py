@@ -1,0 +1,39 @@
+"""What a user should know about the inputs of a prediction."""
+
+from __future__ import annotations
+
+NAMED = 5
+"""How many empty inputs are named; the others are counted."""
+
+
+class Strange:
+    """Inputs that are empty, or have parts that the training data did not have."""
+
+    def __init__(self) -> None:
+        self.inputs = 0
+        self.parts: dict[str, None] = {}
+        self.empty = 0
+        self.first_empty: list[int] = []
+
+    def add_empty(self, numbers: list[int]) -> None:
+        """Inputs with nothing in them, counted from 1."""
+        self.empty += len(numbers)
+        self.first_empty = [*self.first_empty, *numbers][:NAMED]
+
+    def add(self, found: dict[int, list[str]]) -> None:
+        self.inputs += len(found)
+        for parts in found.values():
+            self.parts |= dict.fromkeys(parts[:20])
+
+    def remarks(self) -> list[str]:
+        found = []
+        if self.empty:
+            which = ", ".join(map(str, self.first_empty)) + (", ..." if self.empty > len(self.first_empty) else "")
+            one = self.empty == 1
+            many = f"{self.empty:,} inputs are empty, and so are their answers: {which}"
+            found = [f"Input {which} is empty, and so is its answer." if one else many]
+        if not self.inputs:
+            return found
+        shown = ", ".join(map(repr, list(self.parts)[:8])) + (", ..." if len(self.parts) > 8 else "")
+        have = "1 input has" if self.inputs == 1 else f"{self.inputs:,} inputs have"
+        return [*found, f"{have} parts that the model has never seen and reads as unknown: {shown}"]
