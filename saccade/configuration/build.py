@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import nn
 
-from saccade.configuration.classes import find_class, no_argument, spell_out, wrong_value
+from saccade.configuration.classes import find_class, no_argument, spell_out, unnamed_class, wrong_value
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import (
     alternatives,
@@ -157,7 +157,7 @@ class Checker:
         given = {"class": value} if bare else dict(value)
         name = given.pop("class", usual if isinstance(usual, str) else None)
         if name is None:
-            return self._refuse(f"{where}: name the class, as in `class: short_name` or `class: your.own.Class`.")
+            return self._refuse(unnamed_class(where, base, given))
         try:
             words = [word for member in members for word in words_of(member)] if bare else []
             kind = find_class(name, base, where, trust=self.trust, words=words)

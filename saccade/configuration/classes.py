@@ -10,8 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from saccade.configuration.errors import ConfigError, shown
-from saccade.registry import arguments_of, closest, nearest, registries, registry_of
-
+from saccade.registry import arguments_of, closest, constructor_parameters, nearest, registries, registry_of
 
 FEW = 5
 """Words that an error message lists within its sentence."""
@@ -82,6 +81,18 @@ def one_of(choices: Collection[Any]) -> str:
     """`'a', 'b' or 'c'`."""
     *others, last = map(repr, choices)
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def unnamed_class(where: str, base: type, given: Collection[str]) -> str:
+    """The message for arguments without the class that takes them; it names those that do."""
+    registry = registry_of(base)
+    members = [] if registry is None else registry.items()
+    fit = [name for name, kind in members if not set(given) - constructor_parameters(kind).keys()]
+    if not given or not fit:
+        return f"{where}: name the class, as in `class: short_name` or `class: your.own.Class`."
+    *others, last = fit
+    takes = f"{', '.join(others)} or {last}" if others else last
+    return f"{where}: name the class of these arguments, too: {takes}. On the command line: --{where}.class {last}"
 
 
 def no_argument(where: str, known: str, name: Any, choices: list[str]) -> str:

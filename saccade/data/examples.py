@@ -131,6 +131,8 @@ class Examples:
                     count += 1
                     yield reader, line, example
         if self.skipped.count and not count and all(reader.part is None for reader in self.readers):
+            if self.skipped.count == 1:
+                raise DataError(f"The only row cannot be used. {self.skipped.first[0]}")
             raise DataError(f"None of the {self.skipped.count} rows can be used. The first: {self.skipped.first[0]}")
 
     def fingerprint(self) -> str:

@@ -1,6 +1,7 @@
 """Edit distance."""
 
-from collections.abc import Hashable, Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 
@@ -21,10 +22,7 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     Reference:
         Myers (1999), in the form of Hyyrö (2001).
     """
-    distance = len(first)
-    for *_, change in _columns(first, second):
-        distance += change
-    return distance
+    return len(first) + sum(change for *_, change in _columns(_places(first), len(first), second))
 
 
 def count_edits(reference: Sequence[Hashable], text: Sequence[Hashable]) -> Edits:
@@ -40,15 +38,15 @@ def count_edits(reference: Sequence[Hashable], text: Sequence[Hashable]) -> Edit
     while end < min(len(reference), len(text)) - start and reference[-1 - end] == text[-1 - end]:
         end += 1
     reference, text = reference[start : len(reference) - end], text[start : len(text) - end]
-    columns = [(rises, falls) for rises, falls, _ in _columns(reference, text)]
+    columns = Columns(reference, text)
     row, column = len(reference), len(text)  # of the table: row 0 and column 0 stand for nothing
     substitutions = deletions = insertions = 0
     while row and column:
-        if columns[column - 1][0] >> (row - 1) & 1:
+        if columns[column].rises >> (row - 1) & 1:
             row, deletions = row - 1, deletions + 1
             continue
         column -= 1
-        if column and columns[column - 1][1] >> (row - 1) & 1:
+        if column and columns[column].falls >> (row - 1) & 1:
             insertions += 1
         else:
             row -= 1
@@ -56,14 +54,59 @@ def count_edits(reference: Sequence[Hashable], text: Sequence[Hashable]) -> Edit
     return Edits(substitutions, deletions + row, insertions + column)
 
 
-def _columns(first: Sequence[Hashable], second: Sequence[Hashable]) -> Iterator[tuple[int, int, int]]:
-    """For each item of `second`: the rows where its column of the distance table rises and where it falls, as bits of
-    integers, and by how much the last row changes from the column before."""
-    everywhere, last = (1 << len(first)) - 1, 1 << len(first) >> 1
+class Column(NamedTuple):
+    """A column of the distance table, from top to bottom."""
+
+    rises: int
+    """The rows where it rises, as bits of an integer."""
+    falls: int
+    change: int
+    """By how much the last row changes from the column before."""
+
+
+class Columns:
+    """The columns of a distance table, read from the last to the first.
+
+    Only every n-th one of n² is kept. Those in between are computed again where they are needed, so that the memory
+    stays small for long texts.
+    """
+
+    def __init__(self, first: Sequence[Hashable], second: Sequence[Hashable]) -> None:
+        self.places, self.length, self.second = _places(first), len(first), second
+        self.step = math.isqrt(len(second)) + 1
+        self.kept = [_start(len(first))]
+        for number, column in enumerate(_columns(self.places, self.length, second), start=1):
+            if number % self.step == 0:
+                self.kept.append(column)
+        self._block, self._inside = -1, list[Column]()
+
+    def __getitem__(self, number: int) -> Column:
+        block, place = divmod(number, self.step)
+        if block != self._block:
+            begin = block * self.step
+            items, before = self.second[begin : begin + self.step - 1], self.kept[block]
+            self._block, self._inside = block, [before, *_columns(self.places, self.length, items, before)]
+        return self._inside[place]
+
+
+def _places(items: Sequence[Hashable]) -> dict[Hashable, int]:
+    """Where each item occurs, as bits of an integer."""
     places: dict[Hashable, int] = {}
-    for place, item in enumerate(first):
+    for place, item in enumerate(items):
         places[item] = places.get(item, 0) | 1 << place
-    rises, falls = everywhere, 0  # of the first column, from top to bottom
+    return places
+
+
+def _start(length: int) -> Column:
+    return Column((1 << length) - 1, 0, 0)
+
+
+def _columns(
+    places: Mapping[Hashable, int], length: int, second: Sequence[Hashable], before: Column | None = None
+) -> Iterator[Column]:
+    """The column of the distance table for each item of `second`, after the one `before`."""
+    everywhere, last = (1 << length) - 1, 1 << length >> 1
+    rises, falls, _ = before or _start(length)
     for item in second:
         equal = places.get(item, 0)
         diagonal = (((equal & rises) + rises) ^ rises) | equal
@@ -75,7 +118,7 @@ def _columns(first: Sequence[Hashable], second: Sequence[Hashable]) -> Iterator[
         steady = equal | falls
         rises = right_falls | ~(steady | right_rises) & everywhere
         falls = right_rises & steady
-        yield rises, falls, change
+        yield Column(rises, falls, change)
 
 
 def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
@@ -84,10 +127,7 @@ def common_length(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     Reference:
         Hyyrö (2004): each bit that is 0 after the last step stands for one item of the subsequence.
     """
-    places: dict[Hashable, int] = {}
-    for place, item in enumerate(first):
-        places[item] = places.get(item, 0) | 1 << place
-    everywhere = (1 << len(first)) - 1
+    places, everywhere = _places(first), (1 << len(first)) - 1
     rest = everywhere
     for item in second:
         same = rest & places.get(item, 0)

@@ -22,9 +22,9 @@ from saccade.fields.audio_statistics import (
     MOST_SPEAKERS,
     SAMPLED,
     Reservoir,
+    SpeakerTemplate,
     Statistics,
     fit_speakers,
-    speaker_pattern,
 )
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.cache import Cache, content_key
@@ -125,7 +125,7 @@ class Audio(Field):
         self.speeds = [round(100 * speed) for speed in speeds]  # per cent
         self.masks = ((0, time_masks, time_width), (1, mel_masks, mel_width))
         self.normalise = normalise
-        self._speaker = None if speaker is None else speaker_pattern(speaker)
+        self._speaker = None if speaker is None else SpeakerTemplate(speaker)
         self.corpus = Statistics.neutral(self.sound.dim)
         self.speakers: dict[str, Statistics] = {}
         self._cache = Cache(CACHED)
@@ -149,8 +149,7 @@ class Audio(Field):
         """Who speaks; empty if that is not known."""
         if isinstance(raw, Mapping) and raw.get("speaker") is not None:
             return str(raw["speaker"])
-        found = None if self._speaker is None else self._speaker.search(Path(name).with_suffix("").as_posix())
-        return found[1] if found else ""
+        return "" if self._speaker is None else self._speaker.find(name)
 
     def fit(self, values: Iterable[Recording]) -> None:
         """Means and deviations of the features, from a random sample of the recordings."""

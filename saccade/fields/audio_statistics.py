@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePath
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +21,9 @@ MOST_SPEAKERS = 5_000
 SMALLEST = 1e-4
 """The deviation of a band that is always silent; it is not divided by."""
 MOST_WILDCARDS = 4
-"""In the pattern that finds the speaker in a path: more could take for ever."""
+"""In the template that finds the speaker in a path."""
+LONGEST_NAME = 255
+"""Characters of a file's or a folder's name in which a speaker is looked for; file systems allow no more."""
 
 
 class Statistics(NamedTuple):
@@ -104,15 +108,51 @@ def fit_speakers(
     return {name: Statistics.of(map(compute, sample.kept), dim) for name, sample in samples.items()}
 
 
-def speaker_pattern(template: str) -> re.Pattern[str]:
-    """A pattern whose group is the speaker in a path; in the template `{}` is the speaker and `*` is anything.
+class SpeakerTemplate:
+    """Finds the speaker in a path; in the template `{}` is the speaker and `*` is anything.
 
     It describes the end of the path without its suffix, such as `{}/*` (the folder) or `*_{}_*` (a part of the name).
+    If there are several ways to read a path, an early `*` takes as much as it can, and the speaker as little.
     """
-    if template.count("{}") != 1 or template.count("*") > MOST_WILDCARDS:
-        raise ValueError(
-            f"speaker must mark the speaker in a path by {{}}, and anything else by up to {MOST_WILDCARDS} *, as in "
-            f"{{}}/* or *_{{}}_*; got {template!r:.60}."
-        )
-    parts = [{"{}": r"([^/]+?)", "*": r"[^/]*"}.get(part, re.escape(part)) for part in re.split(r"(\{\}|\*)", template)]
-    return re.compile(f"(?:^|/){''.join(parts)}$")
+
+    def __init__(self, template: str) -> None:
+        if template.count("{}") != 1 or template.count("*") > MOST_WILDCARDS:
+            raise ValueError(
+                f"speaker must mark the speaker in a path by {{}}, and anything else by up to {MOST_WILDCARDS} *, as "
+                f"in {{}}/* or *_{{}}_*; got {template!r:.60}."
+            )
+        self._parts = [re.split(r"(\{\}|\*)", part) for part in template.split("/")]
+
+    def find(self, path: str) -> str:
+        """The speaker; empty if the path does not fit the template."""
+        known = PurePath(path)
+        if not known.name:  # such as "."
+            return ""
+        parts = known.with_suffix("").as_posix().split("/")[-len(self._parts) :]
+        if len(parts) < len(self._parts) or max(map(len, parts)) > LONGEST_NAME:
+            return ""
+        found = [_captured(tokens, part) for tokens, part in zip(self._parts, parts, strict=True)]
+        return "" if None in found else "".join(map(str, found))
+
+
+def _captured(tokens: Sequence[str], text: str) -> str | None:
+    """What `{}` stands for if the tokens describe the whole text, empty if there is none; else None."""
+
+    @functools.cache  # so that the time grows with the square of the length, however many `*` there are
+    def rest(number: int, place: int) -> str | None:
+        if number == len(tokens):
+            return "" if place == len(text) else None
+        token = tokens[number]
+        if token == "*":
+            ends: Iterable[int] = range(len(text), place - 1, -1)
+        elif token == "{}":
+            ends = range(place + 1, len(text) + 1)
+        else:
+            ends = [place + len(token)] if text.startswith(token, place) else []
+        for end in ends:
+            found = rest(number + 1, end)
+            if found is not None:
+                return text[place:end] if token == "{}" else found
+        return None
+
+    return rest(0, 0)

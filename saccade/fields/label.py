@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from saccade.fields.base import Field, Padded, fields
 from saccade.registry import nearest
 
 FILE = "labels.json"
+SEPARATORS = ";|,/ "
+"""What may stand between the names of several labels."""
 MOST = 100_000
 """Labels that a file may name: more is a column of another kind."""
 LONGEST = 40
@@ -155,6 +158,8 @@ class Labels(Label):
         if not separator:
             raise ValueError("separator must not be empty.")
         self.separator = separator
+        self.most: int | None = None
+        """The most labels that a training example has, once that is known."""
 
     def read(self, raw: Any, cell: Cell) -> list[str]:  # type: ignore[override] # several labels are its values
         if raw is None:
@@ -170,7 +175,19 @@ class Labels(Label):
         counts, examples = Counter[str](), 0
         for examples, several in enumerate(values, start=1):  # noqa: B007 (counted)
             counts.update(several)
+            self.most = max(self.most or 0, len(several))
         self._learn(counts, examples)
+
+    def warnings(self, examples: int) -> list[str]:
+        found = super().warnings(examples)
+        if self.most is not None and self.most < 2:
+            others = Counter(mark for name in self.names for mark in SEPARATORS if mark in name.strip(mark))
+            other = others.most_common(1)[0][0] if others else "|"
+            found.append(
+                f"no example has more than one label: the separator {self.separator!r} never occurs. If another one "
+                f"does, set it: --task.label.separator {shlex.quote(other)}"
+            )
+        return found
 
     def strata(self, value: Sequence[str]) -> Sequence[str]:
         return value

@@ -158,9 +158,11 @@ def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Exam
         else:
             found.append(example)
     if problems and not found:
+        one = len(problems) == 1
+        held = "The only held-out example cannot" if one else f"None of the {len(problems):,} held-out examples can"
         raise ValueError(
-            f"None of the {len(problems):,} held-out examples can be validated on: {problems[0].rstrip('.')}. Is every "
-            "label in more than one example? If so, name a file to validate on (--data.valid)."
+            f"{held} be validated on: {problems[0].rstrip('.')}. Is every label in more than one example? If so, name "
+            "a file to validate on (--data.valid)."
         )
     if problems and main:
         say(f"WARNING: {len(problems):,} of the held-out examples cannot be validated on: {problems[0]}")

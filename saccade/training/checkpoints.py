@@ -123,7 +123,8 @@ class Checkpoints:
                     warnings.warn(f"{error} Trying the checkpoint before {self.path(step).name}.", stacklevel=2)
         if problem is not None:
             raise ArtifactError(
-                f"None of the {len(steps)} checkpoints in {self.folder} can be used: {problem} "
+                f"{'The only checkpoint' if len(steps) == 1 else f'None of the {len(steps)} checkpoints'} in "
+                f"{self.folder} can{'not' * (len(steps) == 1)} be used: {problem} "
                 "Restore one from a copy, or start again in another folder."
             )
         return None

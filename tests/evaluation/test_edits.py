@@ -1,9 +1,12 @@
 """Edit distance against the textbook's table."""
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.evaluation import Edits, count_edits, edit_distance
+from saccade.evaluation.edits import Columns, _columns, _places, _start
 
 short = st.text(alphabet="abc", max_size=9)
 
@@ -49,3 +52,20 @@ def test_kinds_of_edits() -> None:
     assert count_edits([], ["the", "cat"]) == Edits(0, 0, 2)
     assert count_edits(["the", "cat"], []) == Edits(0, 2, 0)
     assert count_edits("abcd" * 40, "abd" * 40) == Edits(0, 40, 0)
+
+
+@given(st.text(alphabet="abc", max_size=31), st.text(alphabet="abc", max_size=37))
+def test_columns_that_are_computed_again_are_the_same(first: str, second: str) -> None:
+    table = Columns(first, second)
+    wanted = [_start(len(first)), *_columns(_places(first), len(first), second)]
+    assert [table[number] for number in reversed(range(len(wanted)))] == wanted[::-1]
+
+
+def test_the_memory_of_long_texts_is_small() -> None:
+    reference, text = "abcdefg" * 1000, "abdceg" * 1100
+    tracemalloc.start()
+    found = count_edits(reference, text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.insertions - found.deletions == len(text) - len(reference)
+    assert peak < 2 * len(reference) * len(text) / 8 / 4  # of the bits of the whole table, twice

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.marks import mark
 from saccade.data.storage import store
 from saccade.fields import Audio, fields
-from saccade.fields.audio_statistics import Statistics
+from saccade.fields.audio_statistics import SpeakerTemplate, Statistics
 from saccade.fields.cache import Cache
 from saccade.interpretation.explorer import SoundAxis
 from saccade.kernels.log_mel import log_mel
@@ -492,6 +493,17 @@ def test_paths_name_speakers(template, path, speaker, tmp_path) -> None:
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_bytes(pcm(LOUD))
     assert Audio(normalise="speaker", speaker=template).read(path, cell(tmp_path))["speaker"] == speaker
+
+
+def test_many_wildcards_and_odd_paths_take_no_time() -> None:
+    template = SpeakerTemplate("*a*a{}b*a*")
+    started = time.monotonic()
+    assert template.find("a" * 250) == ""
+    assert template.find("a" * 5000 + "b") == ""  # no file system has such names
+    assert time.monotonic() - started < 5.0
+    assert SpeakerTemplate("{}-*-*").find("x/anna-1-2-3.wav") == "anna"
+    assert SpeakerTemplate("{}/*").find("anna.wav") == ""
+    assert [SpeakerTemplate("{}").find(path) for path in (".", "", "..", "/")] == ["", "", "..", ""]
 
 
 def test_no_speaker_at_all_is_an_error() -> None:

@@ -169,3 +169,14 @@ def test_the_number_of_examples_is_kept(tmp_path):
     path.write_text(path.read_text().replace('"examples": 3', '"examples": 1'))
     with pytest.raises(ArtifactError):
         again.load(tmp_path)
+
+
+def test_a_separator_that_never_occurs_is_named():
+    field = Labels()
+    field.fit([["wood;kitchen"], ["wood"], ["metal;kitchen"], []])
+    (warning,) = field.warnings(4)
+    assert "the separator ',' never occurs" in warning
+    assert "--task.label.separator ';'" in warning
+    field = Labels(separator=";")
+    field.fit([["wood", "kitchen"], ["wood"], ["metal"]])
+    assert field.warnings(3) == []

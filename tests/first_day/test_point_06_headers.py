@@ -47,3 +47,18 @@ def test_files_are_read_with_the_options_of_training(train, work, call) -> None:
     code, out, err = call("evaluate", "run", "--data", "named.tsv", *options)
     assert code == 0, err
     assert "5 examples" in out
+
+
+def test_the_advice_about_a_wide_table_differs_from_what_is_done(train, work) -> None:
+    write(work / "wide.tsv", [(a, "7", b) for a, b in PAIRS])
+    code, _, err = train(data="wide.tsv")
+    assert code == 0, err
+    assert "wide.tsv has 3 columns, and the first are read as source and target" in err
+    assert "as --data.columns source=0,target=2; 0+1 reads two as one text." in err
+
+
+def test_the_advice_about_a_wide_header_can_be_followed(train, work) -> None:
+    write(work / "wide.tsv", [("amount", "unit", "target"), *((a, "7 kg", b) for a, b in PAIRS)])
+    warning = next(line for line in train(data="wide.tsv")[2].splitlines() if "looks like a header" in line)
+    assert "--data.columns source=amount,target=target; if it is an example, set --data.header no" in warning
+    assert "--data.header yes" not in warning

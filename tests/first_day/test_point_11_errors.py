@@ -214,7 +214,7 @@ def test_labels_that_occur_only_once(work, call) -> None:
     write(work / "ids.tsv", [(latin, str(number)) for number, (latin, _) in enumerate(PAIRS)])
     code, _, err = call("train", "classification/pooling", "--data.train", "ids.tsv", "--output", "run")
     assert code == 2
-    assert "held-out examples can be validated on: no training example has the label" in err
+    assert "The only held-out example cannot be validated on: no training example has the label" in err
     assert "Is every label in more than one example?" in err
     # The folder can be used again, once the mistake is found.
     write(work / "kinds.tsv", [(latin, "ab"[len(latin) % 2]) for latin, _ in PAIRS])

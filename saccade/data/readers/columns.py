@@ -65,18 +65,32 @@ class Columns:
         return [column for given in (self.given or {}).values() for column in parts(given)]
 
     def example_named(self, header: Sequence[str]) -> str:
-        """How to name the columns of a header: those given by number, or the first ones that are more than a number."""
+        """How to name the columns of a header: those given by number, or else the likeliest."""
         places = [column for role in self.required for column in parts((self.given or {}).get(role, ""))]
         known = [header[place] for place in places if isinstance(place, int) and place < len(header)]
-        if len(known) != len(self.required):
-            known = [name for name in header if name.strip().lower() not in NUMBERS]
-        return self.example(known if len(known) >= len(self.required) else header)
+        return self.example(known if len(known) == len(self.required) else self._likely(header))
+
+    def _likely(self, header: Sequence[str]) -> list[str]:
+        """For each role the column of its name, or else the next one that is no number; for the last role the last."""
+        telling = [name for name in header if name.strip().lower() not in NUMBERS]
+        rest = telling if len(telling) >= len(self.required) else list(header)
+        alike = {name.strip().lower(): name for name in header}
+        found = {role: alike[role.lower()] for role in self.required if role.lower() in alike}
+        free = [name for name in rest if name not in found.values()] or list(header)
+        if self.required[-1] not in found:
+            found[self.required[-1]] = free[-1]
+        following = iter(free)
+        return [found[role] if role in found else next(following, free[-1]) for role in self.required]
 
     def example_numbered(self) -> str:
         """How to give columns by number: as many for each role as the user gave by name."""
         places = itertools.count()
         several = [parts((self.given or {}).get(role, 0)) for role in self.required]
         return self.example(["+".join(str(next(places)) for _ in each) for each in several])
+
+    def example_further(self, width: int) -> str:
+        """How to give columns of a table with more than are needed by number: the last for the last role."""
+        return self.example([*range(len(self.required) - 1), width - 1])
 
     def example(self, names: Sequence[str | int]) -> str:
         """How to say which column is which, with these columns as an example."""

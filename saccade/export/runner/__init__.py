@@ -47,7 +47,7 @@ class Model:
             options: of the task.
         """
         examples = [self.example(value) for value in inputs]
-        empty, found = self.task.empty_answer(), {}
+        empty, found = self.task.empty_answer, {}
         if empty is not None:
             empty = {**empty, "weights": np.zeros((0, 1)), "queries": [], "keys": ["</s>"]}
             found = {number: dict(empty) for number, example in enumerate(examples) if is_empty(example)}
@@ -79,9 +79,8 @@ class Answering:
     def size(self, row):
         return sum(reader.size(row[role]) for role, reader in self.model.readers.items())
 
-    def empty_answer(self):
-        """What is answered to an input with nothing in it; None if the model has to answer such inputs, too."""
-        return None
+    empty_answer = None
+    """What is answered to an input with nothing in it; None if the model has to answer such inputs, too."""
 
     def arrays(self, rows):
         """What a graph takes: the values of an input under its name, and its mask and others beside them."""

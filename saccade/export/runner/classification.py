@@ -16,6 +16,7 @@ class Task(Answering):
             for number, (row, each) in enumerate(zip(rows, chances))
         ]
 
+    @property
     def empty_answer(self):
         if self.about["form"] == "tags":
             return {"answer": [], "score": 1.0}

@@ -4,6 +4,7 @@ from . import Answering
 
 
 class Task(Answering):
+    @property
     def empty_answer(self):
         return {"answer": None, "score": 0.0}
 

@@ -6,6 +6,7 @@ from . import Answering, log_softmax
 
 
 class Task(Answering):
+    @property
     def empty_answer(self):
         return {"answer": "", "score": 0.0, "start": None, "end": None}
 
