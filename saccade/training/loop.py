@@ -180,7 +180,7 @@ class Loop:
         if known:
             for line in describe_budget(trainer, position, epoch=len(self.stream)):
                 self.progress.say(line)
-        self.progress.step(StepReport(position.step, epoch, mean["loss"], rate, tokens, seconds, done, left))
+        self.progress.step(StepReport(position.step, epoch + 1, mean["loss"], rate, tokens, seconds, done, left))
 
     def _after_step(self) -> None:
         trainer, position = self.trainer, self.position

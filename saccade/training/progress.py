@@ -19,6 +19,7 @@ class StepReport(NamedTuple):
 
     step: int
     epoch: int
+    """Counted from 1."""
     loss: float
     """The mean of this step's batch, on the scale of validation."""
     learning_rate: float

@@ -42,7 +42,7 @@ def test_few_steps_on_little_data_are_announced(train) -> None:
     remark = next(line for line in lines if line.startswith("3 epochs of 1 batch are 3 steps. "))
     assert "--trainer.max_epochs 200" in remark
     assert "--trainer.batch_tokens, now 4096" in remark
-    loss = next(line for line in lines if line.startswith("step 3  epoch ") and "  loss " in line)
+    loss = next(line for line in lines if line.startswith("step 3  epoch 3  loss "))
     assert lines.index(remark) < lines.index(loss)
 
 
