@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
@@ -10,7 +10,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.attention import Attention
+from saccade.kernels import native
+from saccade.kernels.graph import nonzero_rows, read_neighbours
 from saccade.kernels.modes import exporting
+from saccade.kernels.private_torch import hooked
+from saccade.kernels.segments import segment_weights
 from saccade.layers.choices import make_score, make_selection
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -28,6 +32,8 @@ class Block(NamedTuple):
     """(rows, degree): the neighbours of each, padded at the end."""
     mask: Tensor
     """bool (rows, degree), True = real."""
+    edges: Tensor
+    """(rows, degree): the numbers of the edges to them."""
 
 
 def degree_blocks(starts: Tensor, neighbours: Tensor) -> list[Block]:
@@ -47,22 +53,49 @@ def degree_blocks(starts: Tensor, neighbours: Tensor) -> list[Block]:
         if len(rows):
             places = torch.arange(min(most, largest), device=starts.device)
             mask = places < degrees[rows].unsqueeze(1)
-            found = neighbours[torch.where(mask, starts[rows].unsqueeze(1) + places, 0)]
-            blocks.append(Block(rows, torch.where(mask, found, 0), mask))
+            edges = torch.where(mask, starts[rows].unsqueeze(1) + places, 0)
+            blocks.append(Block(rows, torch.where(mask, neighbours[edges], 0), mask, edges))
         least, most = most, 2 * most
     return blocks
+
+
+class Neighbourhoods:
+    """Which nodes each node of a graph attends to.
+
+    Args:
+        starts: int64 (nodes + 1,): the neighbours of node i are neighbours[starts[i]:starts[i + 1]].
+        neighbours: int64 (edges,).
+        edges: (edges, edge_dim), the features of the edges to them; None if they have none.
+        blocks: the same as `degree_blocks`, if they are known.
+    """
+
+    def __init__(
+        self, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None, *, blocks: list[Block] | None = None
+    ) -> None:
+        self.starts, self.neighbours, self.edges = starts.contiguous(), neighbours.contiguous(), edges
+        if blocks is not None:
+            self.blocks = blocks
+        elif edges is not None and len(edges) != len(neighbours):
+            raise ValueError(f"{len(neighbours)} edges need as many features, got {tuple(edges.shape)}.")
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The nodes by degree: the form in which attention without a kernel reads them."""
+        return degree_blocks(self.starts, self.neighbours)
 
 
 class GraphAttention(nn.Module):
     r"""Lets each node attend to its neighbours, with several heads.
 
-    .. math:: z_i = W h_i, \qquad h'_i = \mathrm{attention}(z_i, \{z_j : j \in N(i)\})
+    .. math:: z_i = W h_i, \qquad h'_i = \mathrm{attention}(z_i, \{z_j + U e_{ij} : j \in N(i)\}, \{z_j\}) + V h_i
 
-    A node without neighbours reads zeros.
+    Edges without features have no U e_ij, and without `skip` there is no V h_i. A node without neighbours reads zeros.
+    The GAT and GATv2 scores with softmax, sparsemax or entmax-1.5 run by kernels that need no copy of the features for
+    each edge; any other score and selection works too.
 
     Shapes:
-        features (nodes, input_dim), blocks made by `degree_blocks` -> (nodes, num_heads * head_dim), or
-        (nodes, head_dim) with `average`.
+        features (nodes, input_dim), near over the same nodes -> (nodes, num_heads * head_dim), or (nodes, head_dim)
+        with `average`.
 
     Reference:
         Veličković et al. (2018), arXiv:1710.10903, equations 3 to 6.
@@ -74,6 +107,9 @@ class GraphAttention(nn.Module):
         score, selection: of the attention, by short name or with arguments of their own; the paper uses gat and
             softmax.
         average: average the heads instead of concatenating them, as in the paper's last layer.
+        separate: project the node that attends by a matrix of its own, as GATv2 may; by default both sides share W.
+        edge_dim: features of an edge; None if edges have none.
+        skip: add a projection of the node's own features to what it read.
         dropout: of the features and of the attention weights.
     """
 
@@ -86,44 +122,91 @@ class GraphAttention(nn.Module):
         score: str | Score | partial[Score] = "gat",
         selection: str | Selection | partial[Selection] = "softmax",
         average: bool = False,
+        separate: bool = False,
+        edge_dim: int | None = None,
+        skip: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         sizes = dict.fromkeys(("dim", "query_dim", "key_dim", "hidden_dim"), head_dim) | {"num_heads": num_heads}
-        self.proj = nn.Linear(input_dim, num_heads * head_dim, bias=False)
+        size = num_heads * head_dim
+        self.proj = nn.Linear(input_dim, size, bias=False)
+        self.query_proj = nn.Linear(input_dim, size, bias=False) if separate else None
+        self.edge_proj = None if edge_dim is None else nn.Linear(edge_dim, size, bias=False)
+        self.skip_proj = nn.Linear(input_dim, head_dim if average else size, bias=False) if skip else None
         self.attention = Attention(
             score=make_score(score, **sizes), selection=make_selection(selection, **sizes), dropout=dropout
         )
-        self.bias = nn.Parameter(torch.zeros(head_dim if average else num_heads * head_dim))
+        self.bias = nn.Parameter(torch.zeros(head_dim if average else size))
         self.num_heads = num_heads
         self.average = average
         self.dropout = dropout
-        nn.init.xavier_uniform_(self.proj.weight)
+        for each in (self.proj, self.query_proj, self.edge_proj, self.skip_proj):
+            if each is not None:
+                nn.init.xavier_uniform_(each.weight)
 
-    def forward(self, features: Tensor, blocks: list[Block]) -> Tensor:
-        projected = _project_sparse(features, self.proj.weight, self.dropout if self.training else 0.0)
+    def forward(self, features: Tensor, near: Neighbourhoods) -> Tensor:
+        projections = [each for each in (self.proj, self.query_proj, self.skip_proj) if each is not None]
+        projected = self._project(features, projections)
+        keys = projected[0].unflatten(1, (self.num_heads, -1))
+        queries = keys if self.query_proj is None else projected[1].unflatten(1, (self.num_heads, -1))
+        edges = None
+        if self.edge_proj is not None:
+            if near.edges is None:
+                raise ValueError("this layer reads features of edges (edge_dim), but the graph's edges have none.")
+            edges = self.edge_proj(near.edges).unflatten(1, (self.num_heads, -1))
+        read = self._read_edges(queries, keys, edges, near)
+        if read is None:
+            read = self._read_blocks(queries, keys, edges, near)
+        read = (read.mean(1) if self.average else read.flatten(1)) + self.bias
+        return read if self.skip_proj is None else read + projected[-1]
+
+    def _project(self, features: Tensor, projections: list[nn.Linear]) -> list[Tensor]:
+        """The features, dropped alike for each of them, after each of these projections."""
+        weight = torch.cat([each.weight for each in projections]) if len(projections) > 1 else projections[0].weight
+        projected = _project_sparse(features, weight, self.dropout if self.training else 0.0)
         if projected is None:
-            projected = self.proj(F.dropout(features, self.dropout, self.training))
-        heads = projected.unflatten(1, (self.num_heads, -1))
-        read = torch.zeros_like(heads)
-        for rows, neighbours, mask in blocks:
-            keys = heads[neighbours].transpose(1, 2)  # (rows, heads, degree, head_dim)
-            context = self.attention(heads[rows].unsqueeze(2), keys, mask=mask[:, None, None, :]).context
+            projected = F.linear(F.dropout(features, self.dropout, self.training), weight)
+        return list(projected.split([each.out_features for each in projections], dim=1))
+
+    def _read_edges(
+        self, queries: Tensor, keys: Tensor, edges: Tensor | None, near: Neighbourhoods
+    ) -> Tensor | None:
+        """Reads by kernels that follow the edges; None where there are none, or where the weights are to be seen."""
+        attention = self.attention
+        mapping = attention.selection.segment_mapping
+        if mapping is None or not attention.aggregation.weighted_sum or not native.usable(queries, keys):
+            return None
+        if attention.watched() or hooked(attention):
+            return None
+        scores = attention.score.along(queries, keys, edges, near.starts, near.neighbours)
+        if scores is None:
+            return None
+        weights = segment_weights(scores, near.starts, mapping)
+        dropped = F.dropout(weights, attention.dropout, attention.training)
+        return read_neighbours(dropped, keys, near.starts, near.neighbours)
+
+    def _read_blocks(self, queries: Tensor, keys: Tensor, edges: Tensor | None, near: Neighbourhoods) -> Tensor:
+        """The reference definition: attention of each node over its neighbours, for nodes of similar degree at once."""
+        read = torch.zeros_like(keys)
+        for rows, neighbours, mask, numbers in near.blocks:
+            values = keys[neighbours].transpose(1, 2)  # (rows, heads, degree, head_dim)
+            found = values if edges is None else values + edges[numbers].transpose(1, 2)
+            context = self.attention(queries[rows].unsqueeze(2), found, values, mask=mask[:, None, None, :]).context
             read = read.index_copy(0, rows, context.squeeze(2).to(read.dtype))
-        return (read.mean(1) if self.average else read.flatten(1)) + self.bias
+        return read
 
 
 def _project_sparse(features: Tensor, weight: Tensor, dropout: float) -> Tensor | None:
     """The projection of features that are nearly all zero, such as bags of words; None for others.
 
-    Dropping a zero changes nothing. On Cora, whose features are 99 % zeros, a step takes half the time.
+    Dropping a zero changes nothing. A row reads the columns of the weight as a node reads its neighbours.
     """
     if exporting() or features.requires_grad or features.dtype != weight.dtype:
         return None
-    places = features.nonzero()
-    if SPARSE * len(places) > features.numel():
+    found = nonzero_rows(features, features.numel() // SPARSE)
+    if found is None:
         return None
-    row, column = places.unbind(1)
-    starts = torch.searchsorted(row, torch.arange(len(features), device=row.device))
-    values = F.dropout(features[row, column], dropout)
-    return F.embedding_bag(column, weight.T.contiguous(), starts, mode="sum", per_sample_weights=values)
+    starts, columns, values = found
+    values = F.dropout(values, dropout)
+    return read_neighbours(values.unsqueeze(1), weight.T.unsqueeze(1), starts, columns).squeeze(1)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.layers.graph import Block, GraphAttention, degree_blocks
+from saccade.layers.graph import Block, GraphAttention, Neighbourhoods, degree_blocks
 from saccade.models.base import models
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -76,7 +76,7 @@ class GAT(nn.Module):
         self.layers = nn.ModuleList([*hidden, last])
 
     def forward(self, nodes: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
-        return _label(self.layers, nodes, features, degree_blocks(starts, neighbours))
+        return _label(self.layers, nodes, features, Neighbourhoods(starts, neighbours))
 
     def over(self, features: Tensor, starts: Tensor, neighbours: Tensor) -> nn.Module:
         """The model with a whole graph inside: nodes (batch,) -> logits (batch, classes)."""
@@ -95,12 +95,14 @@ class _OneGraph(nn.Module):
 
     def forward(self, nodes: Tensor) -> Tensor:
         parts = ([getattr(self, f"{name}_{number}") for name in Block._fields] for number in range(self.count))
-        return _label(self.layers, nodes, self.get_buffer("features"), [Block(*each) for each in parts])
+        blocks = [Block(*each) for each in parts]
+        nothing = nodes.new_zeros(0)
+        return _label(self.layers, nodes, self.get_buffer("features"), Neighbourhoods(nothing, nothing, blocks=blocks))
 
 
-def _label(layers: nn.ModuleList, nodes: Tensor, features: Tensor, blocks: list[Block]) -> Tensor:
+def _label(layers: nn.ModuleList, nodes: Tensor, features: Tensor, near: Neighbourhoods) -> Tensor:
     *hidden, last = layers
     for layer in hidden:
-        features = F.elu(layer(features, blocks))
-    logits: Tensor = last(features, blocks)[nodes]
+        features = F.elu(layer(features, near))
+    logits: Tensor = last(features, near)[nodes]
     return logits

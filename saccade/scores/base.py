@@ -62,6 +62,7 @@ class Score(nn.Module):
         super().__init_subclass__(**options)
         computes = ("prepare", "compare", "as_dot_product", "begin", "advance", "forward")
         keep_declared(cls, "inner_product_scale", computes, otherwise=Score.inner_product_scale)
+        keep_declared(cls, "along", computes, otherwise=Score.along)
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         """Computes the query-independent half, once per memory.
@@ -100,6 +101,20 @@ class Score(nn.Module):
 
         Args:
             dim: features of queries and keys.
+        """
+        return None
+
+    def along(
+        self, query: Tensor, keys: Tensor, edges: Tensor | None, starts: Tensor, neighbours: Tensor
+    ) -> Tensor | None:
+        """The scores of a graph's edges alone, by a kernel: (edges, heads); None for scores without one.
+
+        Inherited like `inner_product_scale`.
+
+        Args:
+            query, keys: (nodes, heads, dim).
+            edges: (edges, heads, dim), added to the key at their end; or None.
+            starts, neighbours: node i attends to neighbours[starts[i]:starts[i + 1]].
         """
         return None
 

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
+from saccade.kernels.graph import gat_scores, gatv2_scores
 from saccade.scores.base import Prepared, Score, check_features, scores
 
 
@@ -70,6 +71,13 @@ class GATScore(_NeighbourScore):
         asked = (query * self._per_head(self.query_vector)).sum(-1, keepdim=True)
         return F.leaky_relu(asked + prepared.transpose(-1, -2), self.slope)
 
+    def along(
+        self, query: Tensor, keys: Tensor, edges: Tensor | None, starts: Tensor, neighbours: Tensor
+    ) -> Tensor | None:
+        asked, found = (query * self.query_vector).sum(-1), (keys * self.key_vector).sum(-1)
+        between = None if edges is None else (edges * self.key_vector).sum(-1)
+        return gat_scores(asked, found, between, starts, neighbours, self.slope)
+
 
 @scores.register("gatv2")
 class GATv2Score(_NeighbourScore):
@@ -104,3 +112,8 @@ class GATv2Score(_NeighbourScore):
         check_features(query, self.query_dim, "query", self, "dim")
         hidden = F.leaky_relu(query.unsqueeze(-2) + prepared.unsqueeze(-3), self.slope)
         return (hidden * self._per_head(self.vector).unsqueeze(-2)).sum(-1)
+
+    def along(
+        self, query: Tensor, keys: Tensor, edges: Tensor | None, starts: Tensor, neighbours: Tensor
+    ) -> Tensor | None:
+        return gatv2_scores(query, keys, edges, self.vector, starts, neighbours, self.slope)

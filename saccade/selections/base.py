@@ -41,6 +41,9 @@ class Selection(nn.Module):
     A subclass that overrides `select` or `forward` must declare this itself; it does not inherit it.
     """
 
+    segment_mapping: str | None = None
+    """Its name in `saccade.kernels.segments`, if it is one of those mappings and nothing else; not inherited either."""
+
     through_basis: bool = False
     """Whether values are read through a basis, so that there are no weights to change."""
 
@@ -50,6 +53,7 @@ class Selection(nn.Module):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         keep_declared(cls, "plain_softmax", ("select", "forward"))
+        keep_declared(cls, "segment_mapping", ("select", "forward"), otherwise=None)
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Any:
         """Computes the query-independent half, for selections that use the keys themselves (see `Score.prepare`)."""

@@ -32,5 +32,7 @@ class Entmax15(Selection):
         Peters et al. (2019), arXiv:1905.05702; scores are z there.
     """
 
+    segment_mapping = "entmax15"
+
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         return Categorical(entmax15(scores, mask=mask), training=self.training)

@@ -42,6 +42,11 @@ class Softmax(Selection):
         """Whether there is no temperature."""
         return not isinstance(self.temperature, nn.Parameter) and self.temperature == 1.0
 
+    @property
+    def segment_mapping(self) -> str | None:  # type: ignore[override]
+        """Whether there is no temperature."""
+        return "softmax" if self.plain_softmax else None
+
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         # Masked scores may be anything: keep them out of the gradient of the temperature.
         logits = scores if self.plain_softmax else scores.masked_fill(~mask, 0.0) / self.temperature

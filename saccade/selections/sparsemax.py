@@ -53,5 +53,7 @@ class Sparsemax(Selection):
         Martins and Astudillo (2016), arXiv:1602.02068; scores are z there.
     """
 
+    segment_mapping = "sparsemax"
+
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         return Categorical(sparsemax(scores, mask=mask), training=self.training)

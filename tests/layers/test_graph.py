@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from saccade.layers.graph import GraphAttention, _project_sparse, degree_blocks
+from saccade.layers.graph import GraphAttention, Neighbourhoods, _project_sparse, degree_blocks
 
 LISTS = [[1, 2, 3], [], [0], [4, 3], [0, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4, 1, 2, 3]]
 
@@ -46,14 +46,14 @@ def test_node_by_node(score, average):
             scores = layer.attention.score(heads[node].unsqueeze(1), keys)
             expected[node] = (scores.softmax(-1) @ keys).squeeze(1)
     expected = (expected.mean(1) if average else expected.flatten(1)) + layer.bias
-    torch.testing.assert_close(layer(features, degree_blocks(*starts_of(LISTS))), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(layer(features, Neighbourhoods(*starts_of(LISTS))), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_a_node_without_neighbours_reads_zeros():
     layer = GraphAttention(input_dim=5, head_dim=4, num_heads=2)
-    read = layer(torch.randn(6, 5), degree_blocks(*starts_of(LISTS)))
+    read = layer(torch.randn(6, 5), Neighbourhoods(*starts_of(LISTS)))
     assert (read[1] == 0).all()
-    assert (layer(torch.randn(3, 5), []) == 0).all()
+    assert (layer(torch.randn(3, 5), Neighbourhoods(*starts_of([[], [], []]))) == 0).all()
 
 
 def test_mostly_zero_features_are_projected_the_same():
@@ -81,5 +81,5 @@ def test_dropout_of_mostly_zero_features_has_the_right_mean():
 
 def test_gradients_reach_every_parameter():
     layer = GraphAttention(input_dim=5, head_dim=4, num_heads=2, dropout=0.3)
-    layer(torch.randn(6, 5), degree_blocks(*starts_of(LISTS))).square().sum().backward()
+    layer(torch.randn(6, 5), Neighbourhoods(*starts_of(LISTS))).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from saccade.layers.graph import GraphAttention, degree_blocks
+from saccade.layers.graph import GraphAttention, Neighbourhoods
 
 pyg = pytest.importorskip("torch_geometric.nn", reason="the peer `torch_geometric` is not installed")
 
@@ -20,10 +20,10 @@ def graph():
     return torch.stack([source, to]), dense
 
 
-def blocks_of(dense, loops=True):
+def near_of(dense, loops=True):
     dense = dense | torch.eye(NODES, dtype=torch.bool) if loops else dense
     degrees = dense.sum(1)
-    return degree_blocks(torch.cat([torch.zeros(1, dtype=torch.long), degrees.cumsum(0)]), dense.nonzero()[:, 1])
+    return Neighbourhoods(torch.cat([torch.zeros(1, dtype=torch.long), degrees.cumsum(0)]), dense.nonzero()[:, 1])
 
 
 def copy(theirs, ours, name):
@@ -59,7 +59,7 @@ def test_outputs_and_gradients(name, average, loops, sparse):
         x = x * (torch.rand(NODES, INPUT) < 0.1)
     weights = torch.randn(NODES, DIM if average else HEADS * DIM)
     inputs = [x.clone().requires_grad_(not sparse) for _ in range(2)]  # sparse features never have gradients
-    outputs = ours(inputs[0], blocks_of(dense, loops)), theirs(inputs[1], edges)
+    outputs = ours(inputs[0], near_of(dense, loops)), theirs(inputs[1], edges)
     torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-5)
     for output in outputs:
         (output * weights).sum().backward()

@@ -17,6 +17,7 @@
 #undef collect
 #undef sparsemax_tau
 #undef entmax15_tau
+#undef normalise_row
 #undef normalise_rows
 #undef gradient_rows
 #define mask_bytes NAME(mask_bytes)
@@ -25,6 +26,7 @@
 #define collect NAME(collect)
 #define sparsemax_tau NAME(sparsemax_tau)
 #define entmax15_tau NAME(entmax15_tau)
+#define normalise_row NAME(normalise_row)
 #define normalise_rows NAME(normalise_rows)
 #define gradient_rows NAME(gradient_rows)
 
@@ -136,36 +138,37 @@ INLINE REAL entmax15_tau(const REAL *x, long count) {
     return tau;
 }
 
+/* One row; `found` has room for the row and one more vector. Sets *bad if an attendable score is not finite. */
+INLINE void normalise_row(const REAL *row, const uint8_t *mask, REAL *p, long size, REAL *found, int entmax, int *bad) {
+    REAL max = scan_row(row, mask, p, size, bad);
+    if (mask) row = p;
+    if (*bad || max == NEGATIVE_INFINITY) {
+        memset(p, 0, size * sizeof(REAL));
+        return;
+    }
+    REAL scale = entmax ? (REAL)0.5 : 1;
+    long count = collect(row, size, max - 1 / scale, max, scale, found);
+    REAL tau = entmax ? entmax15_tau(found, count) : sparsemax_tau(found, count);
+    long j = 0;
+    for (; j + LANES <= size; j += LANES) {
+        vec x = larger((load(row + j) - max) * scale - tau, splat(0));
+        store(p + j, entmax ? x * x : x);
+    }
+    for (; j < size; j++) {
+        REAL x = (row[j] - max) * scale - tau;
+        x = x > 0 ? x : 0;
+        p[j] = entmax ? x * x : x;
+    }
+}
+
 INLINE int normalise_rows(const REAL *scores, const uint8_t *mask, REAL *out, long size, long first, long last,
                           int entmax) {
     if (size == 0) return 0;
     REAL *found = malloc((size + LANES) * sizeof(REAL));
     if (!found) return -1;
     int bad = 0;
-    for (long i = first; i < last; i++) {
-        const REAL *row = scores + i * size;
-        REAL *p = out + i * size;
-        REAL max = scan_row(row, mask ? mask + i * size : NULL, p, size, &bad);
-        if (mask) row = p;
-        if (bad || max == NEGATIVE_INFINITY) {
-            memset(p, 0, size * sizeof(REAL));
-            if (bad) break;
-            continue;
-        }
-        REAL scale = entmax ? (REAL)0.5 : 1;
-        long count = collect(row, size, max - 1 / scale, max, scale, found);
-        REAL tau = entmax ? entmax15_tau(found, count) : sparsemax_tau(found, count);
-        long j = 0;
-        for (; j + LANES <= size; j += LANES) {
-            vec x = larger((load(row + j) - max) * scale - tau, splat(0));
-            store(p + j, entmax ? x * x : x);
-        }
-        for (; j < size; j++) {
-            REAL x = (row[j] - max) * scale - tau;
-            x = x > 0 ? x : 0;
-            p[j] = entmax ? x * x : x;
-        }
-    }
+    for (long i = first; i < last && !bad; i++)
+        normalise_row(scores + i * size, mask ? mask + i * size : NULL, out + i * size, size, found, entmax, &bad);
     free(found);
     return bad;
 }
