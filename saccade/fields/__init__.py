@@ -4,8 +4,11 @@ from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
 from saccade.fields.document import Document
 from saccade.fields.evidence import Evidence
+from saccade.fields.graph import GraphField
+from saccade.fields.graph_files import write_graph
 from saccade.fields.image import Image
 from saccade.fields.label import Label, Labels
+from saccade.fields.link import Link
 from saccade.fields.links import Links
 from saccade.fields.node import Node
 from saccade.fields.number import Number
@@ -20,9 +23,11 @@ __all__ = [
     "Document",
     "Evidence",
     "Field",
+    "GraphField",
     "Image",
     "Label",
     "Labels",
+    "Link",
     "Links",
     "Node",
     "Number",
@@ -34,4 +39,5 @@ __all__ = [
     "WordPieces",
     "fields",
     "plain",
+    "write_graph",
 ]

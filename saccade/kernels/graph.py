@@ -111,6 +111,10 @@ def _again(reference: Any, inputs: tuple[Any, ...], grad: Tensor) -> tuple[Tenso
     return tuple(next(found) if isinstance(each, Tensor) and each.requires_grad else None for each in inputs)
 
 
+def _zeros(like: Tensor) -> Tensor:
+    return torch.zeros_like(like, memory_format=torch.contiguous_format)
+
+
 class _Read(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weights: Tensor, values: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
@@ -138,7 +142,7 @@ class _Read(torch.autograd.Function):
             return _again(read_reference, (weights, values, starts, neighbours), grads[0])
         count, heads, dim = values.shape
         of_weights = torch.empty_like(weights, memory_format=torch.contiguous_format)
-        of_values = torch.zeros_like(values, memory_format=torch.contiguous_format)
+        of_values = _zeros(values)
         native.run(
             native.function("gather_backward", values.dtype),
             weights.contiguous(),
@@ -187,7 +191,7 @@ class _GAT(torch.autograd.Function):
             return _again(gat_reference, (queries, keys, edges, starts, neighbours, ctx.slope), grads[0])
         heads = keys.shape[1]
         of_edges = torch.empty_like(grads[0], memory_format=torch.contiguous_format)
-        of_queries, of_keys = (torch.zeros_like(each, memory_format=torch.contiguous_format) for each in (queries, keys))
+        of_queries, of_keys = (_zeros(each) for each in (queries, keys))
         native.run(
             native.function("gat_backward", keys.dtype),
             queries.contiguous(),
@@ -249,7 +253,7 @@ class _GATv2(torch.autograd.Function):
             return _again(gatv2_reference, inputs, grads[0])
         count, heads, dim = keys.shape
         nodes = len(starts) - 1
-        of_queries, of_keys = (torch.zeros_like(each, memory_format=torch.contiguous_format) for each in (queries, keys))
+        of_queries, of_keys = (_zeros(each) for each in (queries, keys))
         of_edges = None if edges is None else torch.empty_like(edges, memory_format=torch.contiguous_format)
         of_vector = vector.new_zeros(PARTS, heads, dim)
         given = (

@@ -169,9 +169,7 @@ class GraphAttention(nn.Module):
             projected = F.linear(F.dropout(features, self.dropout, self.training), weight)
         return list(projected.split([each.out_features for each in projections], dim=1))
 
-    def _read_edges(
-        self, queries: Tensor, keys: Tensor, edges: Tensor | None, near: Neighbourhoods
-    ) -> Tensor | None:
+    def _read_edges(self, queries: Tensor, keys: Tensor, edges: Tensor | None, near: Neighbourhoods) -> Tensor | None:
         """Reads by kernels that follow the edges; None where there are none, or where the weights are to be seen."""
         attention = self.attention
         mapping = attention.selection.segment_mapping

@@ -4,6 +4,8 @@ from saccade.models.base import Costs, EncoderDecoder, LanguageModel, Losses, co
 from saccade.models.bert import Bert
 from saccade.models.cho import Cho
 from saccade.models.gat import GAT
+from saccade.models.gat_graph import GraphGAT
+from saccade.models.gat_link import LinkGAT
 from saccade.models.han import HAN
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
@@ -34,10 +36,12 @@ __all__ = [
     "Cho",
     "Costs",
     "EncoderDecoder",
+    "GraphGAT",
     "HardMonotonic",
     "Kim",
     "LSTMNPair",
     "LanguageModel",
+    "LinkGAT",
     "ListenAttendSpell",
     "Losses",
     "Luong",

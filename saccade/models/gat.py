@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -15,14 +16,33 @@ from saccade.scores import Score
 from saccade.selections import Selection
 
 
+def hidden_layers(*, dim: int, num_layers: int, num_heads: int, head_dim: int, **shared: Any) -> nn.ModuleList:
+    """Layers that follow each other, all of whose heads are concatenated; `shared` are arguments of all layers."""
+    inner = num_heads * head_dim
+    return nn.ModuleList(
+        GraphAttention(input_dim=inner if number else dim, head_dim=head_dim, num_heads=num_heads, **shared)
+        for number in range(num_layers)
+    )
+
+
+def check_hops(num_layers: int, hops: int) -> None:
+    """Refuses more layers than steps around a node that the field gives."""
+    check_count("num_layers", num_layers)
+    if num_layers > hops:
+        raise ValueError(
+            f"num_layers={num_layers} needs nodes up to {num_layers} steps away, but the field has hops={hops}: "
+            f"set hops to {num_layers}."
+        )
+
+
 @models.register("gat")
 class GAT(nn.Module):
     """Labels the nodes of a graph; in each layer, nodes attend to their neighbours.
 
     Shapes:
         nodes (batch,): indices into features (subgraph, dim); starts (subgraph + 1,), neighbours (edges,): the
-        neighbours of node i are neighbours[starts[i]:starts[i + 1]] -> logits (batch, classes). The subgraph holds all
-        nodes within `hops` steps of the batch.
+        neighbours of node i are neighbours[starts[i]:starts[i + 1]]; edges (edges, edge_dim), if edges have features
+        -> logits (batch, classes). The subgraph holds all nodes within `hops` steps of the batch.
 
     Reference:
         Veličković et al. (2018), arXiv:1710.10903. On Cora: num_layers 2, num_heads 8, head_dim 8, output_heads 1,
@@ -32,10 +52,13 @@ class GAT(nn.Module):
         dim: features of a node.
         classes: the number of labels.
         hops: how far the subgraph reaches; each layer needs one step.
+        edge_dim: features of an edge; None if edges have none.
         num_layers: with n layers, a node sees nodes up to n steps away.
         num_heads, head_dim: of all layers but the last.
         output_heads: of the last layer, which averages them.
         score, selection: used in every layer; a short name, or one with arguments.
+        separate: give the node that attends a projection of its own, as GATv2 may.
+        skip: add a projection of a node's own features to what it read, in every layer.
         dropout: of the features and attention weights in every layer.
     """
 
@@ -45,49 +68,45 @@ class GAT(nn.Module):
         dim: int,
         classes: int,
         hops: int,
+        edge_dim: int | None = None,
         num_layers: int = 2,
         num_heads: int = 8,
         head_dim: int = 8,
         output_heads: int = 1,
         score: str | Score | partial[Score] = "gat",
         selection: str | Selection | partial[Selection] = "softmax",
+        separate: bool = False,
+        skip: bool = False,
         dropout: float = 0.6,
     ) -> None:
         super().__init__()
-        check_count("num_layers", num_layers)
-        if num_layers > hops:
-            raise ValueError(
-                f"num_layers={num_layers} needs nodes up to {num_layers} steps away, but the field has hops={hops}: "
-                f"set hops to {num_layers}."
-            )
-        shared = {"score": score, "selection": selection, "dropout": dropout}
-        inner = num_heads * head_dim
-        hidden = [
-            GraphAttention(input_dim=inner if number else dim, head_dim=head_dim, num_heads=num_heads, **shared)  # type: ignore[arg-type]
-            for number in range(num_layers - 1)
-        ]
-        last = GraphAttention(
-            input_dim=inner if hidden else dim,
-            head_dim=classes,
-            num_heads=output_heads,
-            average=True,
-            **shared,  # type: ignore[arg-type]
+        check_hops(num_layers, hops)
+        shared: dict[str, Any] = {"score": score, "selection": selection, "separate": separate, "skip": skip}
+        shared |= {"edge_dim": edge_dim, "dropout": dropout}
+        heads = {"num_heads": num_heads, "head_dim": head_dim}
+        self.layers = hidden_layers(dim=dim, num_layers=num_layers - 1, **heads, **shared)
+        inner = num_heads * head_dim if num_layers > 1 else dim
+        self.layers.append(
+            GraphAttention(input_dim=inner, head_dim=classes, num_heads=output_heads, average=True, **shared)
         )
-        self.layers = nn.ModuleList([*hidden, last])
 
-    def forward(self, nodes: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
-        return _label(self.layers, nodes, features, Neighbourhoods(starts, neighbours))
+    def forward(
+        self, nodes: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
+    ) -> Tensor:
+        return _label(self.layers, nodes, features, Neighbourhoods(starts, neighbours, edges))
 
-    def over(self, features: Tensor, starts: Tensor, neighbours: Tensor) -> nn.Module:
+    def over(self, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None) -> nn.Module:
         """The model with a whole graph inside: nodes (batch,) -> logits (batch, classes)."""
-        return _OneGraph(self, features, degree_blocks(starts, neighbours))
+        return _OneGraph(self, features, degree_blocks(starts, neighbours), edges)
 
 
 class _OneGraph(nn.Module):
-    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block]) -> None:
+    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
         super().__init__()
         self.layers = model.layers
         self.register_buffer("features", features)
+        self.edges: Tensor | None
+        self.register_buffer("edges", edges)
         for number, block in enumerate(blocks):
             for name, tensor in block._asdict().items():
                 self.register_buffer(f"{name}_{number}", tensor)
@@ -95,9 +114,8 @@ class _OneGraph(nn.Module):
 
     def forward(self, nodes: Tensor) -> Tensor:
         parts = ([getattr(self, f"{name}_{number}") for name in Block._fields] for number in range(self.count))
-        blocks = [Block(*each) for each in parts]
-        nothing = nodes.new_zeros(0)
-        return _label(self.layers, nodes, self.get_buffer("features"), Neighbourhoods(nothing, nothing, blocks=blocks))
+        near = Neighbourhoods(nodes, nodes, self.edges, blocks=[Block(*each) for each in parts])
+        return _label(self.layers, nodes, self.get_buffer("features"), near)
 
 
 def _label(layers: nn.ModuleList, nodes: Tensor, features: Tensor, near: Neighbourhoods) -> Tensor:

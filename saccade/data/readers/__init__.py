@@ -11,8 +11,10 @@ from saccade.data.readers.parallel import ParallelText
 from saccade.data.readers.parquet import Parquet
 from saccade.data.readers.parts import FilePart
 from saccade.data.readers.sources import absolute, open_readers
+from saccade.data.readers.tu import TU
 
 __all__ = [
+    "TU",
     "Csv",
     "Dates",
     "FilePart",

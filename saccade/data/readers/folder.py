@@ -12,6 +12,7 @@ from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, listed
 from saccade.data.readers.hub import PREFIX, is_saved
 from saccade.data.readers.lines import suffix
+from saccade.data.readers.tu import tu_name
 
 NAMES = ("path", "name", "stem")
 LABEL = "label"
@@ -35,7 +36,7 @@ class Folder(Reader):
 
     @classmethod
     def takes(cls, source: Any) -> bool:
-        return isinstance(source, str) and os.path.isdir(source)
+        return isinstance(source, str) and os.path.isdir(source) and tu_name(source) is None
 
     def rows(self) -> Iterator[tuple[int, Record | BadRow]]:
         line = 0

@@ -1,0 +1,85 @@
+"""Links between nodes, from graph attention."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from saccade.layers.graph import Neighbourhoods
+from saccade.models.base import models
+from saccade.models.comparing import compared
+from saccade.models.gat import check_hops, hidden_layers
+from saccade.scores import Score
+from saccade.selections import Selection
+
+
+@models.register("gat_link")
+class LinkGAT(nn.Module):
+    r"""Says of two nodes how they are linked: both are encoded by graph attention, and their vectors are compared.
+
+    .. math:: z = W_2 \operatorname{ELU}(W_1 [h_a + h_b; |h_a - h_b|; h_a \odot h_b])
+
+    Shapes:
+        pairs (batch, 2): indices into features (subgraph, dim); starts, neighbours and edges as for `GAT` -> logits
+        (batch, classes).
+
+    Reference:
+        The encoder is that of Veličković et al. (2018), arXiv:1710.10903.
+
+    Args:
+        dim, classes, hops, edge_dim, num_layers, num_heads, head_dim, score, selection, separate, skip, dropout: as in
+            `GAT`; all layers concatenate their heads.
+        directed: whether a link from a to b is another one than a link from b to a.
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        classes: int,
+        hops: int,
+        edge_dim: int | None = None,
+        num_layers: int = 2,
+        num_heads: int = 8,
+        head_dim: int = 8,
+        score: str | Score | partial[Score] = "gat",
+        selection: str | Selection | partial[Selection] = "softmax",
+        separate: bool = False,
+        skip: bool = True,
+        directed: bool = False,
+        dropout: float = 0.3,
+    ) -> None:
+        super().__init__()
+        check_hops(num_layers, hops)
+        self.layers = hidden_layers(
+            dim=dim,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            head_dim=head_dim,
+            score=score,
+            selection=selection,
+            separate=separate,
+            skip=skip,
+            edge_dim=edge_dim,
+            dropout=dropout,
+        )
+        inner = num_heads * head_dim
+        self.directed = directed
+        self.hidden_proj = nn.Linear((4 if directed else 3) * inner, inner)
+        self.output_proj = nn.Linear(inner, classes)
+        self.dropout = dropout
+
+    def forward(
+        self, pairs: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
+    ) -> Tensor:
+        near = Neighbourhoods(starts, neighbours, edges)
+        for layer in self.layers:
+            features = F.elu(layer(features, near))
+        one, other = features[pairs[:, 0]], features[pairs[:, 1]]
+        both = compared(one, other) if self.directed else torch.cat([one + other, (one - other).abs(), one * other], 1)
+        hidden = F.elu(self.hidden_proj(F.dropout(both, self.dropout, self.training)))
+        logits: Tensor = self.output_proj(F.dropout(hidden, self.dropout, self.training))
+        return logits
