@@ -91,6 +91,8 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
         "translation/rnnsearch-small",
         "translation/transformer-small",
         "graphs/gat",
+        "graphs/graph",
+        "graphs/link",
         *SEVERAL,
         "dates/rnnsearch",
         "translation/rnnsearch",

@@ -170,8 +170,6 @@ class GraphField(Field):
         graph = Graph(values.reshape(-1, dim), edges, edge_features=together)
         found = Neighbours(graph, directed=self.directed, self_loops=self.self_loops)
         of_all = found.edge_features()
-        if of_all is None and edge_dim:  # not a single edge
-            of_all = torch.zeros(len(found.nodes), edge_dim)
         return {
             "values": torch.from_numpy(values),
             "mask": torch.arange(longest) < torch.tensor(counts).unsqueeze(1),

@@ -57,15 +57,16 @@ class Neighbours:
         self._numbers = numbers[first]
         sums = np.abs(graph.features).sum(1, keepdims=True) if row_normalise else 1.0
         self.features = torch.from_numpy(graph.features / np.maximum(sums, 1e-12, dtype=np.float32))
-        self._of_edges = graph.edge_features
+        self._of_edges: NDArray[np.float32] | None = None
+        if graph.edge_features is not None:  # the last row is that of loops
+            nothing = np.zeros((1, graph.edge_features.shape[1]), dtype=np.float32)
+            self._of_edges = np.concatenate([graph.edge_features, nothing])
 
     def edge_features(self, places: Numbers | None = None) -> torch.Tensor | None:
         """(edges, edge_dim): of these edges, or of all."""
         if self._of_edges is None:
             return None
-        numbers = self._numbers if places is None else self._numbers[places]
-        padded = np.concatenate([self._of_edges, np.zeros_like(self._of_edges[:1])])  # the last is that of loops
-        return torch.from_numpy(padded[numbers])
+        return torch.from_numpy(self._of_edges[self._numbers if places is None else self._numbers[places]])
 
     def read_by(self, nodes: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """The neighbours of these nodes, one node after another, the edges to them, and how many each node has."""

@@ -39,6 +39,20 @@ def segment_reference(scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
     return SPARSE[mapping].reference(padded, mask.unsqueeze(1)).transpose(1, 2)[rows, places]
 
 
+def segment_gradient(weights: Tensor, grad: Tensor, starts: Tensor, mapping: str) -> Tensor:
+    """s (g - sum s g / sum s) in each segment; s is the weight, 1 on the support (sparsemax), its root (entmax-1.5)."""
+    support = weights > 0
+    slopes = {
+        "softmax": lambda: weights,
+        "sparsemax": lambda: support.to(grad.dtype),
+        "entmax15": lambda: torch.where(support, torch.where(support, weights, 1.0).sqrt(), 0.0),
+    }[mapping]()
+    rows, nothing = rows_of(starts, len(weights)), weights.new_zeros(len(starts) - 1, weights.shape[1])
+    total = nothing.index_add(0, rows, slopes)
+    mean = nothing.index_add(0, rows, slopes * grad) / torch.where(total > 0, total, 1.0)
+    return slopes * (grad - mean[rows])
+
+
 def segment_weights(scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
     """Normalises each segment of scores (entries, heads), for each head; see `saccade.selections.segment_softmax`.
 
@@ -59,16 +73,15 @@ class _Segments(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
         weights = _forward(scores, starts, mapping)
-        ctx.save_for_backward(scores, weights, starts)
+        ctx.save_for_backward(weights, starts)
         ctx.mapping = mapping
         return weights
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        scores, weights, starts = ctx.saved_tensors
-        if torch.is_grad_enabled():  # may be differentiated again
-            plain = segment_reference(scores, starts, ctx.mapping)
-            return torch.autograd.grad(plain, scores, grads[0], create_graph=True)[0], None, None
+        weights, starts = ctx.saved_tensors
+        if torch.is_grad_enabled():  # may be differentiated again, through the weights
+            return segment_gradient(weights, grads[0], starts, ctx.mapping), None, None
         return _backward(weights, grads[0], starts, ctx.mapping), None, None
 
 

@@ -20,6 +20,7 @@ from saccade.selections.normalized_sigmoid import NormalizedSigmoid
 from saccade.selections.ntm_addressing import NTMAddressing
 from saccade.selections.projective_tree import ProjectiveTree
 from saccade.selections.relu_normalized import ReLUNormalized
+from saccade.selections.segments import segment_entmax15, segment_softmax, segment_sparsemax
 from saccade.selections.semi_markov import SemiMarkov
 from saccade.selections.sigmoid import Sigmoid
 from saccade.selections.softmax import Softmax, softmax
@@ -64,6 +65,9 @@ __all__ = [
     "entmax15",
     "fusedmax",
     "names",
+    "segment_entmax15",
+    "segment_softmax",
+    "segment_sparsemax",
     "selections",
     "softmax",
     "sparsemax",

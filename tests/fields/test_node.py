@@ -128,7 +128,7 @@ def test_a_batch_gets_the_same_logits_as_the_whole_graph(tmp_path, hops, options
     whole = logits(range(40))
     for nodes in ([5], [7, 2, 7], [39], [39, 0, 12]):
         torch.testing.assert_close(logits(nodes), whole[nodes], rtol=0, atol=1e-12)
-    assert len(field._search(np.array([5])).nodes) < 40, "a batch must not need the whole graph"
+    assert len(field._around(np.array([5])).nodes) < 40, "a batch must not need the whole graph"
 
 
 def test_more_hops_than_the_graph_has_take_no_time(npz):
@@ -139,8 +139,14 @@ def test_more_hops_than_the_graph_has_take_no_time(npz):
 def test_the_same_batch_in_another_order_is_not_searched_again(tmp_path, monkeypatch):
     field = random_field(tmp_path, hops=2)
     searched = []
-    search = field._search
-    monkeypatch.setattr(field, "_search", lambda centres: searched.append(centres.tolist()) or search(centres))
+    _ = field.graph
+    search = field._neighbours.around
+
+    def around(centres, hops, **options):
+        searched.append(centres.tolist())
+        return search(centres, hops, **options)
+
+    monkeypatch.setattr(field._neighbours, "around", around)
     first, second = field.pad([3, 9]), field.pad([9, 3])
     assert searched == [[3, 9]]
     assert first["values"].tolist() == second["values"].tolist()[::-1]
@@ -174,10 +180,11 @@ def test_unknown_nodes_get_a_hint(tmp_path, npz):
 
 
 def test_what_is_learned(tmp_path, npz):
-    assert Node(graph=npz).learned() == "5 nodes with 3 features, 5 edges, 2 isolated"
+    wrong = "1 of them duplicates, 1 from a node to itself, 2 isolated nodes"
+    assert Node(graph=npz).learned() == f"5 nodes with 3 features, 5 edges, {wrong}"
     bad = archive(tmp_path / "bad.npz", edges=np.array([[0, 1], [0, 9], [-1, 2]]))
     field = Node(graph=bad, bad_edges="skip")
-    assert field.learned() == "5 nodes with 3 features, 1 edges, 3 isolated, 2 edges to unknown nodes left out"
+    assert field.learned() == "5 nodes with 3 features, 1 edges, 3 isolated nodes, 2 edges to unknown nodes left out"
 
 
 def test_bad_edges_of_a_table_are_skipped_and_counted(tmp_path):
@@ -343,6 +350,7 @@ ABOUT = {"names": ["a", "b"], "labels": None, "skipped": 0}
         ({**GOOD, "edges": torch.tensor([[0.0, 1.0]])}, ABOUT, "it has no edges"),
         ({**GOOD, "edges": torch.tensor([[0, 2]])}, ABOUT, "an edge refers to a node that does not exist"),
         ({**GOOD, "edges": torch.tensor([[0, -1]])}, ABOUT, "an edge refers to a node that does not exist"),
+        ({**GOOD, "edge_features": torch.zeros(3, 1)}, ABOUT, "edge_features must be finite"),
         (GOOD, {**ABOUT, "names": ["a"]}, "names must have one text for each node"),
         (GOOD, {**ABOUT, "names": ["a", 1]}, "names must have one text for each node"),
         (GOOD, {**ABOUT, "names": ["a", "a"]}, "two nodes have the same name"),

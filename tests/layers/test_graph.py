@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from saccade.interpretation.recording import record
+from saccade.kernels.modes import plainly
 from saccade.layers.graph import GraphAttention, Neighbourhoods, _project_sparse, degree_blocks
 
 LISTS = [[1, 2, 3], [], [0], [4, 3], [0, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4, 1, 2, 3]]
@@ -47,6 +49,40 @@ def test_node_by_node(score, average):
             expected[node] = (scores.softmax(-1) @ keys).squeeze(1)
     expected = (expected.mean(1) if average else expected.flatten(1)) + layer.bias
     torch.testing.assert_close(layer(features, Neighbourhoods(*starts_of(LISTS))), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+@pytest.mark.parametrize("selection", ["softmax", "sparsemax", "entmax15"])
+@pytest.mark.parametrize("options", [{}, {"edge_dim": 3, "separate": True, "skip": True}])
+def test_kernels_and_blocks_give_the_same(score, selection, options):
+    layer = GraphAttention(input_dim=5, head_dim=4, num_heads=2, score=score, selection=selection, **options).double()
+    starts, neighbours = starts_of(LISTS)
+    edges = torch.randn(len(neighbours), 3).double() if options else None
+    features = torch.randn(6, 5).double().requires_grad_()
+    near, wanted = Neighbourhoods(starts, neighbours, edges), [features, *layer.parameters()]
+    towards = torch.randn(6, 8).double()
+    fast = layer(features, near)
+    with plainly():
+        plain = layer(features, near)
+        expected = torch.autograd.grad(plain, wanted, towards)
+    torch.testing.assert_close(fast, plain)
+    for one, other in zip(torch.autograd.grad(fast, wanted, towards), expected, strict=True):
+        torch.testing.assert_close(one, other)
+    with record(layer) as trace:
+        torch.testing.assert_close(layer(features, near), plain)
+    assert sum(call.shape[0] for call in trace.calls) == sum(map(bool, LISTS)), "every node with neighbours is seen"
+
+
+def test_skip_adds_a_projection_of_the_node_itself():
+    layer = GraphAttention(input_dim=5, head_dim=4, num_heads=2, skip=True)
+    features = torch.randn(6, 5)
+    alone = layer(features, Neighbourhoods(*starts_of([[]] * 6)))
+    torch.testing.assert_close(alone, layer.skip_proj(features) + layer.bias)
+
+
+def test_as_many_features_as_edges():
+    with pytest.raises(ValueError, match="edges need as many features"):
+        Neighbourhoods(*starts_of(LISTS), torch.zeros(2, 3))
 
 
 def test_a_node_without_neighbours_reads_zeros():

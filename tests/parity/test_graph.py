@@ -72,3 +72,30 @@ def test_outputs_and_gradients(name, average, loops, sparse):
         pairs = [(ours.proj.weight, theirs.lin_l.weight), (ours.attention.score.vector, theirs.att)]
     for mine, other in [*pairs, (ours.bias, theirs.bias)]:
         torch.testing.assert_close(mine.grad, other.grad.view_as(mine), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["GATConv", "GATv2Conv"])
+def test_features_of_edges_separate_projections_and_skips(name):
+    options = {"edge_dim": 5, "add_self_loops": False, "residual": True}
+    if name == "GATv2Conv":
+        options["share_weights"] = False
+    theirs = getattr(pyg, name)(INPUT, DIM, heads=HEADS, **options)
+    score = {"GATConv": "gat", "GATv2Conv": "gatv2"}[name]
+    extra = {"separate": name == "GATv2Conv", "edge_dim": 5, "skip": True}
+    ours = GraphAttention(input_dim=INPUT, head_dim=DIM, num_heads=HEADS, score=score, **extra)
+    with torch.no_grad():
+        if name == "GATConv":
+            theirs.att_edge.copy_(theirs.att_src)  # ours adds the edge to the key, which is as general
+        else:
+            torch.nn.init.zeros_(theirs.lin_l.bias)
+            torch.nn.init.zeros_(theirs.lin_r.bias)
+            ours.query_proj.weight.copy_(theirs.lin_r.weight)
+        copy(theirs, ours, name)
+        ours.edge_proj.weight.copy_(theirs.lin_edge.weight)
+        ours.skip_proj.weight.copy_(theirs.res.weight)
+    edges, dense = graph()
+    x, of_edges = torch.randn(NODES, INPUT), torch.randn(edges.shape[1], 5)
+    near = near_of(dense, loops=False)
+    near.edges = of_edges
+    found = theirs(x, edges, of_edges)
+    torch.testing.assert_close(ours(x, near), found, rtol=1e-5, atol=1e-5)

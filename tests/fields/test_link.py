@@ -1,0 +1,64 @@
+"""Pairs of nodes: reading them, hiding their edges, and learning links."""
+
+import numpy as np
+import pytest
+import torch
+
+from saccade.data.cell import Cell
+from saccade.data.errors import BadRow
+from saccade.fields import Link
+from saccade.interpretation.recording import record
+from saccade.models import LinkGAT
+
+CELL = Cell("train.csv", 7, "pair")
+
+
+@pytest.fixture
+def field(tmp_path):
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
+    np.savez(tmp_path / "graph.npz", x=np.eye(6, 5, dtype=np.float32), edges=edges)
+    return Link(graph=str(tmp_path / "graph.npz"))
+
+
+@pytest.mark.parametrize("raw", ["0 3", ["0", "3"], [0, 3], ("0", 3.0)])
+def test_reading(field, raw):
+    assert field.read(raw, CELL) == "0 3"
+    assert field.encode("0 3") == [0, 3]
+
+
+@pytest.mark.parametrize(("raw", "message"), [("0", "not two nodes"), (["0"], "not two nodes"), ("0 9", "no node '9'")])
+def test_bad_pairs(field, raw, message):
+    with pytest.raises(BadRow, match=f"line 7: .*{message}"):
+        field.read(raw, CELL)
+
+
+def test_training_hides_the_edges_of_its_pairs(field):
+    field.fit(["0 1", "0 3"])
+    assert "1 of 2 training pairs are edges" in field.learned()
+    for generator, hidden in ((None, False), (torch.Generator(), True)):
+        padded = field.pad([[0, 1]], generator)
+        one, other = padded["values"][0].tolist()
+        starts, near = padded["starts"], padded["neighbours"]
+        assert (other in near[starts[one] : starts[one + 1]].tolist()) is not hidden
+        assert (one in near[starts[other] : starts[other + 1]].tolist()) is not hidden
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_model(field, directed):
+    model = LinkGAT(dim=5, hops=2, classes=3, num_heads=2, head_dim=4, directed=directed).eval()
+    padded = field.pad([[0, 3], [3, 0], [5, 1]])
+    logits = model(*padded.values())
+    assert logits.shape == (3, 3)
+    assert torch.allclose(logits[0], logits[1]) is not directed
+
+
+def test_what_was_looked_at(field):
+    model = LinkGAT(dim=5, hops=2, classes=2, num_heads=2, head_dim=4).eval()
+    with record(model) as trace:
+        model(*field.pad([field.encode("1 5")]).values())
+    maps = field.maps("1 5", trace, "yes")
+    assert [each.name for each in maps] == [f"layers.{n}.attention of {end}" for end in "15" for n in (0, 1)]
+    assert maps[1].keys.names == ["0", "1", "2"]
+    (seen,) = field.attended(["1 5"], trace)
+    assert seen.names == ["1 ← 0", "1 ← 1", "1 ← 2", "5 ← 5"]
+    assert float(seen.weights.sum()) == pytest.approx(1.0)
