@@ -38,7 +38,8 @@ def molecules(tmp_path_factory):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(molecule(chance)) + "\n" for _ in range(count)))
     given = ["--data.train", str(folder / "train.jsonl"), "--data.valid", str(folder / "test.jsonl")]
     given += ["--output", str(folder / "run"), "--trainer.max_steps", "120", "--trainer.learning_rate", "0.01"]
-    sizes = ["--model.num_layers", "2", "--model.num_heads", "2", "--model.dropout", "0", "--trainer.validate_every", "60"]
+    sizes = ["--model.num_layers", "2", "--model.num_heads", "2", "--model.dropout", "0"]
+    sizes += ["--trainer.validate_every", "60"]
     assert main(["train", "graphs/graph", *given, *sizes]) == 0
     return folder
 
@@ -74,7 +75,8 @@ def people(tmp_path_factory):
     for split, part in (("train", pairs[:200]), ("test", pairs[200:])):
         lines = "".join(f"p{a},p{b},{'yes' if a % 2 == b % 2 else 'no'}\n" for a, b in part)
         (folder / f"{split}.csv").write_text("source,target,label\n" + lines)
-    given = ["--task.inputs.pair.graph", str(folder / "edges.csv"), "--task.inputs.pair.nodes", str(folder / "nodes.csv")]
+    field = "--task.inputs.pair"
+    given = [f"{field}.graph", str(folder / "edges.csv"), f"{field}.nodes", str(folder / "nodes.csv")]
     given += ["--data.train", str(folder / "train.csv"), "--data.valid", str(folder / "test.csv")]
     given += ["--output", str(folder / "run"), "--trainer.max_steps", "60", "--trainer.validate_every", "30"]
     assert main(["train", "graphs/link", *given, "--trainer.learning_rate", "0.02"]) == 0

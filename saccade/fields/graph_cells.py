@@ -44,7 +44,7 @@ def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:
 
 
 def _counted(value: dict[str, Any], nodes: Any, cell: Cell) -> dict[str, Any]:
-    counts = {name: len(value[name]) for name in ("tags", "features", "names") if name in value}
+    counts: dict[str, int] = {name: len(value[name]) for name in ("tags", "features", "names") if name in value}
     if nodes is not None:
         if type(nodes) is not int or nodes < 0:
             raise cell.bad(f"nodes is {shown(nodes)}", "Give the number of nodes.")

@@ -51,9 +51,9 @@ class TU(Reader):
             raise DataError(f"{self._file('graph_indicator')} must list the graphs of all nodes in order.")
         count = of_nodes[-1]
         starts = [0]
-        for graph in range(1, count + 1):
+        for number in range(1, count + 1):
             end = starts[-1]
-            while end < len(of_nodes) and of_nodes[end] == graph:
+            while end < len(of_nodes) and of_nodes[end] == number:
                 end += 1
             starts.append(end)
         graphs: list[dict[str, Any]] = [{"nodes": end - start, "edges": []} for start, end in pairwise(starts)]
@@ -69,18 +69,18 @@ class TU(Reader):
         for key, of_each in given.items():
             for graph in graphs if of_each is not None else ():
                 graph[key] = []
-        for number, (line, cells) in enumerate(edges):
+        for place, (line, cells) in enumerate(edges):
             if len(cells) != 2:
                 raise BadRow(str(self._file("A")), line, f"{len(cells)} columns", "An edge is two nodes: 1, 2.")
             one, other = (self._whole(cell, "A", line) - 1 for cell in cells)
             if not (0 <= one < len(of_nodes) and 0 <= other < len(of_nodes)) or of_nodes[one] != of_nodes[other]:
                 fix = f"Nodes are numbered from 1 to {len(of_nodes)}, and an edge stays within one graph."
                 raise BadRow(str(self._file("A")), line, f"an edge from {one + 1} to {other + 1}", fix)
-            place = of_nodes[one] - 1
-            graphs[place]["edges"].append([one - starts[place], other - starts[place]])
+            number = of_nodes[one] - 1
+            graphs[number]["edges"].append([one - starts[number], other - starts[number]])
             for key, of_each in given.items():
                 if of_each is not None:
-                    graphs[place][key].append(of_each[number])
+                    graphs[number][key].append(of_each[place])
         labels = self._values("graph_labels", count)
         for number, graph in enumerate(graphs, start=1):
             yield number, {"graph": graph} if labels is None else {"graph": graph, "label": labels[number - 1]}
