@@ -30,6 +30,7 @@ def evaluate(
     by_length: int | None = None,
     vary: str | None = None,
     plot: str | None = None,
+    bootstrap: int | None = None,
     batch_size: int = 64,
     workers: int = 1,
     json: bool = False,
@@ -46,6 +47,7 @@ def evaluate(
         saccade evaluate runs/my-model --data test.tsv --by-length 10 --plot lengths.png
         saccade evaluate runs/my-model --data test.tsv --vary beam=1,5,10
         saccade evaluate runs/my-classifier --data test.csv --plot reliability.png
+        saccade evaluate runs/my-classifier --data test.csv --metrics auroc,auprc --bootstrap 1000
 
     Files are read like the training files, with the same columns and the same treatment of bad rows, unless --columns,
     --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`. Predictions are made as
@@ -64,6 +66,7 @@ def evaluate(
         vary: also print the figures for several values of an option, as beam=1,5,10.
         plot: write a picture as .png, .svg or .pdf: of the figures by length or by option if asked for, otherwise the
             task's own, which for classification is the reliability of the probabilities.
+        bootstrap: resample the examples so often for a 95 % interval of each figure.
         batch_size: how many examples are answered together.
         workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         json: print a JSON object instead of tables.
@@ -76,7 +79,12 @@ def evaluate(
     with leaving_at_once():
         from saccade.runs import load
 
-    for name, value in (("by-length", by_length), ("workers", workers), ("batch-size", batch_size)):
+    for name, value in (
+        ("by-length", by_length),
+        ("workers", workers),
+        ("batch-size", batch_size),
+        ("bootstrap", bootstrap),
+    ):
         if value is not None:
             check_count(f"--{name}", value)
     varied = _varied(vary)
@@ -96,6 +104,7 @@ def evaluate(
         vary=varied,
         corpus=corpus,
         plot=None if in_lines else plot,
+        bootstrap=bootstrap,
         metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
         workers=workers,
         batch_size=batch_size,
@@ -132,6 +141,7 @@ def evaluation_json(found: Evaluation) -> dict[str, Any]:
         "remarks": found.remarks,
         "skipped": found.skipped,
         "figures": values(found.figures),
+        "intervals": {name: list(f.interval) for name, f in found.figures.items() if f.interval is not None},
         "signatures": {name: figure.signature for name, figure in found.figures.items()},
         "by_length": [
             {"low": b.low, "high": b.high, "examples": b.examples, "figures": values(b.figures)}
@@ -146,7 +156,8 @@ def print_evaluation(found: Evaluation) -> None:
     """An evaluation as tables."""
     width = max(map(len, found.figures))
     for name, figure in found.figures.items():
-        print(f"{name:{width}}  {_shown(figure.value):>8}  {figure.signature}")
+        between = "" if figure.interval is None else f"  [{_shown(figure.interval[0])}, {_shown(figure.interval[1])}]"
+        print(f"{name:{width}}  {_shown(figure.value):>8}{between}  {figure.signature}")
     print(f"{found.examples:,} example{'s' * (found.examples != 1)} in {found.seconds:.1f} s")
     print_tables(found.tables)
     names = list(found.figures)
@@ -210,7 +221,7 @@ def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
     from saccade.data.corpus import Corpus
 
     data = model.plan.data
-    given = {name: getattr(data, name) for name in ("header", "bad_rows", "folds")}
+    given = {name: getattr(data, name) for name in ("header", "bad_rows", "folds", "group")}
     asked = changes.pop("columns", {})
     check_roles(model.task, asked)
     columns = {**(data.columns or {}), **asked}

@@ -34,14 +34,15 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     if bad_rows not in ("error", "skip"):
         raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
-    return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, folds=trained.folds)
+    shared = {"folds": trained.folds, "group": trained.group}
+    return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, **shared)
 
 
 def check_roles(task: Task, columns: dict[str, Any] | None) -> None:
     """Raises for a column whose role the task does not have: it would be ignored."""
-    from saccade.data.corpus import FOLD
+    from saccade.data.corpus import FOLD, GROUP
 
-    known = dict.fromkeys([*task.fields, *task.scored, *task.extras, FOLD])
+    known = dict.fromkeys([*task.fields, *task.scored, *task.extras, FOLD, GROUP])
     for role in columns or ():
         if role not in known:
             raise ValueError(f"--columns: this model has no {role!r}.{nearest(role, known)}")

@@ -9,11 +9,12 @@ from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
 from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
+from saccade.data.long_tables import GROUP
 from saccade.data.marks import mark
 from saccade.data.readers.columns import check_columns
 from saccade.data.readers.parts import FilePart
 
-__all__ = ["Corpus", "Examples", "choose_held_out", "mark"]
+__all__ = ["GROUP", "Corpus", "Examples", "choose_held_out", "mark"]
 
 HELD_OUT = 0.05
 FOLD = "fold"
@@ -35,6 +36,8 @@ class Corpus:
         folds: for cross-validation, the number of parts that the training examples are split into, or the name of the
             column that names the part of each example. `saccade train --folds` sets it.
         fold: the one of these parts that is not trained on; from 0, or a name from the column.
+        group: the column that says which rows belong together, such as patient or speaker: no split separates them. In
+            a long table, where an input takes several rows (visits), the rows of a group are one example.
         columns: which column plays which role, by name, by number from 0, or as a list of several columns; such as
             {source: en, target: de} or {source: [lemma, features], target: form}.
         header: whether TSV and CSV files begin with a header; by default they do if a column is given by name.
@@ -49,6 +52,7 @@ class Corpus:
         held_out: float | None = None,
         folds: int | str | None = None,
         fold: int | str | None = None,
+        group: str | None = None,
         columns: Any = None,  # checked below, with a message in the user's terms
         header: bool | None = None,
         bad_rows: Literal["error", "skip"] = "error",
@@ -68,6 +72,7 @@ class Corpus:
         self.held_out = held_out
         self.folds = folds
         self.fold = None if fold is None else str(fold)
+        self.group = group
         self.columns = check_columns(columns)
         self.header = header
         self.bad_rows = bad_rows
@@ -91,8 +96,8 @@ class Corpus:
     ) -> Examples:
         """The examples of a source, read as the training data are.
 
-        If a column names folds, `fields` may have the role `fold`, and other columns are found by the names of their
-        roles unless the user says otherwise.
+        If a column names folds or groups, `fields` may have the roles `fold` and `group`, and other columns are found
+        by the names of their roles unless the user says otherwise.
 
         Args:
             source: files, a folder, or rows in memory.
@@ -104,8 +109,9 @@ class Corpus:
             blank: whether empty texts are read, as inputs of a prediction are.
         """
         extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
-        folded = {**{role: role for role in fields}, FOLD: self.folds} if isinstance(self.folds, str) else {}
-        columns = {**folded, **(self.columns or {})}
+        named = {FOLD: self.folds, GROUP: self.group}
+        named = {role: column for role, column in named.items() if isinstance(column, str)}
+        columns = {**({role: role for role in fields} if named else {}), **named, **(self.columns or {})}
         return Examples(
             source,
             {**fields, **extra},
@@ -116,6 +122,7 @@ class Corpus:
             check=check,
             part=part,
             blank=blank,
+            group=self.group,
         )
 
 

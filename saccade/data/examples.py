@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from saccade.data.cell import Cell, FieldLike, value_of
 from saccade.data.errors import BadRow, DataError, Skipped
+from saccade.data.long_tables import GROUP, gathered, gathering
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
 from saccade.data.readers.memory import InMemory, Rows
@@ -67,6 +68,8 @@ class Examples:
             together.
         part: the rows to read, of a source that is a single file; see `saccade.data.readers.Reader.parts`.
         blank: whether empty texts are read, as inputs of a prediction are; otherwise a row with one is bad.
+        group: the column that says which rows belong together. Where a field takes several rows as one value
+            (`Field.gather`), the rows of a group are one example.
     """
 
     def __init__(
@@ -81,17 +84,22 @@ class Examples:
         check: Check | None = None,
         part: FilePart | None = None,
         blank: bool = False,
+        group: str | None = None,
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows must be 'error' or 'skip', got {bad_rows!r}.")
         self.fields, self.bad_rows, self.check, self.blank = dict(fields), bad_rows, check, blank
         self.skipped = Skipped()
         """The bad rows that the last reading left out."""
-        self._settings = repr((columns, header, bad_rows))
+        self._settings = repr((columns, header, bad_rows, *([group] if group else [])))
+        self._long = gathering(fields, columns, group)
+        if self._long and part is not None:
+            raise DataError(f"The rows of one {group} may be anywhere in a table, so that it cannot be read in parts.")
         paragraphs = any(getattr(field, "paragraphs", False) for field in fields.values())
         self._absent = absent_values(fields)
         may_lack = [*optional, *self._absent]
-        wanted = Columns(check_columns(columns), fields, optional=may_lack, paragraphs=paragraphs)
+        roles = [*fields, GROUP] if self._long and GROUP not in fields else [*fields]
+        wanted = Columns(check_columns(columns), roles, optional=may_lack, paragraphs=paragraphs)
         self.readers = open_readers(source, wanted, header=header)
         for reader in self.readers:  # a wrong column shows before any work starts
             reader.part = part
@@ -113,23 +121,24 @@ class Examples:
         """The examples with the reader, which has the whole row as its `record`, and the line."""
         self.skipped = Skipped()
         count = 0
-        for reader in self.readers:
-            for line, row in reader.examples():
-                try:
-                    if isinstance(row, BadRow):
-                        raise row
-                    example = self._absent | {
-                        role: value_of(self.fields[role], raw, cell, blank=self.blank)
-                        for role, raw in row.items()
-                        for cell in [Cell(reader.where(role), line, role, reader.folder)]
-                    }
-                    if self.check is not None:
-                        self.check(example, Cell(reader.name, line, "row", reader.folder))
-                except BadRow as bad:
-                    self._bad(bad)
-                else:
-                    count += 1
-                    yield reader, line, example
+        rows = ((reader, line, row) for reader in self.readers for line, row in reader.examples())
+        for reader, line, row in gathered(rows, self.fields, self._bad) if self._long else rows:
+            try:
+                if isinstance(row, BadRow):
+                    raise row
+                example = self._absent | {
+                    role: value_of(self.fields[role], raw, cell, blank=self.blank)
+                    for role, raw in row.items()
+                    if role in self.fields
+                    for cell in [Cell(reader.where(role), line, role, reader.folder)]
+                }
+                if self.check is not None:
+                    self.check(example, Cell(reader.name, line, "row", reader.folder))
+            except BadRow as bad:
+                self._bad(bad)
+            else:
+                count += 1
+                yield reader, line, example
         if self.skipped.count and not count and all(reader.part is None for reader in self.readers):
             if self.skipped.count == 1:
                 raise DataError(f"The only row cannot be used. {self.skipped.first[0]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.evaluation.calibration import BINS, Bin, calibration_error, reliability
+from saccade.evaluation.curves import auroc, average_precision, mean_of_classes
+from saccade.evaluation.decisions import macro_f1, micro_f1, quadratic_weighted_kappa, share_right
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 
@@ -32,6 +33,8 @@ class Labelled(NamedTuple):
     names: list[str]
     several: bool = False
     """Whether an example can have any number of labels."""
+    positive: int | None = None
+    """Of two classes, the number of the one that is looked for."""
 
     @staticmethod
     def of(
@@ -41,6 +44,7 @@ class Labelled(NamedTuple):
         names: Sequence[str],
         *,
         several: bool = False,
+        positive: str | None = None,
     ) -> Labelled:
         """Answers as arrays.
 
@@ -50,19 +54,34 @@ class Labelled(NamedTuple):
             probabilities: the probability of each class, for each example.
             names: the names of the classes.
             several: whether an example can have any number of labels.
+            positive: of two classes, the one that is looked for.
         """
         if len(predicted) != len(wanted) or not wanted:
             raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
         p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
-        return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), several)
+        looked_for = list(names).index(positive) if positive in names and len(names) == 2 else None
+        return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), several, looked_for)
+
+    def take(self, rows: NDArray[np.int64]) -> Labelled:
+        """Some examples, each as often as it is named."""
+        return self._replace(found=self.found[rows], true=self.true[rows], probabilities=self.probabilities[rows])
+
+    def asked(self, side: NDArray[Any]) -> NDArray[Any]:
+        """Of (examples, classes) the class that is looked for; all classes if there is none."""
+        return side if self.positive is None else side[:, [self.positive]]
 
     def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:
         """The values of metrics from `METRICS`."""
         return {name: Figure(METRICS[name].compute(self), METRICS[name].definition) for name in metrics}
 
     def reliability(self) -> list[Bin]:
-        """The answers in bins of their confidence; of several labels, each decision is an answer."""
-        if self.several:
+        """The answers in bins of their confidence; of several labels, each decision is an answer.
+
+        Of a class that is looked for, the bins are those of its probability, and the accuracy is how often it is right.
+        """
+        if self.positive is not None:
+            confidence, right = self.probabilities[:, self.positive], self.true[:, self.positive]
+        elif self.several:
             confidence = np.maximum(self.probabilities, 1.0 - self.probabilities).ravel()
             right = ((self.probabilities >= 0.5) == self.true).ravel()
         else:
@@ -130,55 +149,6 @@ def score_labels(
     return Labelled.of(predicted, wanted, probabilities, names, several=several).figures(metrics)
 
 
-def macro_f1(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
-    """The mean F1 of the classes that occur in either; (examples, classes) each."""
-    hits, either = (found & true).sum(0), found.sum(0) + true.sum(0)
-    occurring = either > 0
-    return float((2.0 * hits[occurring] / either[occurring]).mean()) if occurring.any() else 0.0
-
-
-def micro_f1(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> float:
-    """F1 over all decisions together."""
-    either = int(found.sum() + true.sum())
-    return 2.0 * float((found & true).sum()) / either if either else 0.0
-
-
-def auroc(scores: NDArray[np.float64], true: NDArray[np.bool_]) -> float:
-    """The probability that a positive example scores above a negative one, ties counting half; NaN without both."""
-    positive = int(true.sum())
-    negative = len(true) - positive
-    if not positive or not negative:
-        return math.nan
-    order = np.sort(scores)
-    ranks = (np.searchsorted(order, scores, "left") + np.searchsorted(order, scores, "right") + 1) / 2.0
-    return float((ranks[true].sum() - positive * (positive + 1) / 2.0) / (positive * negative))
-
-
-def macro_auroc(probabilities: NDArray[np.float64], true: NDArray[np.bool_]) -> float:
-    """The mean area under the ROC curve, each class against the rest; classes without both kinds are ignored."""
-    areas = [auroc(probabilities[:, k], true[:, k]) for k in range(true.shape[1])]
-    known = [area for area in areas if not math.isnan(area)]
-    return float(np.mean(known)) if known else math.nan
-
-
-def quadratic_weighted_kappa(found: NDArray[np.int64], true: NDArray[np.int64]) -> float:
-    r"""The agreement of two gradings beyond chance, where a distance of two grades counts four times that of one.
-
-    .. math:: \kappa = 1 - \frac{\sum_i (a_i - b_i)^2}{\frac{1}{n} \sum_i \sum_j (a_i - b_j)^2}
-
-    NaN if both give the same grade to every example.
-
-    Shapes:
-        found, true (examples,): the grades a and b.
-
-    Reference:
-        Cohen (1968), Psychological Bulletin 70(4).
-    """
-    a, b = (grades.astype(np.float64) - true[0] for grades in (found, true))  # any origin will do
-    chance = float((a**2).mean() + (b**2).mean() - 2.0 * a.mean() * b.mean())
-    return 1.0 - float(((a - b) ** 2).mean()) / chance if chance > 0.0 else math.nan
-
-
 class Metric(NamedTuple):
     """How a figure is computed, and how it is read."""
 
@@ -188,6 +158,8 @@ class Metric(NamedTuple):
     definition: str
     of_grades: bool = False
     """Whether it needs ordered labels."""
+    of_decisions: bool = False
+    """Whether it needs classes that are decided on their own: one that is looked for, or several labels."""
 
 
 METRICS = {
@@ -197,9 +169,26 @@ METRICS = {
     "macro_f1": Metric(lambda all: 100.0 * macro_f1(all.found, all.true), True, "F1 in %, mean of the classes"),
     "micro_f1": Metric(lambda all: 100.0 * micro_f1(all.found, all.true), True, "F1 in %, over all decisions"),
     "auroc": Metric(
-        lambda all: 100.0 * macro_auroc(all.probabilities, all.true),
+        lambda all: 100.0 * mean_of_classes(auroc, all.probabilities, all.true),
         True,
         "area under ROC in %, each class against the rest, mean",
+    ),
+    "auprc": Metric(
+        lambda all: 100.0 * mean_of_classes(average_precision, all.asked(all.probabilities), all.asked(all.true)),
+        True,
+        "average precision in %, of the positive class or mean of all classes",
+    ),
+    "sensitivity": Metric(
+        lambda all: 100.0 * share_right(all.asked(all.found), all.asked(all.true)),
+        True,
+        "% of the positive examples that are found, at the threshold",
+        of_decisions=True,
+    ),
+    "specificity": Metric(
+        lambda all: 100.0 * share_right(~all.asked(all.found), ~all.asked(all.true)),
+        True,
+        "% of the negative examples that are left alone, at the threshold",
+        of_decisions=True,
     ),
     "ece": Metric(
         lambda all: 100.0 * calibration_error(all.reliability()),

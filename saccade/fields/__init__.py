@@ -16,6 +16,8 @@ from saccade.fields.optional import OptionalField, plain
 from saccade.fields.span import Span
 from saccade.fields.tags import Tags
 from saccade.fields.text import Text
+from saccade.fields.visit_labels import VisitLabel, VisitLabels
+from saccade.fields.visits import Visits
 from saccade.fields.wordpieces import WordPieces
 
 __all__ = [
@@ -36,6 +38,9 @@ __all__ = [
     "Span",
     "Tags",
     "Text",
+    "VisitLabel",
+    "VisitLabels",
+    "Visits",
     "WordPieces",
     "fields",
     "plain",

@@ -46,6 +46,9 @@ class Field:
     optional: bool = False
     """Whether the data may lack a column for it: such values are None."""
 
+    gathers: bool = False
+    """Whether it reads long tables: if its role has several columns, a value takes many rows of them."""
+
     blank: Any = None
     """The value of an empty input of a prediction; None if that is an error. In training it always is."""
 
@@ -60,6 +63,23 @@ class Field:
     def read(self, raw: Any, cell: Cell) -> Any:
         """The value of a raw cell; `cell.bad(problem, fix)` is the error for one that cannot be used."""
         raise NotImplementedError
+
+    def gather(self, raws: Sequence[Any], name: str, cell: Cell) -> Any:
+        """The raw cell of an example of a long table: by default the one that all its rows share.
+
+        Args:
+            raws: the raw cells of its rows, in order.
+            name: what its rows share, such as the number of a patient.
+            cell: the first of them.
+        """
+        different = next((raw for raw in raws if raw != raws[0]), raws[0])
+        if different != raws[0]:
+            raise cell.bad(
+                f"the rows of {name!r:.40} have different values of the {cell.role}: {raws[0]!r:.40} and "
+                f"{different!r:.40}",
+                "Give all rows of an example the same value.",
+            )
+        return raws[0]
 
     def fit(self, values: Iterable[Any]) -> None:
         """Learns from the values of the training data, in one pass."""
@@ -131,6 +151,13 @@ class Field:
     def position_names(self, value: Any, length: int | None = None) -> list[str]:
         """A name for each position of the axis, which need not be drawn for it."""
         return self.axis(value, length).names
+
+    def codes(self, value: Any) -> Sequence[Sequence[str]]:
+        """The names that each position holds, such as the codes of a visit; nothing by default.
+
+        Training warns if they give away the answer.
+        """
+        return ()
 
     def words(self, value: Any, length: int | None = None) -> list[list[int]]:
         """The positions of each word of `show(value)`, where words are separated by spaces; none for other values.

@@ -34,15 +34,21 @@ class Label(Field):
         names: the classes. With `ordered`, from lowest to highest.
         ordered: whether the classes are grades on a scale, such as stars, where being off by one is better than being
             off by three. Unless `names` gives the order, the classes must be numbers.
+        positive: of two classes, the one that is looked for, such as a disease. Figures are then about it: auprc,
+            sensitivity, specificity and the calibration of its probability. It is the answer from the option
+            `threshold` on, which is 0.5 unless a user says otherwise.
     """
 
-    def __init__(self, *, names: list[str] | None = None, ordered: bool = False) -> None:
+    def __init__(self, *, names: list[str] | None = None, ordered: bool = False, positive: str | None = None) -> None:
         if names is not None and len(set(names)) != len(names):
             raise ValueError(f"names must differ, got {names}.")
         if names is not None and len(names) < 2:
             raise ValueError(f"names must have at least two classes, got {names}.")
+        if positive is not None and (ordered or (names is not None and (len(names) != 2 or positive not in names))):
+            raise ValueError(f"positive={positive!r} must be one of two classes, which are not ordered, got {names}.")
         self.given = names
         self.ordered = ordered
+        self.positive = positive
         self.names = list(names or ())
         self._places: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
@@ -72,6 +78,9 @@ class Label(Field):
             raise ValueError(f"there must be at least two different labels, got {found}.")
         if len(self.names) > MOST:
             raise ValueError(f"{len(self.names):,} different labels are too many: is that the right column?")
+        if self.positive is not None and (len(self.names) != 2 or self.positive not in self.names):
+            found = ", ".join(map(shortened, self.names[:6])) + (", ..." if len(self.names) > 6 else "")
+            raise ValueError(f"positive={self.positive!r} must be one of two labels, got {found}.")
 
     def known_with(self, others: Iterable[str]) -> list[str]:
         """The names of its classes and of others, which another training may have seen, in order."""
@@ -124,6 +133,11 @@ class Label(Field):
             return [f"{len(self.names):,} different labels in {examples:,} examples: is that the right column?"]
         rare = [name for name in self.names if self.counts[name] == 0]
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
+
+    @property
+    def positive_class(self) -> int | None:
+        """The number of the class that is looked for, of two; None without one."""
+        return None if self.positive is None or not self.names else self._numbers()[self.positive]
 
     def _number(self, name: str) -> int:
         number = self._numbers().get(name)

@@ -17,12 +17,14 @@ from saccade.models.multi_source import MultiSource
 from saccade.models.multimodal import Multimodal
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
+from saccade.models.retain import RETAIN
 from saccade.models.rnnsearch import RNNSearch
 from saccade.models.show_attend_tell import ShowAttendTell
 from saccade.models.ssnt import SegmentToSegment
 from saccade.models.sutskever import Sutskever
 from saccade.models.tagging import Tagger
 from saccade.models.transformer import Transformer
+from saccade.models.visits import CodeContributions, VisitBag, VisitRNN, VisitTransformer
 from saccade.models.word_by_word import WordByWord
 
 create = models.create
@@ -31,9 +33,11 @@ names = models.names
 __all__ = [
     "GAT",
     "HAN",
+    "RETAIN",
     "AttentionPooling",
     "Bert",
     "Cho",
+    "CodeContributions",
     "Costs",
     "EncoderDecoder",
     "GraphGAT",
@@ -55,6 +59,9 @@ __all__ = [
     "Tagger",
     "Transformer",
     "TransformerLanguageModel",
+    "VisitBag",
+    "VisitRNN",
+    "VisitTransformer",
     "WordByWord",
     "costs_of",
     "create",

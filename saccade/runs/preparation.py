@@ -68,7 +68,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         read["valid"] = _read(plan, sources["valid"], task.fields)
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     in_memory = "train" in held
-    split_by = [str(share), repr((plan.data.folds, plan.data.fold))]
+    split_by = [str(share), repr((plan.data.folds, plan.data.fold, plan.data.group))]
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), *split_by, saccade.__version__])
     if fitted and not in_memory and _is_stored(folder / "data", mark_of_data):
         noted = Provenance.read(folder)
@@ -258,6 +258,8 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
             warnings.setdefault(warning, []).append(role)
     for warning, roles in warnings.items():
         yield f"WARNING: {' and '.join(roles)}: {warning}"
+    for warning in plan.task.warnings(plan.data.columns or {}):
+        yield f"WARNING: {warning}"
 
 
 def _counted(examples: int, different: int | None = None) -> str:

@@ -191,6 +191,7 @@ class Run:
         corpus: Corpus | None = None,
         plot: str | os.PathLike[str] | None = None,
         metrics: Sequence[str] | None = None,
+        bootstrap: int | None = None,
         **options: Any,
     ) -> Evaluation:
         """The figures of the model on examples whose targets are known.
@@ -202,6 +203,7 @@ class Run:
             corpus: how the files are read, if not as the training files were.
             plot: a file for the task's picture of the answers, such as the reliability of their probabilities.
             metrics: the figures, if not those of the task.
+            bootstrap: how often the examples are resampled for an interval of each figure.
             options: as those of `predict`.
         """
         task = copy.copy(self.task)
@@ -239,6 +241,8 @@ class Run:
         if plot is not None:
             task.draw(answers, examples, plot)
         figures, tables = task.measure(self.model, answers, examples), task.tables(answers, examples)
+        known = {} if bootstrap is None else task.intervals(answers, examples, bootstrap)
+        figures = {name: figure._replace(interval=known.get(name)) for name, figure in figures.items()}
         return Evaluation(figures, len(examples), seconds, remarks, skipped, bins, varied, tables)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.data.cell import FieldLike
-from saccade.data.corpus import FOLD, Corpus, choose_held_out, mark
+from saccade.data.corpus import FOLD, GROUP, Corpus, choose_held_out, mark
 from saccade.data.errors import DataError
 from saccade.data.folds import choose_folds
 from saccade.data.groups import Strata
@@ -32,18 +32,21 @@ class Purpose(IntEnum):
 
 
 def fields_of(task: Task, data: Corpus) -> dict[str, FieldLike]:
-    """What a training example holds: the task's fields, and the name of its fold if a column has it."""
-    if not isinstance(data.folds, str):
-        return {**task.fields}
-    if FOLD in task.fields:
-        raise DataError(f"data.folds reads a column as the {FOLD!r}, which is a role of this task: rename the role.")
-    return {**task.fields, FOLD: Label()}
+    """What a training example holds: the task's fields, and the names of its fold and group if columns have them."""
+    found: dict[str, FieldLike] = {**task.fields}
+    for setting, role, column in (("folds", FOLD, data.folds), ("group", GROUP, data.group)):
+        if isinstance(column, str):
+            if role in task.fields:
+                raise DataError(f"data.{setting} reads a column as the {role!r}, a role of this task: rename the role.")
+            found[role] = Label()
+    return found
 
 
 class Split:
     """The part of the data that each example belongs to.
 
-    It is the same one each time. Equal inputs stay together, and labels keep their shares.
+    It is the same one each time. Equal inputs stay together, or, if the data name groups, the examples of each group;
+    labels keep their shares.
 
     Args:
         examples: all of the training data, read once.
@@ -55,7 +58,7 @@ class Split:
         marks, strata, folds = array("Q"), Strata(), array("L")
         names: dict[str, int] = {}
         for example in examples:
-            marks.append(mark(example, task.inputs))
+            marks.append(mark(example, task.inputs if data.group is None else [GROUP]))
             strata.add(task.strata(example))
             if isinstance(data.folds, str):
                 folds.append(names.setdefault(example[FOLD], len(names)))

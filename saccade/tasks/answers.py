@@ -63,7 +63,7 @@ class Answer:
     def text(self) -> str:
         """The answer as its user reads it."""
         if isinstance(self.value, list):
-            return ", ".join(map(str, self.value))
+            return ", ".join("+".join(map(str, each)) if isinstance(each, list) else str(each) for each in self.value)
         if self.value is None:
             return ""
         return f"{self.value:.4g}" if isinstance(self.value, float) else str(self.value)

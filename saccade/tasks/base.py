@@ -7,11 +7,14 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.evaluation import Figure, Table
+from saccade.evaluation.bootstrap import bootstrap
 from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Item
 from saccade.interpretation.recording import Trace
@@ -87,6 +90,18 @@ class Task(TaskData):
     def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """The figures of answers from several models, each trained like this one on other examples."""
         return self.score(answers, examples)
+
+    def intervals(
+        self, answers: Sequence[Answer], examples: Sequence[Example], samples: int
+    ) -> dict[str, tuple[float, float]]:
+        """From where to where each figure lies in 95 % of so many resamplings of the examples."""
+
+        def figures(chosen: NDArray[np.int64]) -> dict[str, float]:
+            numbers = chosen.tolist()
+            found = self.score([answers[n] for n in numbers], [examples[n] for n in numbers])
+            return {name: figure.value for name, figure in found.items()}
+
+        return bootstrap(figures, len(examples), samples)
 
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
         """Details of an evaluation beyond its figures, such as a confusion matrix."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
-from saccade.fields import Field, Label, Labels, Tags, Text
+from saccade.fields import Field, Label, Labels, Tags, Text, VisitLabel, VisitLabels
 from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Item
 from saccade.interpretation.recording import Trace
@@ -25,11 +26,13 @@ from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.forms import ClassificationOptions, Form
 from saccade.tasks.labelling import OneLabel, OrderedLabels, SeveralLabels
+from saccade.tasks.leakage import leaks_by_name, leaks_in_visits
 from saccade.tasks.limits import most_tokens
 from saccade.tasks.metric_names import ClassificationMetric
 from saccade.tasks.rationales import check_evidence, extras
 from saccade.tasks.several import shared_vocabularies
 from saccade.tasks.tagging import TagPerWord
+from saccade.tasks.visiting import EachVisit
 
 
 @tasks.register("classification")
@@ -43,9 +46,10 @@ class Classification(Task):
 
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
-        label: `label` for one of several classes (`{class: label, ordered: true}` for grades such as stars), `labels`
-            for any number of them, `tags` for one class per word of the first input. A model for tags gives logits
-            (batch, positions, classes), read at the first piece of each word.
+        label: `label` for one of several classes (`{class: label, ordered: true}` for grades such as stars, `{class:
+            label, positive: sick}` for two of which one is looked for), `labels` for any number of them, `tags` for one
+            class per word of the first input, `visit_label` and `visit_labels` for outcomes at each visit. A model for
+            tags gives logits (batch, positions, classes), read at the first piece of each word.
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         label_smoothing: how much probability training spreads evenly over all classes, for a single unordered label or
             for tags.
@@ -55,7 +59,8 @@ class Classification(Task):
             applies to the examples that have the label.
         evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
             what the model picked or attended to.
-        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, ece; for ordered labels also
+        metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, auprc, ece; with a positive class or
+            several labels also sensitivity and specificity, which depend on the option `threshold`; for ordered labels
             mean_absolute_error and quadratic_weighted_kappa; for tags accuracy, macro_f1 and, if they look like
             B-place, I-place and O, entity_f1.
 
@@ -91,17 +96,23 @@ class Classification(Task):
         self.extras = extras(self.inputs, evidence)
         self.label_smoothing = label_smoothing
         self.class_weights = class_weights
+        self.leaks: list[str] = []
+        """Warnings about the training data."""
         self.choose_metrics(metrics)
 
     def choose_metrics(self, names: Sequence[str]) -> None:
         self.metrics = self.form.metrics(names)
 
     def sizes(self) -> dict[str, int | None]:
-        return {**self.input_sizes(), "classes": self.form.outputs()}
+        return {**self.input_sizes(), "classes": self.form.outputs(), **self.form.sizes()}
 
     def fit(self, examples: Iterable[Example]) -> None:
         super().fit(examples)
         self.weights()  # refuses names that are no labels
+        self.leaks = leaks_in_visits(self.label, self.inputs, examples)
+
+    def warnings(self, columns: Mapping[str, Any]) -> list[str]:
+        return [*self.leaks, *leaks_by_name(self.label, self.inputs, columns)]
 
     def check_example(self, example: Example, cell: Cell) -> None:
         check_evidence(self, example, cell)
@@ -178,6 +189,11 @@ class Classification(Task):
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return self.form.score(self, answers, examples)
 
+    def intervals(
+        self, answers: Sequence[Answer], examples: Sequence[Example], samples: int
+    ) -> dict[str, tuple[float, float]]:
+        return self.form.intervals(self, answers, examples, samples)
+
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
         return self.form.tables(answers, examples)
 
@@ -187,10 +203,15 @@ class Classification(Task):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        return explain_inputs(self, model, examples, answers, describe=self.form.describe, **options)
+        look = partial(self.form.look, self)
+        return explain_inputs(self, model, examples, answers, describe=self.form.describe, look=look, **options)
 
 
 def _form_of(label: Label, inputs: Mapping[str, Field]) -> Form:
+    if isinstance(label, VisitLabel):
+        return EachVisit(label, inputs, OneLabel(label))
+    if isinstance(label, VisitLabels):
+        return EachVisit(label, inputs, SeveralLabels(label))
     if isinstance(label, Tags):
         return TagPerWord(label, inputs)
     if isinstance(label, Labels):

@@ -81,6 +81,14 @@ class TaskData:
     def check_example(self, example: Example, cell: Cell) -> None:
         """Raises `cell.bad(problem, fix)` if the values of an example contradict each other."""
 
+    def warnings(self, columns: Mapping[str, Any]) -> list[str]:
+        """What looks wrong about the training data as a whole, once it has been learned from.
+
+        Args:
+            columns: the columns of roles, where the user named them.
+        """
+        return []
+
     def strata(self, example: Example) -> list[str]:
         """The groups whose proportions a split preserves: by default those of the targets, such as labels."""
         return [f"{role} {name}" for role, field in self.targets.items() for name in field.strata(example[role])]

@@ -144,7 +144,7 @@ def explain_inputs(
     rest = {name: value for name, value in options.items() if name not in own}
     found = answers if answers is not None else task.predict(model, examples, **rest)
     return [
-        _item(task, model, example, answer, asked, look or partial(_look, task), *describe(example, answer))
+        _item(task, model, example, answer, asked, look or partial(look_at, task), *describe(example, answer))
         for example, answer in zip(examples, found, strict=True)
     ]
 
@@ -181,7 +181,8 @@ def _item(
     )
 
 
-def _look(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+def look_at(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+    """What the inputs make of all attentions of a model while it answers an example."""
     batch = task.collate([task.prepare(model, example)])
     trace = recorded(model, *task.given(batch))
     masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}

@@ -7,27 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saccade.data.cell import Cell
 from saccade.evaluation import labels
+from saccade.evaluation.bootstrap import bootstrap, rows_of
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 from saccade.fields import Label
 from saccade.fields.looking import Looking
-from saccade.interpretation.explorer import Measure, Outcome
+from saccade.interpretation.explorer import Map, Measure, Outcome
 from saccade.interpretation.plots import plot_reliability
 from saccade.interpretation.recording import Trace
 from saccade.tasks.answers import NOWHERE, Answer
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
-from saccade.tasks.explaining import attended, looking
+from saccade.tasks.contributing import Linked, with_contributions
+from saccade.tasks.explaining import attended, look_at, looking
 from saccade.tasks.options import Options
+from saccade.tasks.outcomes import outcomes_of
 from saccade.tasks.rationales import rationale_of, score_rationales
-
-SHOWN = 5
-"""Labels whose probabilities an explanation shows."""
 
 LABEL = (
     "What the model answered for this input. Its probabilities are often too confident: see the calibration error "
@@ -41,7 +43,8 @@ class ClassificationOptions(Options):
 
     Args:
         top: how many labels to list for each input, the most probable first; not for tags.
-        threshold: if an input can have several labels, the probability from which a label is given.
+        threshold: if an input can have several labels, the probability from which a label is given; of two labels with
+            a positive one, the probability from which that is the answer.
     """
 
     top: int = 1
@@ -86,11 +89,19 @@ class Form:
         for name in names:
             if labels.METRICS[name].of_grades and not self.label.ordered:
                 raise ValueError(f"{name} is a figure of ordered labels: set label to {{class: label, ordered: true}}.")
+            if labels.METRICS[name].of_decisions and self.label.positive is None and not self.several:
+                raise ValueError(
+                    f"{name} is a figure of one class: say which, as in label={{class: label, positive: NAME}}."
+                )
         return chosen
 
     def outputs(self) -> int:
         """How many logits a model gives for each item."""
         return self.label.sizes()["classes"]
+
+    def sizes(self) -> dict[str, Any]:
+        """The arguments of a model that follow from the form, besides `classes`."""
+        return {}
 
     # Items are inputs or words: (items, outputs) logits, and what is wanted as the field pads it.
 
@@ -116,9 +127,17 @@ class Form:
         """(items, classes)."""
         raise NotImplementedError
 
+    def linked(self) -> Linked:
+        """What the logits mean, for explanations that add up to them."""
+        raise NotImplementedError
+
     def decide(self, probabilities: Sequence[float], options: ClassificationOptions) -> tuple[Any, float]:
         """An answer, and how sure it is."""
-        best = max(range(len(probabilities)), key=probabilities.__getitem__)
+        positive = self.label.positive_class
+        if positive is not None:
+            best = positive if probabilities[positive] >= options.threshold else 1 - positive
+        else:
+            best = max(range(len(probabilities)), key=probabilities.__getitem__)
         return self.label.names[best], probabilities[best]
 
     def balanced(self) -> Tensor:
@@ -192,7 +211,25 @@ class Form:
     def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """The task's figures of answers."""
         figures = self._labelled(answers, examples).figures(list(task.metrics))
-        return figures | score_rationales(task, answers, examples)
+        reasons = score_rationales(task, answers, examples)
+        return figures | {f"rationale_{name}" if name in figures else name: each for name, each in reasons.items()}
+
+    def intervals(
+        self, task: Task, answers: Sequence[Answer], examples: Sequence[Example], samples: int
+    ) -> dict[str, tuple[float, float]]:
+        """The intervals of the task's figures, by resampling examples; see `bootstrap`."""
+        whole, metrics = self._labelled(answers, examples), list(task.metrics)
+        counts = self.items(examples)
+
+        def figures(chosen: NDArray[np.int64]) -> dict[str, float]:
+            rows = chosen if counts is None else rows_of(counts, chosen)
+            return {name: figure.value for name, figure in whole.take(rows).figures(metrics).items()}
+
+        return bootstrap(figures, len(examples), samples)
+
+    def items(self, examples: Sequence[Example]) -> list[int] | None:
+        """How many items with a known label each example has; None if each is one item."""
+        return None
 
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
         """Details of an evaluation."""
@@ -203,19 +240,33 @@ class Form:
         plot_reliability(self._labelled(answers, examples).reliability(), path)
 
     def _labelled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> labels.Labelled:
-        """Answers beside the truth; both may name labels that this training did not see, in cross-validation."""
-        wanted = [example["label"] for example in examples]
+        """Answers beside the truth."""
         given = [answer.details["probabilities"] for answer in answers]
-        strange = (name for label in wanted for name in self.label.strata(label))
+        return self._compared([answer.value for answer in answers], given, [example["label"] for example in examples])
+
+    def _compared(
+        self, predicted: Sequence[Any], given: Sequence[Mapping[str, float]], wanted: Sequence[Any]
+    ) -> labels.Labelled:
+        """Items beside the truth; both may name labels that this training did not see, in cross-validation.
+
+        Args:
+            predicted: a label for each item, or a list of labels.
+            given: the probabilities of each item, by label.
+            wanted: the true labels.
+        """
+        strange = (name for label in wanted for name in ([label] if isinstance(label, str) else label))
         names = self.label.known_with({*strange, *(name for each in given for name in each)})
         probabilities = [[each.get(name, 0.0) for name in names] for each in given]
-        predicted = [answer.value for answer in answers]
-        return labels.Labelled.of(predicted, wanted, probabilities, names, several=self.several)
+        return labels.Labelled.of(
+            predicted, wanted, probabilities, names, several=self.several, positive=self.label.positive
+        )
+
+    def look(self, task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+        """What an explanation shows of an answer: every attention over the input, and what its codes contribute."""
+        return with_contributions(self, task, model, example, answer, look_at(task, model, example, answer))
 
     def describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
         """What an explanation says about an answer."""
         wanted = self.label.strata(example["label"]) if "label" in example else ()
-        ranked = sorted(answer.details["probabilities"].items(), key=lambda item: -item[1])
-        shown = [(name, p) for number, (name, p) in enumerate(ranked) if number < SHOWN or name in wanted]
-        outcomes = [Outcome(label=name, probability=p, gold=name in wanted) for name, p in shown]
-        return [Measure(name="label", value=answer.text or "(none)", meaning=LABEL)], outcomes
+        measures = [Measure(name="label", value=answer.text or "(none)", meaning=LABEL)]
+        return measures, outcomes_of(answer.details["probabilities"], wanted)

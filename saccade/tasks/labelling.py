@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from saccade.tasks.contributing import Linked
 from saccade.tasks.forms import ClassificationOptions, Form
 
 
@@ -28,6 +29,12 @@ class OneLabel(Form):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits.float().softmax(1)
+
+    def linked(self) -> Linked:
+        names = self.label.names
+        if len(names) == 2:  # the log-odds of each against the other
+            return Linked(names, "logistic", torch.tensor([[1.0, -1.0], [-1.0, 1.0]]))
+        return Linked(names, "softmax", torch.eye(len(names)))
 
 
 class SeveralLabels(Form):
@@ -49,6 +56,9 @@ class SeveralLabels(Form):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits.float().sigmoid()
+
+    def linked(self) -> Linked:
+        return Linked(self.label.names, "logistic", torch.eye(len(self.label.names)))
 
     def decide(self, probabilities: Sequence[float], options: ClassificationOptions) -> tuple[Any, float]:
         each = zip(self.label.names, probabilities, strict=True)
@@ -84,6 +94,10 @@ class OrderedLabels(Form):
         edges = torch.cat([torch.ones_like(single[:, :1]), single, torch.zeros_like(single[:, :1])], dim=1)
         grades = (edges[:, :-1] - edges[:, 1:]).clamp(min=0.0)
         return grades / grades.sum(1, keepdim=True)
+
+    def linked(self) -> Linked:
+        names = [f"above {name}" for name in self.label.names[:-1]]
+        return Linked(names, "logistic", torch.eye(len(names)))
 
 
 def above(grades: Tensor, count: int) -> Tensor:

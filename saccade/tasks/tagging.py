@@ -116,6 +116,11 @@ class TagPerWord(OneLabel):
         wanted = [example["label"] for example in examples]
         return tags.score_tags([answer.value for answer in answers], wanted, list(task.metrics))
 
+    def intervals(
+        self, task: Task, answers: Sequence[Answer], examples: Sequence[Example], samples: int
+    ) -> dict[str, tuple[float, float]]:
+        return Task.intervals(task, answers, examples, samples)
+
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
         return tags.tables_of_tags([answer.value for answer in answers], [example["label"] for example in examples])
 

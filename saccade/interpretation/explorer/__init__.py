@@ -5,10 +5,12 @@ from saccade.interpretation.explorer.items import Item, Map, Measure, Outcome
 from saccade.interpretation.explorer.page import write_page
 from saccade.interpretation.explorer.rendering import FORMATS, passages, render
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.visits import Contributions, VisitAxis
 
 __all__ = [
     "FORMATS",
     "Axis",
+    "Contributions",
     "ImageAxis",
     "Item",
     "Map",
@@ -17,6 +19,7 @@ __all__ = [
     "Outcome",
     "SoundAxis",
     "TextAxis",
+    "VisitAxis",
     "passages",
     "render",
     "write_page",

@@ -1,4 +1,4 @@
-"""What the rows and columns of an attention map stand for: pieces of text, patches, frames of sound, nodes."""
+"""What the rows and columns of an attention map stand for: pieces of text, patches, frames of sound, nodes, visits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 from saccade.interpretation.explorer.media import PNG
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.visits import VisitAxis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +155,7 @@ class NodeAxis:
         return len(self.names)
 
 
-Axis = TextAxis | ImageAxis | SoundAxis | NodeAxis
+Axis = TextAxis | ImageAxis | SoundAxis | NodeAxis | VisitAxis
 
 
 def _check_places(groups: Sequence[Sequence[int]], length: int, name: str, *, empty: bool = False) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.explorer.axes import Axis
+from saccade.interpretation.explorer.visits import Contributions, VisitAxis
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,7 @@ class Map:
         sides: what to call queries and keys: output and input, unless a sequence attends to itself.
         picked: of a map with one row, the columns that the model picked and read, where it reads no others; None where
             it reads all of them by their weights.
+        contributions: of a map over visits, what each code adds to the answer of each row, where the model can say.
     """
 
     name: str
@@ -32,6 +34,7 @@ class Map:
     layer: int | None = None
     sides: tuple[str, str] | None = None
     picked: Sequence[int] | None = None
+    contributions: Sequence[Contributions] | None = None
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 3 or tuple(self.weights.shape[1:]) != (len(self.queries), len(self.keys)):
@@ -46,6 +49,11 @@ class Map:
                     f"picked of {self.name!r} names columns of a map with one row, from 0 to {len(self.keys) - 1}, got "
                     f"{wrong or self.picked!r:.60} of {len(self.queries)} rows."
                 )
+        if self.contributions is not None:
+            if not isinstance(self.keys, VisitAxis) or len(self.contributions) != len(self.queries):
+                raise ValueError(f"contributions of {self.name!r} need visits as columns, and one for each row.")
+            for each in self.contributions:
+                each.check(self.keys)
         if self.weights.shape[0] == 0:
             raise ValueError(f"weights of {self.name!r} have no heads.")
         for number, head in enumerate(self.weights):  # head by head: a whole layer may be large

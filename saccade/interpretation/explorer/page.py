@@ -16,6 +16,7 @@ from saccade.interpretation.explorer.axes import Axis, ImageAxis, TextAxis
 from saccade.interpretation.explorer.items import Item
 from saccade.interpretation.explorer.packing import pack
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.visits import VisitAxis
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -118,7 +119,8 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
             sides = None if each.sides is None else list(each.sides)
             picked = None if each.picked is None else list(each.picked)
             place = {"block": block, "rows": queries, "cols": keys, "sides": sides, "picked": picked}
-            maps.append({"name": each.name, "layer": each.layer, "heads": heads, **place})
+            added = None if each.contributions is None else [one.as_json() for one in each.contributions]
+            maps.append({"name": each.name, "layer": each.layer, "heads": heads, **place, "contributions": added})
             block += heads
         described.append(
             {
@@ -157,6 +159,8 @@ def describe_axis(axis: Axis) -> dict[str, Any]:
             "seconds": axis.seconds,
             "wav": sound,
         }
+    if isinstance(axis, VisitAxis):
+        return axis.as_json()
     labels = None if axis.labels is None else list(axis.labels)
     return {"kind": "nodes", "names": list(axis.names), "labels": labels, "centre": axis.centre}
 

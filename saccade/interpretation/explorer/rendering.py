@@ -12,6 +12,7 @@ from saccade.interpretation.explorer.axes import Axis, NodeAxis, TextAxis
 from saccade.interpretation.explorer.items import Item, Map, Outcome
 from saccade.interpretation.explorer.page import describe_axis, page
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.visits import VisitAxis
 from saccade.interpretation.plots import Bars, Drawing, Heat, OverTime, plot_attention
 from saccade.interpretation.text import draw_attention, draw_bars, draw_over_time, printable
 
@@ -109,6 +110,8 @@ def _text(items: Sequence[Item], width: int | None) -> str:
                 lines += [printable(name), draw_over_time(drawn.weights, drawn.seconds, drawn.target, width=width), ""]
             else:
                 lines += [printable(name), draw_attention(*drawn, width=width), ""]
+            if each.contributions is not None and isinstance(each.keys, VisitAxis):
+                lines += [*map(printable, each.contributions[-1].lines(each.keys)), ""]
         for measure in item.measures:
             value = measure.value if isinstance(measure.value, str) else f"{measure.value:.4g}"
             lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
@@ -167,6 +170,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
             "keys": describe_axis(each.keys),
             "weights": each.weights.detach().float().cpu().tolist(),
             "picked": None if each.picked is None else list(each.picked),
+            "contributions": None if each.contributions is None else [one.as_json() for one in each.contributions],
         }
 
     return {
