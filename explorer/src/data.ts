@@ -33,7 +33,27 @@ export interface NodeAxis {
   readonly centre: number;
 }
 
-export type Axis = TextAxis | ImageAxis | SoundAxis | NodeAxis;
+/** The visits of a patient, and what was recorded at each. */
+export interface VisitAxis {
+  readonly kind: "visits";
+  readonly names: readonly string[];
+  readonly codes: readonly (readonly string[])[];
+  readonly days: readonly number[] | null;
+  readonly static: readonly string[];
+}
+
+export type Axis = TextAxis | ImageAxis | SoundAxis | NodeAxis | VisitAxis;
+
+/** What codes add to the scores of outcomes: with the bias, the sum of all is the score. */
+export interface Contributions {
+  readonly outcomes: readonly string[];
+  readonly link: "logistic" | "softmax";
+  readonly bias: readonly number[];
+  /** By code and outcome. */
+  readonly static: readonly (readonly number[])[];
+  /** By visit, code and outcome. */
+  readonly codes: readonly (readonly (readonly number[])[])[];
+}
 
 export interface AttentionMap {
   readonly name: string;
@@ -48,6 +68,8 @@ export interface AttentionMap {
   readonly sides: readonly [string, string] | null;
   /** Of one row: the columns that the model picked and read; null where it reads all of them by weight. */
   readonly picked: readonly number[] | null;
+  /** Over visits: what codes add to the answer of each row, if the model can say. */
+  readonly contributions: readonly Contributions[] | null;
 }
 
 export interface Measure {
@@ -101,6 +123,7 @@ export function lengthOf(axis: Axis): number {
     case "sound":
       return axis.frames;
     case "nodes":
+    case "visits":
       return axis.names.length;
   }
 }

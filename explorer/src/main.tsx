@@ -8,6 +8,7 @@ import "./views/multiples";
 import "./views/highlights";
 import "./views/overlay";
 import "./views/neighbourhood";
+import "./views/timeline";
 import "./views/measures";
 
 render(<App data={readData()} />, document.getElementById("explorer")!);

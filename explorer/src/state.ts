@@ -54,7 +54,7 @@ function isAlone(rows: Axis, cols: Axis): boolean {
 
 /** The view that suits a map best. */
 export function usualView(rows: Axis, cols: Axis): string {
-  if (cols.kind === "image" || cols.kind === "nodes") return cols.kind;
+  if (cols.kind === "image" || cols.kind === "nodes" || cols.kind === "visits") return cols.kind;
   return isAlone(rows, cols) ? "text" : "heat";
 }
 

@@ -41,11 +41,11 @@ function makeUnits(axis: Axis, level: Level, showSpecial: boolean): Units {
   return { list, of };
 }
 
-/** Patches by line and column, frames by the second in which they begin, nodes by name. */
+/** Patches by line and column, frames by the second in which they begin, nodes and visits by name. */
 function placeNames(axis: Exclude<Axis, TextAxis>): Unit[] {
   return Array.from({ length: lengthOf(axis) }, (_, place) => {
     const unit = { pieces: [place], special: false, before: " " };
-    if (axis.kind === "nodes") return { ...unit, label: axis.names[place]! };
+    if (axis.kind === "nodes" || axis.kind === "visits") return { ...unit, label: axis.names[place]! };
     if (axis.kind === "sound") return { ...unit, label: `${secondsAt(axis, place)} s` };
     const patch = place - axis.leading.length;
     const columns = axis.grid[1];

@@ -31,5 +31,7 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    steps = (values.unsqueeze(-1) - values.unsqueeze(-2)).sign()
-    return steps.sum(dim=-1, dtype=torch.float64) / 2
+    given = values.detach().contiguous()
+    order = given.sort(dim=-1).values
+    smaller, not_larger = (torch.searchsorted(order, given, right=right) for right in (False, True))
+    return (smaller + not_larger).double() / 2

@@ -15,7 +15,9 @@ def test_a_field_by_its_name_or_as_it_is() -> None:
     given = Labels()
     assert field_of("label", given, Label) is given
     assert isinstance(field_of("label", "tags", Label), Label)
-    with pytest.raises(ValueError, match=r"label must be the field label, labels or tags, got Number\."):
+    with pytest.raises(
+        ValueError, match=r"label must be the field label, labels, tags, visit_label or visit_labels, got Number\."
+    ):
         field_of("label", Number(), Label)
     with pytest.raises(ValueError, match="number must be the field number, got Label"):
         field_of("number", "label", Number)

@@ -7,7 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.interpretation.explorer import ImageAxis, Item, Map, Measure, NodeAxis, Outcome, SoundAxis, TextAxis
+from saccade.interpretation.explorer import (
+    Contributions,
+    ImageAxis,
+    Item,
+    Map,
+    Measure,
+    NodeAxis,
+    Outcome,
+    SoundAxis,
+    TextAxis,
+    VisitAxis,
+)
 from saccade.interpretation.explorer.media import grey_png
 
 SOURCE = TextAxis(
@@ -100,6 +111,38 @@ def path_graph() -> Item:
     scores = torch.randn(2, 4, 4, generator=torch.Generator().manual_seed(3)).masked_fill(~near, float("-inf"))
     nodes = NodeAxis(names=["a", "b", "c", "d"], labels=["x", "y", "x", "y"], centre=1)
     return Item(title="a path", maps=[Map(name="conv", weights=scores.softmax(-1), queries=nodes, keys=nodes)])
+
+
+def record(*, each_visit: bool = False, link: str = "logistic", outcomes: tuple[str, ...] = ("ill", "well")) -> Item:
+    """Three visits and a patient; of each visit, or for the whole record."""
+    codes = [["cough", "rash"], [], ["fever 38.9", "cough", "<b>pain</b>"]]
+    axis = VisitAxis(
+        names=["2024-05-01", "2024-05-11", "2024-08-01"],
+        codes=codes,
+        days=[0.0, 10.0, 92.0],
+        static=["sex=F", "age 61"],
+    )
+    made = torch.Generator().manual_seed(4)
+
+    def added(end: int) -> Contributions:
+        sizes = [len(each) if place < end else 0 for place, each in enumerate(codes)]
+        values = [torch.randn(len(each), len(outcomes), generator=made, dtype=torch.double) for each in codes]
+        values = [each * (size > 0) for each, size in zip(values, sizes, strict=True)]
+        static = torch.randn(2, len(outcomes), generator=made, dtype=torch.double)
+        bias = torch.linspace(-0.5, 0.5, len(outcomes), dtype=torch.double)
+        return Contributions(outcomes=outcomes, link=link, bias=bias, static=static, codes=values)  # type: ignore[arg-type]
+
+    ends = [1, 2, 3] if each_visit else [3]
+    weights = softmax(1, len(ends), 3)
+    if each_visit:
+        weights = weights.tril()
+    rows = axis if each_visit else TextAxis(pieces=[outcomes[0]])
+    shown = [added(end) for end in ends]
+    likely = [
+        Outcome(label=name, probability=float(p)) for name, p in zip(outcomes, shown[-1].probabilities(), strict=True)
+    ]
+    maps = [Map(name="attention", weights=weights, queries=rows, keys=axis, contributions=shown)]
+    return Item(title="a record", maps=maps, outcomes=likely)
 
 
 def wait_until(page: Any, condition: str, argument: Any = None, seconds: float = 20.0) -> None:
