@@ -185,7 +185,7 @@ def test_figures_of_an_evaluation():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"label": Number()}, "label must be the field label, labels or tags, got Number"),
+        ({"label": Number()}, "label must be the field label, labels, tags, visit_label or visit_labels, got Number"),
         ({"label": "lable"}, "Did you mean 'label'"),
         ({"inputs": {}}, "at least one input"),
         ({"inputs": {"label": Text()}}, "none may be called label"),
