@@ -190,3 +190,22 @@ def test_names_that_give_away_the_outcome_are_warned_about(work, capsys):
     code, _, err = call(capsys, "train", "patients/logistic", "--data.train", str(work / "leak.jsonl"), *steps)
     assert code == 0
     assert "the code 'Ill' is named like the outcome 'ill'" in err
+
+
+def test_serve(run):
+    pytest.importorskip("fastapi_offline", reason="needs the extra serve")
+    from fastapi.testclient import TestClient
+
+    from saccade.serving.app import make_app
+
+    record = {"visits": [["cough"], {"codes": {"fever": 38.7}}], "static": {"sex": "F"}}
+    with TestClient(make_app({"patients": run}), "http://localhost") as client:
+        found = client.post("/predict", json={"inputs": [record, [["rash"]]], "options": {"threshold": 0.4}}).json()
+        assert [each["answer"] for each in found["predictions"]] == ["ill", "well"]
+        shown = client.post("/explain", json={"input": record, "format": "json"}).json()["items"][0]["maps"][0]
+        assert shown["contributions"][0]["outcomes"] == ["ill", "well"]
+        page = client.post("/explain", json={"input": record, "format": "html"}).text
+        assert '"contributions":[{"outcomes":["ill","well"]' in page
+        wrong = client.post("/predict", json={"inputs": [[["rash"]], "rash"]})
+        assert wrong.status_code == 422
+        assert "inputs[1]" in wrong.text

@@ -29,12 +29,12 @@ TITLES = {
     "mortality": "death within a year (Synthea)",
     "diagnoses": "next diagnoses (Synthea)",
 }
-SMALL = {"embedding_dim": 32, "hidden_dim": 32, "dropout": 0.2}
+SMALL = {"embedding_dim": 32, "hidden_dim": 32, "dropout": 0.1}
 SETTINGS: dict[str, dict[str, Any]] = {
-    "simulated": {"steps": 1500, "batch": 1500, "every": 100, "rate": 3e-3, "sizes": SMALL},
-    "diabetes": {"steps": 900, "batch": 2000, "every": 60, "rate": 1e-3, "sizes": {}},
-    "mortality": {"steps": 500, "batch": 2000, "every": 25, "rate": 1e-3, "sizes": {}},
-    "diagnoses": {"steps": 900, "batch": 2000, "every": 50, "rate": 1e-3, "sizes": {}},
+    "simulated": {"steps": 1000, "batch": 1500, "every": 100, "rate": 3e-3, "sizes": SMALL},
+    "diabetes": {"steps": 400, "batch": 2000, "every": 50, "rate": 1e-3, "sizes": {}},
+    "mortality": {"steps": 200, "batch": 2000, "every": 20, "rate": 1e-3, "sizes": {}},
+    "diagnoses": {"steps": 300, "batch": 2000, "every": 30, "rate": 1e-3, "sizes": {}},
 }
 """Updates, visits a batch, updates between validations, learning rate, and sizes unless they are the shipped ones."""
 
@@ -51,8 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--runs", type=Path, default=Path("runs/patients"), help="folder for records and trained models"
     )
     parser.add_argument("--steps", type=int, help="the most updates; by default those of each task")
-    parser.add_argument("--records", type=int, default=12_000, help="how many made-up records")
-    parser.add_argument("--bootstrap", type=int, default=1000, help="resamplings for the intervals")
+    parser.add_argument("--records", type=int, default=30_000, help="how many made-up records")
+    parser.add_argument("--bootstrap", type=int, default=500, help="resamplings for the intervals")
     given = parser.parse_args(arguments)
     files = prepared(given)
     kept = given.output / "results.json"  # so that tasks can be measured one by one

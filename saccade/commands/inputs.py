@@ -34,8 +34,8 @@ def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, 
     if bad_rows not in ("error", "skip"):
         raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r}.")
     said = trained.header if header is None else header
-    shared = {"folds": trained.folds, "group": trained.group}
-    return Corpus(columns={**known, **(columns or {})} or None, header=said, bad_rows=bad_rows, **shared)
+    asked = {**known, **(columns or {})} or None
+    return Corpus(columns=asked, header=said, bad_rows=bad_rows, folds=trained.folds, group=trained.group)
 
 
 def check_roles(task: Task, columns: dict[str, Any] | None) -> None:

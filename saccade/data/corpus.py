@@ -11,7 +11,7 @@ from saccade.data.examples import Check, Examples
 from saccade.data.held_out import choose_held_out
 from saccade.data.long_tables import GROUP
 from saccade.data.marks import mark
-from saccade.data.readers.columns import check_columns
+from saccade.data.readers.columns import Column, check_columns
 from saccade.data.readers.parts import FilePart
 
 __all__ = ["GROUP", "Corpus", "Examples", "choose_held_out", "mark"]
@@ -109,9 +109,13 @@ class Corpus:
             blank: whether empty texts are read, as inputs of a prediction are.
         """
         extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
-        named = {FOLD: self.folds, GROUP: self.group}
-        named = {role: column for role, column in named.items() if isinstance(column, str)}
-        columns = {**({role: role for role in fields} if named else {}), **named, **(self.columns or {})}
+        given = ((FOLD, self.folds), (GROUP, self.group))
+        named: dict[str, Column] = {role: column for role, column in given if isinstance(column, str)}
+        columns: dict[str, Column] = {
+            **({role: role for role in fields} if named else {}),
+            **named,
+            **(self.columns or {}),
+        }
         return Examples(
             source,
             {**fields, **extra},

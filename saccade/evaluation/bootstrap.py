@@ -50,4 +50,5 @@ def rows_of(counts: Sequence[int], chosen: NDArray[np.int64]) -> NDArray[np.int6
     starts = np.cumsum(sizes) - sizes
     lengths = sizes[chosen]
     before = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) - np.repeat(before - starts[chosen], lengths)
+    found: NDArray[np.int64] = np.arange(int(lengths.sum())) - np.repeat(before - starts[chosen], lengths)
+    return found

@@ -59,7 +59,7 @@ class Labelled(NamedTuple):
         if len(predicted) != len(wanted) or not wanted:
             raise ValueError(f"{len(predicted)} answers cannot be compared with {len(wanted)} labels.")
         p = np.asarray(probabilities, dtype=np.float64).reshape(len(wanted), len(names))
-        looked_for = list(names).index(positive) if positive in names and len(names) == 2 else None
+        looked_for = list(names).index(positive) if positive is not None and positive in names else None
         return Labelled(indicators(predicted, names), indicators(wanted, names), p, list(names), several, looked_for)
 
     def take(self, rows: NDArray[np.int64]) -> Labelled:

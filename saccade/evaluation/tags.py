@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.evaluation.figures import Figure
-from saccade.evaluation.labels import class_table, indicators, macro_f1
+from saccade.evaluation.decisions import macro_f1
+from saccade.evaluation.labels import class_table, indicators
 from saccade.evaluation.tables import Table
 
 HIGHER_IS_BETTER: dict[str, bool] = {"accuracy": True, "macro_f1": True, "entity_f1": True}

@@ -94,7 +94,7 @@ class VisitLabels(Labels):
                     visits += 1
         self._learn(counts, visits)
 
-    def strata(self, value: Sequence[Sequence[str] | None]) -> Sequence[str]:  # type: ignore[override]
+    def strata(self, value: Sequence[Sequence[str] | None]) -> Sequence[str]:
         return sorted({name for several in value for name in several or ()})
 
     def encode(self, value: list[list[str] | None]) -> list[list[int]]:  # type: ignore[override]
@@ -110,7 +110,7 @@ class VisitLabels(Labels):
                     chosen[row, place, list(numbers)] = 1.0
         return {"values": chosen, "mask": known}
 
-    def show(self, value: Sequence[Sequence[str] | None]) -> str:  # type: ignore[override]
+    def show(self, value: Sequence[Sequence[str] | None]) -> str:
         return " | ".join("?" if several is None else ", ".join(several) for several in value)
 
 

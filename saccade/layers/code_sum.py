@@ -29,14 +29,14 @@ class CodeSum(nn.Module):
         nn.init.normal_(self.weight, std=deviation)
 
     def forward(self, codes: Tensor, amounts: Tensor) -> Tensor:
-        flat = F.embedding_bag(
+        flat: Tensor = F.embedding_bag(
             codes.flatten(0, -2),
             self.weight,
             per_sample_weights=amounts.flatten(0, -2).to(self.weight.dtype),
             mode="sum",
             padding_idx=0,
         )
-        return flat.unflatten(0, codes.shape[:-1])
+        return flat.view(*codes.shape[:-1], flat.shape[-1])
 
     def each(self, codes: Tensor, amounts: Tensor) -> Tensor:
         """(*batch, codes, dim): the terms of the sum."""

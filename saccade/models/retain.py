@@ -104,7 +104,9 @@ class RETAIN(VisitModel):
         flat = visits[mask]
         inputs = torch.cat([flat, gaps[mask].unsqueeze(-1).to(flat)], dim=-1)
         keys, gates = (
-            prefix_gru(layer.input_proj(inputs), *layer.cell.tensors(), prefixes) for layer in (self.alpha, self.beta)
+            prefix_gru(layer.input_proj(inputs), weight, inner, prefixes)
+            for layer in (self.alpha, self.beta)
+            for weight, inner in [layer.cell.tensors()]
         )
         length = mask.shape[1]
         index = (of_row[prefixes.prefixes], at[prefixes.prefixes], seen)
@@ -115,7 +117,7 @@ class RETAIN(VisitModel):
         alpha = self.attention.aggregation.weights(selection)[index].unsqueeze(-1)
         read = alpha * self.gate_proj(gates).tanh() * flat[prefixes.elements]
         contexts = read.new_zeros(len(flat), read.shape[-1]).index_add(0, prefixes.ends[prefixes.prefixes], read)
-        found = contexts.new_zeros(*visits.shape).index_put((rows, places), contexts)
+        found: Tensor = contexts.new_zeros(*visits.shape).index_put((rows, places), contexts)
         if not self.attention.note(Reading(found, selection)):
             return self._prefix_by_prefix(visits, mask, gaps)
         return found

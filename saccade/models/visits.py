@@ -57,7 +57,7 @@ class VisitModel(nn.Module):
         self, codes: Tensor, mask: Tensor, amounts: Tensor, gaps: Tensor, static: Tensor, static_amounts: Tensor
     ) -> Tensor:
         found = self.summaries(codes, mask, amounts, gaps)
-        known = self.static(static, static_amounts)
+        known: Tensor = self.static(static, static_amounts)
         logits: Tensor = self.output_proj(F.dropout(found, self.dropout, self.training))
         return logits + (known.unsqueeze(1) if self.each_visit else known)
 
@@ -207,8 +207,8 @@ class VisitBag(nn.Module):
     def forward(
         self, codes: Tensor, mask: Tensor, amounts: Tensor, gaps: Tensor, static: Tensor, static_amounts: Tensor
     ) -> Tensor:
-        visits = self.codes(codes, amounts) * mask.unsqueeze(-1)
-        known = self.static(static, static_amounts) + self.bias
+        visits: Tensor = self.codes(codes, amounts) * mask.unsqueeze(-1)
+        known: Tensor = self.static(static, static_amounts) + self.bias
         return visits.cumsum(1) + known.unsqueeze(1) if self.each_visit else visits.sum(1) + known
 
     def contributions(
