@@ -9,8 +9,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from saccade.evaluation.figures import Figure
 from saccade.evaluation.decisions import macro_f1
+from saccade.evaluation.figures import Figure
 from saccade.evaluation.labels import class_table, indicators
 from saccade.evaluation.tables import Table
 
