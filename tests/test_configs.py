@@ -103,6 +103,8 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
         "translation/cho",
         "translation/sutskever",
     }
+    recommenders = ("biases", "deep-conn", "dual-attention", "factorisation-machine", "matrix-factorisation", "mpcn")
+    expected |= {f"recommendation/{name}" for name in recommenders}
     expected |= {f"translation/luong-{v}" for v in variants} | {f"translation/transformer{h}" for h in heads}
     expected |= {f"inflection/{m}" for m in ("soft", "exact-hard", "hard-monotonic", "hard-monotonic-0", "online")}
     assert set(shipped()) == expected | searching

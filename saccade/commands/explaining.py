@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns
-from saccade.commands.inputs import check_one_source, input_corpus, parse_object, read_inputs
+from saccade.commands.inputs import check_one_source, input_corpus, named_inputs, parse_object, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
@@ -65,14 +65,15 @@ def explain(
         from saccade.runs import load
 
     form = _format(output, format, FORMATS)
-    check_one_source(input, inputs)
     if target and targets is not None:
         raise ValueError("--target and --targets cannot be combined: use one of them.")
-    if not input and not inputs:
-        raise ValueError('There is nothing to explain: give --input "a text", or a file')
     folders = [run] if against is None else [run, against]
     names = _names(folders)
     models = [load(folder, trust=trust_classes) for folder in folders]
+    input = named_inputs(models[0].task, options, input)
+    check_one_source(input, inputs)
+    if not input and not inputs:
+        raise ValueError('There is nothing to explain: give --input "a text", or a file')
     tasks = [type(model.task).__name__ for model in models]
     if len(set(tasks)) > 1:
         raise ValueError(
@@ -85,8 +86,9 @@ def explain(
         if len(model.task.inputs) > 1:
             given = [parse_object(text, "--input", model.task) for text in given]
         if inputs:
-            corpus = input_corpus(model, parse_columns(columns), None)
-            given = list(read_inputs(model.task, corpus, inputs))
+            known = model.task.targets if model.task.compared and wanted is None else {}
+            corpus = input_corpus(model, parse_columns(columns), None, extras=known)
+            given = list(read_inputs(model.task, corpus, inputs, extras=known))
         if len(given) > MOST:
             raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))

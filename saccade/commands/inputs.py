@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +14,32 @@ from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.data.corpus import Corpus
+    from saccade.fields import Field
     from saccade.runs import Run
     from saccade.tasks import Example, Task
 
 STANDARD_INPUT = "standard input"
 
 
-def input_corpus(run: Run, columns: dict[str, Any] | None, header: bool | None, bad_rows: Any = "error") -> Corpus:
-    """How tables of inputs are read: as the training data was, unless the user says otherwise."""
+def input_corpus(
+    run: Run,
+    columns: dict[str, Any] | None,
+    header: bool | None,
+    bad_rows: Any = "error",
+    *,
+    extras: Iterable[str] = (),
+) -> Corpus:
+    """How tables of inputs are read: as the training data was, unless the user says otherwise.
+
+    `extras` are further roles that are read where a table has them.
+    """
     from saccade.data.corpus import Corpus
 
     trained = run.plan.data
     known = {
         role: column
         for role, column in (trained.columns or {}).items()
-        if role in {**run.task.inputs, **run.task.extras}
+        if role in {*run.task.inputs, *run.task.extras, *extras}
     }
     check_roles(run.task, columns)
     if bad_rows not in ("error", "skip"):
@@ -48,6 +59,29 @@ def check_roles(task: Task, columns: dict[str, Any] | None) -> None:
             raise ValueError(f"--columns: this model has no {role!r}.{nearest(role, known)}")
 
 
+def named_inputs(task: Task, options: dict[str, Any], values: list[str] | None) -> list[str] | None:
+    """Inputs given by the options of their own that a task has, as JSON; they are taken out of the other options.
+
+    Each role has one value, which counts for all inputs, or one for each input.
+
+    Args:
+        task: says which roles have options.
+        options: of the command.
+        values: inputs given by --input, which cannot be combined with these.
+    """
+    given = {role: found for role in task.named if (found := options.pop(role, None))}
+    if not given:
+        return values
+    if values:
+        raise ValueError(f"Give inputs with --{next(iter(given))}, or with --input, but not both.")
+    count = max(map(len, given.values()))
+    for role, found in given.items():
+        if len(found) not in (1, count):
+            raise ValueError(f"--{role} is given {len(found)} times, and another option {count} times: pair them up.")
+    several = {role: found * (count if len(found) == 1 else 1) for role, found in given.items()}
+    return [json.dumps({role: found[number] for role, found in several.items()}) for number in range(count)]
+
+
 def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None:
     """Raises if inputs are given in two ways."""
     if values and paths:
@@ -55,16 +89,24 @@ def check_one_source(values: Sequence[str] | None, paths: Sequence[str]) -> None
 
 
 def read_inputs(
-    task: Task, corpus: Corpus, paths: Sequence[str], values: Sequence[str] | None = None
+    task: Task,
+    corpus: Corpus,
+    paths: Sequence[str],
+    values: Sequence[str] | None = None,
+    *,
+    extras: Mapping[str, Field] | None = None,
 ) -> Iterator[Example]:
-    """The examples of files and folders, or the values themselves; of standard input if there are neither."""
+    """The examples of files and folders, or the values themselves; of standard input if there are neither.
+
+    `extras` are further fields, which are read where the columns of a table name them.
+    """
     if values:
         yield from _from_lines(task, (os.fsencode(value) for value in values), "--input")
     elif not paths:
         yield from _from_lines(task, _standard_input(), STANDARD_INPUT)
     for path in paths:
         try:
-            yield from _from_path(task, corpus, path)
+            yield from _from_path(task, corpus, path, {**task.extras, **(extras or {})})
         except FileNotFoundError as error:
             if error.errno is None:  # ours
                 raise FileNotFoundError(f'{error} To give the input itself, use --input "..."') from None
@@ -78,7 +120,7 @@ def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:
         yield chunk
 
 
-def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
+def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field]) -> Iterator[Example]:
     """A file that is a value itself, a folder of such files, or a table of values."""
     from saccade.data.cell import Cell
     from saccade.data.errors import BadRow, Skipped
@@ -97,7 +139,7 @@ def _from_path(task: Task, corpus: Corpus, path: str) -> Iterator[Example]:
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        examples = corpus.read(path, task.inputs, extras=task.extras, check=task.check_example, blank=True)
+        examples = corpus.read(path, task.inputs, extras=extras, check=task.check_example, blank=True)
         yield from examples
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)

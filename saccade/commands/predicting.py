@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.columns import parse_columns, parse_yes_no
-from saccade.commands.inputs import check_one_source, chunks, input_corpus, read_inputs
+from saccade.commands.inputs import check_one_source, chunks, input_corpus, named_inputs, read_inputs
 from saccade.commands.interrupting import leaving_at_once
 from saccade.commands.pictures import check_picture, check_place
 from saccade.commands.strange import Strange
@@ -140,7 +140,6 @@ def predict(
     if format not in FORMATS:
         raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")
     workers = 1 if workers is None else workers
-    check_one_source(input, inputs)
     if draw and format != "text":
         raise ValueError(f"--draw cannot be combined with --format {format}.")
     check_count("--workers", workers)
@@ -152,6 +151,8 @@ def predict(
         if any(Path(output).resolve() == Path(path).resolve() for path in inputs):
             raise ValueError(f"--output {output} is one of the inputs, and would overwrite it: name another file.")
     model = load(run, trust=trust_classes)
+    input = named_inputs(model.task, options, input)
+    check_one_source(input, inputs)
     if stream:
         if input or draw or plot is not None or scores or lm is not None or format == "csv" or workers != 1:
             raise ValueError("--stream takes no --input, --draw, --plot, --scores, --lm, --workers or --format csv.")

@@ -30,6 +30,9 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
 
     task = task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
     group = parser.add_argument_group(f"options of its task, {name_of(task)}")
+    if command in ("predict", "explain"):
+        for role in task.named:
+            add_option(group, f"--{role}", None, list[str], f"the {role} of an input; may be given several times.")
     several = [task.options, *([task.explain_options] if command == "explain" else [])]
     taken = {option for action in parser._actions for option in action.option_strings}
     for options in several:

@@ -13,10 +13,12 @@ from saccade.data.long_tables import GROUP
 from saccade.data.marks import mark
 from saccade.data.readers.columns import Column, check_columns
 from saccade.data.readers.parts import FilePart
+from saccade.registry import nearest
 
 __all__ = ["GROUP", "Corpus", "Examples", "choose_held_out", "mark"]
 
 HELD_OUT = 0.05
+SPLITS = ("random", "time", "leave_one_out")
 FOLD = "fold"
 """The role of a column that names folds."""
 FEWEST_TO_HOLD_OUT = 100
@@ -33,6 +35,8 @@ class Corpus:
         held_out: without valid, the share of the training examples to validate on, at most 1000; 0.05 by default, but 0
             for fewer than 100 examples in memory. Examples with equal inputs stay together, and labels keep their
             shares.
+        split: how examples are held out: "random"; "time", the latest ones; or "leave_one_out", the last one of each
+            user. The last two are for tasks whose examples have times.
         folds: for cross-validation, the number of parts that the training examples are split into, or the name of the
             column that names the part of each example. `saccade train --folds` sets it.
         fold: the one of these parts that is not trained on; from 0, or a name from the column.
@@ -50,6 +54,7 @@ class Corpus:
         train: list[str] | str | None = None,
         valid: list[str] | str | None = None,
         held_out: float | None = None,
+        split: Literal["random", "time", "leave_one_out"] = "random",
         folds: int | str | None = None,
         fold: int | str | None = None,
         group: str | None = None,
@@ -59,6 +64,12 @@ class Corpus:
     ) -> None:
         if held_out is not None and not 0.0 <= held_out < 1.0:
             raise DataError(f"data.held_out must be a share from 0 to less than 1, got {held_out}.")
+        if split not in SPLITS:
+            raise DataError(f"data.split: unknown {split!r}.{nearest(split, SPLITS)}")
+        if split != "random" and folds is not None:
+            raise DataError(f"data.folds are drawn at random: leave out data.split={split}, or the folds.")
+        if split != "random" and group is not None:
+            raise DataError(f"data.group keeps rows together, which data.split={split} may separate: use one of them.")
         if isinstance(folds, str) and folds.isdecimal():
             folds = int(folds)
         if isinstance(folds, int):
@@ -70,6 +81,7 @@ class Corpus:
         self.train = train
         self.valid = valid
         self.held_out = held_out
+        self.split = split
         self.folds = folds
         self.fold = None if fold is None else str(fold)
         self.group = group

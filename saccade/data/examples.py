@@ -50,6 +50,7 @@ class Examples:
     | `recordings/` | a folder: each file is a row with `path`, `name`, `stem` and `label` (its sub-folder) |
     | `hf:folder:train`, `hf:name@config:train` | a dataset of the `datasets` library, in a folder or on the hub |
     | `dates:train:20000` | the built-in dates (see `saccade.data.dates`): a split, how many, and a seed if not 0 |
+    | `amazon:reviews.json.gz`, `yelp:review.json` | reviews as they are published: user, item, rating, text, time |
     | a list of dictionaries, tuples or bare values | rows in memory (see `saccade.data.readers.Rows`) |
 
     Text files may be gzipped (`pairs.tsv.gz`). A list of sources is read one after the other. Cells may be paths,

@@ -6,13 +6,16 @@ from saccade.fields.document import Document
 from saccade.fields.evidence import Evidence
 from saccade.fields.graph import GraphField
 from saccade.fields.graph_files import write_graph
+from saccade.fields.identity import Identity
 from saccade.fields.image import Image
 from saccade.fields.label import Label, Labels
 from saccade.fields.link import Link
 from saccade.fields.links import Links
+from saccade.fields.moment import Moment
 from saccade.fields.node import Node
 from saccade.fields.number import Number
 from saccade.fields.optional import OptionalField, plain
+from saccade.fields.reviews import Reviews
 from saccade.fields.span import Span
 from saccade.fields.tags import Tags
 from saccade.fields.text import Text
@@ -26,15 +29,18 @@ __all__ = [
     "Evidence",
     "Field",
     "GraphField",
+    "Identity",
     "Image",
     "Label",
     "Labels",
     "Link",
     "Links",
+    "Moment",
     "Node",
     "Number",
     "OptionalField",
     "Padded",
+    "Reviews",
     "Span",
     "Tags",
     "Text",

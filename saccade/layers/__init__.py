@@ -1,8 +1,10 @@
 """Layers: the building blocks of encoders and decoders."""
 
 from saccade.layers.cell import RecurrentCell
+from saccade.layers.co_attention import CoAttention
 from saccade.layers.convolution import ConvolutionBlock
 from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmbedding
+from saccade.layers.factorisation_machine import FactorisationMachine
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.lstmn import LSTMNLayer, LSTMNState, Tapes
@@ -12,10 +14,13 @@ from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
 from saccade.layers.sequential import SequentialSelection
+from saccade.layers.text_convolution import TextConvolution
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
 __all__ = [
+    "CoAttention",
     "ConvolutionBlock",
+    "FactorisationMachine",
     "FeatureEmbedding",
     "FeedForward",
     "GRUCell",
@@ -34,6 +39,7 @@ __all__ = [
     "SequentialSelection",
     "SinusoidalPositions",
     "Tapes",
+    "TextConvolution",
     "TokenEmbedding",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",

@@ -3,6 +3,9 @@
 from saccade.models.base import Costs, EncoderDecoder, LanguageModel, Losses, costs_of, models
 from saccade.models.bert import Bert
 from saccade.models.cho import Cho
+from saccade.models.deep_conn import DeepCoNN
+from saccade.models.dual_attention import DualAttention
+from saccade.models.factorisation import Factorisation
 from saccade.models.gat import GAT
 from saccade.models.gat_graph import GraphGAT
 from saccade.models.gat_link import LinkGAT
@@ -13,6 +16,7 @@ from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.las import ListenAttendSpell
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
+from saccade.models.mpcn import MPCN
 from saccade.models.multi_source import MultiSource
 from saccade.models.multimodal import Multimodal
 from saccade.models.pooling import AttentionPooling
@@ -33,13 +37,17 @@ names = models.names
 __all__ = [
     "GAT",
     "HAN",
+    "MPCN",
     "RETAIN",
     "AttentionPooling",
     "Bert",
     "Cho",
     "CodeContributions",
     "Costs",
+    "DeepCoNN",
+    "DualAttention",
     "EncoderDecoder",
+    "Factorisation",
     "GraphGAT",
     "HardMonotonic",
     "Kim",

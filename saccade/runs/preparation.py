@@ -34,6 +34,9 @@ from saccade.tasks.data import FitError
 STORED = TRAIN, VALID = "train.arrow", "valid.arrow"
 """The encoded examples and the validation examples, in the folder `data` of a run."""
 
+HELD_OUT = {"random": "held out", "time": "the latest, held out", "leave_one_out": "the last of each user, held out"}
+"""How validation examples were chosen, for the model card."""
+
 MANY = 0.05
 """The share of left-out examples that deserves a warning."""
 
@@ -68,7 +71,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         read["valid"] = _read(plan, sources["valid"], task.fields)
     share = 0.0 if "valid" in read else held_out_share(plan, held)
     in_memory = "train" in held
-    split_by = [str(share), repr((plan.data.folds, plan.data.fold, plan.data.group))]
+    split_by = [str(share), repr((plan.data.folds, plan.data.fold, plan.data.split, plan.data.group))]
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), *split_by, saccade.__version__])
     if fitted and not in_memory and _is_stored(folder / "data", mark_of_data):
         noted = Provenance.read(folder)
@@ -280,7 +283,7 @@ def _described(sources: Mapping[str, Any], plan: Plan, share: float) -> dict[str
         count = f" of {plan.data.folds}" if isinstance(plan.data.folds, int) else ""
         found["train"] += f" without fold {plan.data.fold}{count}"
     if share:
-        found["valid"] = "held out from the training examples"
+        found["valid"] = f"{HELD_OUT[plan.data.split]} from the training examples"
     return found
 
 

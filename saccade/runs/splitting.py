@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
@@ -16,6 +17,8 @@ from saccade.data.corpus import FOLD, GROUP, Corpus, choose_held_out, mark
 from saccade.data.errors import DataError
 from saccade.data.folds import choose_folds
 from saccade.data.groups import Strata
+from saccade.data.held_out import MOST_HELD_OUT
+from saccade.data.splits import last_of_each, latest
 from saccade.fields import Label
 from saccade.registry import nearest
 from saccade.tasks import Example, Task
@@ -56,10 +59,15 @@ class Split:
 
     def __init__(self, examples: Iterable[Example], task: Task, data: Corpus) -> None:
         marks, strata, folds = array("Q"), Strata(), array("L")
+        self.times, self.owners = array("d"), list[str]()
         names: dict[str, int] = {}
         for example in examples:
             marks.append(mark(example, task.inputs if data.group is None else [GROUP]))
             strata.add(task.strata(example))
+            if data.split != "random":
+                moment, owner = task.origin(example)
+                self.times.append(math.nan if moment is None else moment)
+                self.owners.append(owner)
             if isinstance(data.folds, str):
                 folds.append(names.setdefault(example[FOLD], len(names)))
         self.data = data
@@ -102,11 +110,21 @@ class Split:
 
     def parts(self, share: float) -> NDArray[np.int8]:
         """(examples,): the part of each; a share of what is not tested on is validated on."""
+        if share and self.data.split != "random":
+            later = self._later(share)
+            return np.where(later, Purpose.VALID, Purpose.TRAIN).astype(np.int8)
         test = self.tested(self.data.fold)
         found = np.where(test, Purpose.TEST, Purpose.TRAIN).astype(np.int8)
         held = choose_held_out(self.marks[~test], share, self.strata[~test]) if share else set[int]()
         found[np.isin(self.marks, np.array(sorted(held), dtype=np.uint64)) & ~test] = Purpose.VALID
         return found
+
+    def _later(self, share: float) -> NDArray[np.bool_]:
+        """(examples,): what is held out by time."""
+        times = np.frombuffer(self.times, dtype=np.float64)
+        if self.data.split == "leave_one_out":
+            return last_of_each(self.owners, times)
+        return latest(times, min(MOST_HELD_OUT, max(1, round(share * len(times)))))
 
     def identity(self) -> str:
         """Changes when the examples or their folds do, whatever their order."""

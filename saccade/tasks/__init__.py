@@ -8,6 +8,7 @@ from saccade.tasks.language_modelling import LanguageModelling
 from saccade.tasks.options import Options
 from saccade.tasks.pretraining import Pretraining
 from saccade.tasks.rating import Rating
+from saccade.tasks.recommendation import Recommendation
 from saccade.tasks.spans import Spans
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Options",
     "Pretraining",
     "Rating",
+    "Recommendation",
     "Row",
     "Spans",
     "Task",

@@ -54,6 +54,9 @@ class Task(TaskData):
     explain_options: ClassVar[type[Options]] = Options
     """The options of an explanation."""
 
+    named: ClassVar[tuple[str, ...]] = ()
+    """Inputs for which the command line has an option: `--user U17`."""
+
     evaluate_options: ClassVar[Mapping[str, Any]] = {}
     """Options that an evaluation sets, if it scores something other than the default prediction."""
 
@@ -118,7 +121,7 @@ class Task(TaskData):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        """What the model looks at, as one item of the explorer for each example.
+        """What the model looks at, as an item of the explorer for each example, or one for each of its sides.
 
         Args:
             model: a model with attention.

@@ -48,6 +48,9 @@ class TaskData:
     """Optional fields for figures and explanations, never for the loss. They are read if the data has columns for
     them."""
 
+    compared: bool = False
+    """Whether explanations show the targets of a table beside the answers."""
+
     shared: Mapping[str, str] = {}
     """Texts that use the vocabulary of another text, by role: `{"hypothesis": "premise"}`."""
 
@@ -92,6 +95,10 @@ class TaskData:
     def strata(self, example: Example) -> list[str]:
         """The groups whose proportions a split preserves: by default those of the targets, such as labels."""
         return [f"{role} {name}" for role, field in self.targets.items() for name in field.strata(example[role])]
+
+    def origin(self, example: Example) -> tuple[float | None, str]:
+        """When an example happened, in seconds, and whose it is: for splits by time and leave-one-out."""
+        raise DataError(f"The examples of {type(self).__name__} have no time and no user: leave out data.split.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         """Receives the sizes of all training examples after encoding."""

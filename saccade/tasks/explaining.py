@@ -171,7 +171,8 @@ def _item(
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
     measures = [*measures, *describe_rationale(task, answer, example)]
-    given = " | ".join(each.show(example[role])[:60] for role, each in task.inputs.items())
+    values = (each.show(example[role])[:60] for role, each in task.inputs.items())
+    given = " | ".join(value for value in values if value)
     title = f"{given} → {answer.text or '(none)'}"
     return Item(
         title=title if asked.name is None else f"{asked.name}: {title}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +61,10 @@ class Rating(Task):
     explain_options = RecordOptions
     known_metrics = HIGHER_IS_BETTER
 
+    compared = True
+    role: ClassVar[str] = "number"
+    """The role of the numbers."""
+
     def __init__(
         self,
         *,
@@ -71,8 +75,7 @@ class Rating(Task):
         evidence: Field | str = "evidence",
         metrics: Sequence[RatingMetric] = ("rmse", "mae", "r2", "spearman"),
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
+        self.kind = known_loss(loss)
         self.number = field_of("number", number, Number)
         self.inputs = dict(inputs) if inputs is not None else {"text": Text(tokeniser="word")}
         if not self.inputs or "number" in self.inputs:
@@ -80,7 +83,6 @@ class Rating(Task):
         self.shared = shared_vocabularies(self.inputs) if joint else {}
         self.targets = {"number": self.number}
         self.extras = extras(self.inputs, evidence)
-        self.kind = loss
         self.choose_metrics(metrics)
 
     def sizes(self) -> dict[str, int | None]:
@@ -90,7 +92,7 @@ class Rating(Task):
         check_evidence(self, example, cell)
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        wanted = batch["number"]
+        wanted = batch[self.role]
         found = costs_of(model, self.given(batch), lambda ratings: self._losses(ratings.squeeze(1).float(), wanted))
         ratings = found.logits.squeeze(1).float()
         parts = {name: figure.sum() for name, figure in found.figures.items()}
@@ -142,7 +144,7 @@ class Rating(Task):
         return {"kind": "rating", **scale, "most": most_tokens(model)}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        wanted = [example["number"] for example in examples]
+        wanted = [example[self.role] for example in examples]
         figures = score_numbers([answer.value for answer in answers], wanted, list(self.metrics))
         return figures | score_rationales(self, answers, examples)
 
@@ -152,8 +154,16 @@ class Rating(Task):
         return explain_inputs(self, model, examples, answers, describe=self._describe, **options)
 
     def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
-        measures = [Measure(name="number", value=answer.text, meaning=NUMBER)]
-        if "number" in example:
-            shown = self.number.show(example["number"])
-            measures.append(Measure(name="true number", value=shown, meaning="What the data give for this input."))
+        measures = [Measure(name=self.role, value=answer.text, meaning=NUMBER)]
+        if self.role in example:
+            shown = self.number.show(example[self.role])
+            meaning = "What the data give for this input."
+            measures.append(Measure(name=f"true {self.role}", value=shown, meaning=meaning))
         return measures, []
+
+
+def known_loss(loss: str) -> str:
+    """The loss that a user named; refused if there is none of this name."""
+    if loss not in LOSSES:
+        raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
+    return loss

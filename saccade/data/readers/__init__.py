@@ -10,11 +10,13 @@ from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parallel import ParallelText
 from saccade.data.readers.parquet import Parquet
 from saccade.data.readers.parts import FilePart
+from saccade.data.readers.reviews import Amazon, Yelp
 from saccade.data.readers.sources import absolute, open_readers
 from saccade.data.readers.tu import TU
 
 __all__ = [
     "TU",
+    "Amazon",
     "Csv",
     "Dates",
     "FilePart",
@@ -27,6 +29,7 @@ __all__ = [
     "Reader",
     "Rows",
     "Tsv",
+    "Yelp",
     "absolute",
     "open_readers",
     "readers",

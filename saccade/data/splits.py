@@ -1,0 +1,60 @@
+"""Splits that respect time: what comes later is never used to predict what came before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from saccade.data.errors import DataError
+
+TIMES = "Add a column for the time (data.columns), or split at random."
+
+
+def latest(times: ArrayLike, count: int) -> NDArray[np.bool_]:
+    """(examples,): whether each is one of the latest `count`.
+
+    Examples of one moment stay together, so that all others are strictly earlier; a few more than `count` may be
+    chosen.
+
+    Args:
+        times: of all examples, in any unit.
+        count: how many to choose.
+    """
+    moments = _known(times)
+    if not count or not len(moments):
+        return np.zeros(len(moments), dtype=bool)
+    cut = np.sort(moments)[-min(count, len(moments))]
+    found: NDArray[np.bool_] = moments >= cut
+    if found.all():
+        raise DataError(f"All {len(moments):,} examples are of one moment, or are to be held out: nothing is earlier.")
+    return found
+
+
+def last_of_each(owners: Sequence[str], times: ArrayLike) -> NDArray[np.bool_]:
+    """(examples,): whether each is the last of its owner; an owner's only example is not.
+
+    Args:
+        owners: whose each example is.
+        times: of all examples; of two at the same time, the one further down is the later.
+    """
+    moments = _known(times)
+    order = np.argsort(moments, kind="stable").tolist()
+    last: dict[str, int] = {}
+    several: set[str] = set()
+    for place in order:
+        if owners[place] in last:
+            several.add(owners[place])
+        last[owners[place]] = place
+    found = np.zeros(len(moments), dtype=bool)
+    found[[place for owner, place in last.items() if owner in several]] = True
+    return found
+
+
+def _known(times: ArrayLike) -> NDArray[np.float64]:
+    moments = np.asarray(times, dtype=np.float64)
+    missing = int(np.isnan(moments).sum())
+    if missing:
+        raise DataError(f"{missing:,} of {len(moments):,} examples have no time, and the split goes by time. {TIMES}")
+    return moments
