@@ -44,4 +44,18 @@ PretrainingMetric = Literal["masked_accuracy", "masked_perplexity", "next_accura
 
 RatingMetric = Literal["mse", "rmse", "mae", "r2", "pearson", "spearman", "pairwise_accuracy"]
 
+RecommendationMetric = Literal[
+    "mse",
+    "rmse",
+    "mae",
+    "r2",
+    "pearson",
+    "spearman",
+    "pairwise_accuracy",
+    "ndcg@10",
+    "recall@10",
+    "sampled_ndcg@10",
+    "sampled_recall@10",
+]
+
 SpanMetric = Literal["exact_match", "f1"]

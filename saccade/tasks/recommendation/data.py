@@ -13,6 +13,7 @@ from saccade.checks import check_count
 from saccade.fields import Field, Identity, Moment, Number, OptionalField, Reviews
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Row
+from saccade.tasks.metric_names import RecommendationMetric
 from saccade.tasks.rating import Rating, known_loss
 from saccade.tasks.recommendation.log import SIDES, ReviewLog, Side
 
@@ -37,7 +38,7 @@ class ReviewedRating(Rating):
         history: Literal["earlier", "others"] = "earlier",
         loss: Literal["squared", "absolute", "huber", "pairwise"] = "squared",
         negatives: int = 100,
-        metrics: Sequence[str] = ("mse", "mae"),
+        metrics: Sequence[RecommendationMetric] = ("mse", "mae"),
     ) -> None:
         self.kind = known_loss(loss)
         if history not in ("earlier", "others"):
