@@ -7,9 +7,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from saccade.aggregations import Expectation
 from saccade.attention import Attention
+from saccade.distributions import Categorical
 from saccade.kernels.prefixes import Prefixes, prefix_gru
 from saccade.layers import RecurrentLayer
 from saccade.layers.choices import make_selection
@@ -20,6 +22,9 @@ from saccade.models.visits import CodeContributions, VisitModel
 from saccade.reading import Reading
 from saccade.scores import QueryFreeScore
 from saccade.selections import Selection
+
+MOST_STEPS = 1 << 16
+"""Of all prefixes together, in memory at a time: with 128 units, some hundreds of megabytes."""
 
 
 @models.register("retain")
@@ -97,7 +102,27 @@ class RETAIN(VisitModel):
         return self.attention(None, keys, beta * visits, mask=mask.unsqueeze(1)), beta
 
     def _of_prefixes(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> Tensor:
-        """(batch, visits, dim): the context of each prefix."""
+        """(batch, visits, dim): the context of each prefix.
+
+        The steps of all prefixes of a record grow with the square of its visits. If a batch has too many, its records
+        are read in groups, whose steps are computed again for gradients.
+        """
+        groups = _groups(mask.sum(1))
+        if len(groups) == 1:
+            contexts, weights = self._together(visits, mask, gaps)
+        else:
+            run = (
+                partial(checkpoint, self._together, use_reentrant=False) if torch.is_grad_enabled() else self._together
+            )
+            parts = [run(visits[rows], mask[rows], gaps[rows]) for rows in groups]
+            order = torch.cat(groups).argsort()
+            contexts, weights = (torch.cat(several)[order] for several in zip(*parts, strict=True))
+        if not self.attention.note(Reading(contexts, Categorical(weights))):
+            return self._prefix_by_prefix(visits, mask, gaps)
+        return contexts
+
+    def _together(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Tensor, Tensor]:
+        """The contexts of all prefixes, and the weights of visits (batch, visits, visits)."""
         prefixes = Prefixes.of(mask)
         rows, places = mask.nonzero(as_tuple=True)
         of_row, at, seen = rows[prefixes.ends], places[prefixes.ends], places[prefixes.elements]
@@ -117,10 +142,7 @@ class RETAIN(VisitModel):
         alpha = self.attention.aggregation.weights(selection)[index].unsqueeze(-1)
         read = alpha * self.gate_proj(gates).tanh() * flat[prefixes.elements]
         contexts = read.new_zeros(len(flat), read.shape[-1]).index_add(0, prefixes.ends[prefixes.prefixes], read)
-        found: Tensor = contexts.new_zeros(*visits.shape).index_put((rows, places), contexts)
-        if not self.attention.note(Reading(found, selection)):
-            return self._prefix_by_prefix(visits, mask, gaps)
-        return found
+        return contexts.new_zeros(*visits.shape).index_put((rows, places), contexts), selection.marginals
 
     def _prefix_by_prefix(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> Tensor:
         """The plain definition of `_of_prefixes`: each prefix is read as a record of its own."""
@@ -141,3 +163,17 @@ class RETAIN(VisitModel):
         found = self.embedding.each(codes, amounts) @ of_visit.mT
         found = found * mask[..., None, None]
         return CodeContributions(found, self.static.each(static, static_amounts), self.output_proj.bias)
+
+
+def _groups(lengths: Tensor) -> list[Tensor]:
+    """The numbers of records (batch,) in groups whose prefixes have at most `MOST_STEPS` steps, or of one record."""
+    groups: list[list[int]] = [[]]
+    steps = 0
+    for row, length in enumerate(lengths.tolist()):
+        own = length * (length + 1) // 2
+        if groups[-1] and steps + own > MOST_STEPS:
+            groups.append([])
+            steps = 0
+        groups[-1].append(row)
+        steps += own
+    return [torch.tensor(group, dtype=torch.long, device=lengths.device) for group in groups]

@@ -104,6 +104,21 @@ def test_training_with_prefixes_gives_the_gradients_of_the_loop() -> None:
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
 
 
+def test_long_records_are_read_in_groups(monkeypatch) -> None:
+    model, given = seeded("retain", True), batch()
+    whole = model(*given)
+    grads = torch.autograd.grad(whole.square().sum(), list(model.alpha.parameters()))
+    monkeypatch.setattr("saccade.models.retain.MOST_STEPS", 20)  # of 28, 3, 15 and 1 steps
+    with saccade.record(model) as trace:
+        apart = model(*given)
+    torch.testing.assert_close(apart, whole)
+    assert trace["attention"].weights.shape == (4, 1, 7, 7)
+    for one, two in zip(torch.autograd.grad(apart.square().sum(), list(model.alpha.parameters())), grads, strict=True):
+        torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-4)
+    with torch.no_grad():
+        torch.testing.assert_close(model(*given), whole)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("each", [False, True])
 def test_padding_changes_nothing(kind, each) -> None:
