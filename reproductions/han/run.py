@@ -80,9 +80,9 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 192, "cut": "middle"},
+        {"class": "wordpieces", "max_length": 384, "cut": "middle"},
         {"pooling": "mean"},
-        {"max_epochs": 2, "batch_tokens": 2048},
+        {"max_epochs": 2, "batch_tokens": 4096, "precision": "bf16"},
         pretrained=True,
     ),
 }

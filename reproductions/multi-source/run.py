@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/multi-source"), help="folder for the trained models")
     parser.add_argument("--steps", type=int, default=600, help="updates of each model, hidden parts")
     parser.add_argument("--examples", type=int, default=3000, help="training examples, hidden parts")
-    parser.add_argument("--updates", type=int, default=3000, help="updates of each model, Multi30k")
+    parser.add_argument("--updates", type=int, default=9000, help="updates of each model, Multi30k")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
@@ -158,6 +158,7 @@ def on_multi30k(name: str, data: Path, folder: Path, updates: int, seed: int) ->
             "num_layers": 1,
             "score": "additive",
             "input_feeding": False,
+            "dropout": 0.3,
         },
         data={"train": files["train"], "valid": files["valid"]},
         trainer={
@@ -166,7 +167,7 @@ def on_multi30k(name: str, data: Path, folder: Path, updates: int, seed: int) ->
             "learning_rate": 3e-3,
             "schedule": {"class": "cosine", "warmup": 50},
             "clip_norm": 1.0,
-            "validate_every": max(1, updates // 2),
+            "validate_every": max(1, updates // 4),
             "validate_examples": 200,
             "validate_options": {"beam": 1},
             "metric": "bleu",

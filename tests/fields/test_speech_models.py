@@ -71,12 +71,18 @@ def test_every_configuration_trains_and_evaluates(runs, folder, name, capsys) ->
     )
 
 
-def test_ctc_in_the_search(runs, folder) -> None:
+@pytest.mark.parametrize("beam", [1, 3])
+def test_ctc_in_the_search(runs, beam) -> None:
     las, sounds = runs["las"], [spoken("abc", random.Random(1)), spoken("d", random.Random(2))]
-    scores = [[a.log_prob for a in las.predict(sounds, max_length=4, ctc_weight=weight)] for weight in (0.0, 0.3, None)]
+    options = {"beam": beam, "max_length": 4}
+    scores = [[a.log_prob for a in las.predict(sounds, ctc_weight=weight, **options)] for weight in (0.0, 0.3, None)]
     assert scores[1] == pytest.approx(scores[2])  # as much as in training
     assert scores[0] != pytest.approx(scores[1])
-    assert las.predict(sounds, beam=1, max_length=4)[0].attention is not None
+    assert las.predict(sounds, **options)[0].attention is not None
+
+
+def test_wrong_weights_of_ctc(runs) -> None:
+    las, sounds = runs["las"], [spoken("d", random.Random(2))]
     with pytest.raises(ValueError, match="needs a model trained with ctc_weight"):
         runs["chorowski"].predict(sounds, ctc_weight=0.3)
     with pytest.raises(ValueError, match="ctc_weight must be from"):
@@ -116,7 +122,7 @@ def test_a_language_model_ranks_the_beam(runs, language, folder, capsys) -> None
 def test_streams_write_what_a_prediction_writes(runs, folder, capsys, monkeypatch) -> None:
     online = runs["online"]
     files = sorted(str(path) for path in (folder / "test").iterdir())
-    wanted = [answer.text for answer in online.predict(files, beam=1, max_length=12)]
+    wanted = [answer.text for answer in online.predict(files, beam=1, ctc_weight=0.0, max_length=12)]
     capsys.readouterr()
     run = str(online.folder)
     assert main(["predict", run, str(folder / "test"), "--stream", "--max-length", "12"]) == 0

@@ -48,5 +48,5 @@ def with_ctc(model: EncoderDecoder, options: SearchOptions) -> Searchable:
             raise ValueError(f"ctc_weight={weight} needs a model trained with ctc_weight, but this one has no CTC.")
         return model
     if weight is None:
-        weight = 0.0 if options.sample or options.width == 1 else ctc.weight
+        weight = 0.0 if options.sample else ctc.weight
     return JointCTC(model, ctc, weight) if weight else model
