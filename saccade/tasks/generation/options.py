@@ -117,8 +117,8 @@ class SearchOptions(WritingOptions):
 
     Args:
         coverage_penalty: the cost of leaving parts of the input unread (default: 0).
-        ctc_weight: how much CTC counts in a search, from 0 to 1, for a model that was trained with it (default: as much as
-            in training).
+        ctc_weight: how much CTC counts in a search, from 0 to 1, for a model that was trained with it (default: as
+            much as in training).
         max_length: the maximum number of tokens of a text (default: ten more than the longest training target, or than
             twice what the length of the input suggests, whichever is more).
         prefix: a text that all answers must begin with; in Python also a list with one for each input.
