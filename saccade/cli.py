@@ -220,7 +220,9 @@ def _parse(
         parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(list_parameters(COMMANDS[command])), None)
     if unknown and several is None and command is not None:
-        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}")
+        data = takes(COMMANDS[command], "overrides") and os.path.exists(unknown[0])
+        hint = f". Is that the data? --data.train {unknown[0]}" if data else ""
+        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}{hint}")
     if several is None or not unknown:
         return parser.parse_args(given)
     getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take

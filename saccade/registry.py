@@ -67,8 +67,7 @@ class Registry(Generic[T]):
                     raise ValueError(f"The {self.kind} name {taken!r} is taken by {owner.__name__}.")
             self._members[name] = member  # type: ignore[assignment]
             self.aliases |= dict.fromkeys(aliases, name)
-            _note_arguments(member)
-            return member
+            return noting_arguments(member)
 
         return add
 
@@ -117,14 +116,14 @@ def arguments_of(instance: object) -> dict[str, Any] | None:
     return getattr(instance, NOTED, None) if not isinstance(instance, type) else None
 
 
-def _note_arguments(member: type) -> None:
-    """Wraps the constructor so that it notes its arguments."""
-    made = member.__init__  # type: ignore[misc]
+def noting_arguments(member: type[C]) -> type[C]:
+    """Class decorator: the constructor notes its arguments, so that a configuration can hold an instance."""
+    made: Any = member.__init__
     if member.__module__ == "builtins":  # which cannot be changed
-        return
+        return member
     if made is object.__init__:  # it takes none
         setattr(member, NOTED, {})
-        return
+        return member
 
     @functools.wraps(made)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
@@ -133,7 +132,8 @@ def _note_arguments(member: type) -> None:
             vars(self)[NOTED] = {name: value for name, value in named.items() if name != "self"}
         made(self, *args, **kwargs)
 
-    member.__init__ = __init__  # type: ignore[misc]
+    member.__init__ = __init__  # type: ignore[assignment]
+    return member
 
 
 def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:

@@ -23,6 +23,7 @@ from saccade.configuration.hints import (
     is_list,
     is_mapping,
     readable,
+    takes_words,
     words_of,
 )
 from saccade.configuration.parts import Part, known, made, parts_of, takes_partial
@@ -113,12 +114,14 @@ class Checker:
         spelt = spell_out(value, where) if base is not None else value
         if base is not None and self._names_class(members, spelt):
             return self._class(members, base, spelt, where, usual, depth)
+        several = next((member for member in members if is_list(member)), None)
         if isinstance(value, str):
-            return self._scalar(members, value, where, allowed)
-        if isinstance(value, list | tuple):
-            several = next((member for member in members if is_list(member)), None)
-            if several is not None:
-                return self._list(several, value, where, inner)
+            found = self._scalar(members, value, where, allowed)
+            if found is not BAD or several is None or not takes_words(several):
+                return found
+            value = [word.strip() for word in value.split(",")]  # as on the command line: bleu,chrf
+        if isinstance(value, list | tuple) and several is not None:
+            return self._list(several, value, where, inner)
         if isinstance(value, Mapping):
             mapping = next((member for member in members if is_mapping(member)), None)
             if mapping is not None:

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import Any
 
 from saccade.configuration.errors import ConfigError, shown
-from saccade.registry import arguments_of, closest, constructor_parameters, nearest, registries, registry_of
+from saccade.registry import NOTED, arguments_of, closest, constructor_parameters, nearest, registries, registry_of
 
 FEW = 5
 """Words that an error message lists within its sentence."""
@@ -127,7 +127,8 @@ def spell_out(value: Any, where: str = "") -> Any:
         return {"class": value.func, **value.keywords}
     if isinstance(value, type):
         return {"class": value}
-    if any(type(value) is member for registry in registries.values() for _, member in registry.items()):
+    registered = any(type(value) is member for registry in registries.values() for _, member in registry.items())
+    if registered or NOTED in getattr(value, "__dict__", ()):
         return {"class": type(value), **(arguments_of(value) or {})}
     return value
 

@@ -61,6 +61,11 @@ def words_of(hint: Any) -> list[str]:
     return [str(word) for literal in literals for word in typing.get_args(literal)]
 
 
+def takes_words(hint: Any) -> bool:
+    """Whether a hint asks for a list of certain words, such as metrics."""
+    return any(map(words_of, typing.get_args(hint)[:1]))
+
+
 def is_list(hint: Any) -> bool:
     """Whether a hint asks for a list, a tuple or any other sequence but text."""
     return hint in (list, tuple, Sequence) or typing.get_origin(hint) in (list, tuple, Sequence)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import functools
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described
 from saccade.configuration.classes import no_argument, one_of, unknown_member, wrong_value
-from saccade.configuration.errors import refuse, shown
+from saccade.configuration.errors import ConfigError, refuse, shown
+from saccade.configuration.hints import NAMES
+from saccade.configuration.scalars import BAD, WHOLE_NUMBERS, scalar
 from saccade.configuration.sections import SECTIONS, sizes_of_data
 from saccade.configuration.yaml_files import MOST_DEPTH
 from saccade.registry import nearest
@@ -18,16 +21,29 @@ from saccade.registry import nearest
 LISTS = ("Sequence", "list", "tuple")
 MAPPINGS = ("Mapping", "dict")
 
+SCALARS = {"int": int, "float": float, "bool": bool, "None": type(None)}
+
 OPEN = {"Any", "Path", "bool", "float", "int", "str"}
 """The annotations that take any text, or text that may be a number or yes or no."""
 
 
 def check_spelling(config: Mapping[str, Any]) -> None:
-    """Raises a `ConfigError` that lists every misspelt section, class, argument, metric and other word, at every depth.
+    """Raises a `ConfigError` that lists every misspelt section, class and argument, at every depth.
 
-    Classes given by dotted path are not checked here, nor are numbers and free text: `Plan` does both.
+    Wrong words and numbers are in the same list. If nothing else is wrong, they are left to `Plan`, which lists them
+    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too.
     """
-    refuse(list(_misspelt(config)))
+    found = list(_misspelt(config))
+    if any(problem.names for problem in found):
+        refuse([problem.text for problem in found])
+
+
+class Problem(NamedTuple):
+    """What is wrong with a key or its value."""
+
+    text: str
+    names: bool = True
+    """Whether a section, a class or an argument is misspelt, and not only a value wrong."""
 
 
 def unknown_sections(config: Mapping[str, Any]) -> Iterator[str]:
@@ -37,8 +53,8 @@ def unknown_sections(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"There is no section {name!r}.{nearest(str(name), SECTIONS)}"
 
 
-def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
-    yield from unknown_sections(config)
+def _misspelt(config: Mapping[str, Any]) -> Iterator[Problem]:
+    yield from map(Problem, unknown_sections(config))
     for name, section in SECTIONS.items():
         given = config.get(name)
         if section.kind is not None:
@@ -50,7 +66,7 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[str]:
     yield from _misspelt_metric(config)
 
 
-def _misspelt_metric(config: Mapping[str, Any]) -> Iterator[str]:
+def _misspelt_metric(config: Mapping[str, Any]) -> Iterator[Problem]:
     """The problem of a `trainer.metric` that no metric of the task is called, chosen or not."""
     task, trainer = config.get("task"), config.get("trainer")
     named = task.get("class", SECTIONS["task"].usual) if isinstance(task, Mapping) else task or SECTIONS["task"].usual
@@ -60,7 +76,7 @@ def _misspelt_metric(config: Mapping[str, Any]) -> Iterator[str]:
         listed = _inside(list(_members(_parsed(found.parameters["metrics"].annotation))), LISTS)
         known = ["loss", *(word for inner in listed for word in _words(list(_members(inner[0]))))]
         if metric not in known:
-            yield no_metric(metric, known)
+            yield Problem(no_metric(metric, known), names=False)
 
 
 def no_metric(name: str, known: Collection[str]) -> str:
@@ -86,14 +102,14 @@ def _class(
     words: Collection[str] = (),
     hide_sizes: bool = False,
     depth: int = 0,
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     name = given if isinstance(given, str) else given.get("class", usual) if isinstance(given, Mapping) else None
     if not isinstance(name, str):
         return
     member = kind.find(name)
     if member is None:
         if "." not in name:
-            yield unknown_member(where, kind.name, name, [*kind.members, *kind.aliases, *words])
+            yield Problem(unknown_member(where, kind.name, name, [*kind.members, *kind.aliases, *words]))
     elif isinstance(given, Mapping):
         short = next(short for short, each in kind.members.items() if each is member)
         yield from _arguments(member, short, given, where, hide_sizes=hide_sizes, depth=depth)
@@ -101,7 +117,7 @@ def _class(
 
 def _arguments(
     member: Described, known: str, given: Mapping[Any, Any], where: str, *, hide_sizes: bool = False, depth: int = 0
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     for name, value in given.items():
         parameter = member.parameters.get(name) if isinstance(name, str) else None
         if parameter is not None:
@@ -110,16 +126,20 @@ def _arguments(
         elif name != "class":
             required = {n: p.required for n, p in member.parameters.items()}
             hidden = sizes_of_data(required) if hide_sizes else set()
-            yield no_argument(where, known, name, [n for n in required if n not in hidden])
+            yield Problem(no_argument(where, known, name, [n for n in required if n not in hidden]))
 
 
-def _values(annotation: ast.expr, value: Any, where: str, usual: str | None, depth: int) -> Iterator[str]:
+def _values(annotation: ast.expr, value: Any, where: str, usual: str | None, depth: int) -> Iterator[Problem]:
     """Those of a class or a word, of each in a list, or of each in a mapping."""
     members = list(_members(annotation))
     if depth > MOST_DEPTH:
         return
+    words = _words(members)
+    lists = list(_inside(members, LISTS))
+    if isinstance(value, str) and any(_words(list(_members(inner[0]))) for inner in lists):
+        value = [word.strip() for word in value.split(",")]  # as on the command line: bleu,chrf
     if isinstance(value, list | tuple):
-        for inner in _inside(members, LISTS):
+        for inner in lists:
             for number, each in enumerate(value):
                 yield from _values(inner[0], each, f"{where}[{number}]", None, depth + 1)
         return
@@ -128,7 +148,6 @@ def _values(annotation: ast.expr, value: Any, where: str, usual: str | None, dep
         for name, each in value.items():
             yield from _values(mappings[0][-1], each, f"{where}.{name}", None, depth + 1)
         return
-    words = _words(members)
     kind = next((kind for member in members for kind in classes_in(ast.unparse(member))), None)
     if isinstance(value, str) and (value in map(str, words) or value == "null"):
         return
@@ -136,7 +155,16 @@ def _values(annotation: ast.expr, value: Any, where: str, usual: str | None, dep
         yield from _class(kind, value, where, usual, words=words, depth=depth)
     elif isinstance(value, str) and words and not OPEN & {ast.unparse(member) for member in members}:
         wanted = one_of(words) + " or a mapping" * bool(mappings) + " or null" * ("None" in map(ast.unparse, members))
-        yield wrong_value(where, wanted, value, [str(word) for word in words])
+        yield Problem(wrong_value(where, wanted, value, [str(word) for word in words]), names=False)
+    elif isinstance(value, str) and {*map(ast.unparse, members)} <= SCALARS.keys():
+        yield from _not_a_number(tuple(SCALARS[ast.unparse(member)] for member in members), value, where)
+
+
+def _not_a_number(kinds: tuple[Any, ...], value: str, where: str) -> Iterator[Problem]:
+    """The problem of text where a number, yes or no is wanted; whether a number is too large is not checked here."""
+    with contextlib.suppress(ConfigError):
+        if scalar(kinds, value, WHOLE_NUMBERS) is BAD:
+            yield Problem(wrong_value(where, " or ".join(NAMES[kind] for kind in kinds), value), names=False)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from saccade.data.long_tables import GROUP
 from saccade.data.marks import mark
 from saccade.data.readers.columns import Column, check_columns
 from saccade.data.readers.parts import FilePart
-from saccade.registry import nearest
+from saccade.registry import nearest, noting_arguments
 
 __all__ = ["GROUP", "Corpus", "Examples", "choose_held_out", "mark"]
 
@@ -25,6 +25,7 @@ FEWEST_TO_HOLD_OUT = 100
 """With fewer examples in memory all are trained on, unless the user says otherwise."""
 
 
+@noting_arguments
 class Corpus:
     """The examples for training and validation; see `saccade.data.examples.Examples` for their formats.
 

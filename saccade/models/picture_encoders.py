@@ -28,7 +28,8 @@ def make_picture_encoder(
     if isinstance(encoder, Encoder):
         return encoder
     if features is None:
-        raise ValueError(f"encoder={encoder!r} reads feature vectors: the source must be the field image or audio.")
+        name = encoder if isinstance(encoder, str) else getattr(encoder.func, "__name__", encoder.func)
+        raise ValueError(f"encoder={name!r} reads feature vectors: the source must be the field image or audio.")
     if isinstance(encoder, str):
         if encoder not in PICTURE_ENCODERS:
             raise ValueError(f"Unknown encoder {encoder!r}.{nearest(encoder, PICTURE_ENCODERS)}")

@@ -106,18 +106,26 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     if not os.fspath(folder) or "\0" in str(path):
         raise FileNotFoundError(f"{str(folder)!r:.60} is not a run: name the folder of one.")
     if not path.exists():
-        beside = [each.parent.name for each in path.parent.glob("*/config.yaml")] if path.parent.is_dir() else []
-        close = closest(path.name, beside)
+        close = closest(path.name, _runs_in(path.parent))
         hint = "name the folder of a run." if close is None else f"did you mean {path.parent / close}?"
-        raise FileNotFoundError(f"There is no folder {path}: {hint}")
+        raise FileNotFoundError(
+            f"There is no folder {path}: {hint}{_listed_runs(path.parent) if close is None else ''}"
+        )
     if not (path / "config.yaml").is_file():
         if not path.is_dir():
             raise FileNotFoundError(f"{path} is a file: name the folder of a run.")
-        inside = sorted(each.parent.name for each in path.glob("*/config.yaml"))
-        more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
-        hint = f" It holds runs: {', '.join(inside[:5])}{more}." if inside else ""
-        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.{hint}")
+        raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.{_listed_runs(path)}")
     return path
+
+
+def _runs_in(folder: Path) -> list[str]:
+    return sorted(each.parent.name for each in folder.glob("*/config.yaml")) if folder.is_dir() else []
+
+
+def _listed_runs(folder: Path) -> str:
+    inside = _runs_in(folder)
+    more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
+    return f" {folder} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
 
 
 def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

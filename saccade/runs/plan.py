@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from torch.nn.modules.module import (
 from saccade.configuration.build import Checker, check_part
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
+from saccade.configuration.hints import hint_of, words_of
 from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections
@@ -110,7 +112,7 @@ class Plan:
                         made[name] = checker.attempt(found[name])
         task, trainer = made.get("task"), made.get("trainer")
         if isinstance(task, Task) and isinstance(trainer, Trainer) and trainer.metric not in ("loss", *task.metrics):
-            checker.problems.append(no_metric(trainer.metric, ["loss", *task.metrics]))
+            checker.problems.append(_wrong_metric(trainer.metric, task))
         refuse(checker.problems)
         return found, made
 
@@ -140,6 +142,17 @@ class Plan:
         reads = f"it takes no {role}" if own is None else f"it reads {own}"
         gives = f"this task's {role} gives {READS.get(what, what)}"
         return f"model {known(self.model.kind)} has no argument {size!r}: {reads}, and {gives}."
+
+
+def _wrong_metric(name: str, task: Task) -> str:
+    """The message for a metric to choose checkpoints by that is not computed."""
+    known = [word for inner in typing.get_args(hint_of(type(task), "metrics")) for word in words_of(inner)]
+    if name not in known or not task.metrics:
+        return no_metric(name, ["loss", *task.metrics])
+    return (
+        f"trainer.metric: {name!r} is not among task.metrics ({', '.join(task.metrics)}). Add it there, or choose by "
+        f"another, for example --trainer.metric {next(iter(task.metrics))}."
+    )
 
 
 def _not_a_role(role: str) -> str:

@@ -270,7 +270,7 @@ class Loop:
         )
         if self.validation is not None and chosen.scores:
             say(f"Their validation ({self.validation.describe()}): {describe_scores(chosen.scores)}")
-        for line in describe_going_on(reason, trainer, position, self.output):
+        for line in describe_going_on(reason, trainer, position, self.output, epoch=len(self.stream)):
             say(line)
         self.processes.wait()
         return Result(position.step, reason, chosen.name, chosen.step, chosen.scores, position.seconds)

@@ -98,10 +98,26 @@ def describe_end(reason: str, trainer: Settings) -> str:
     return f"{limit}: no better {trainer.metric} in {trainer.patience} validation{'s' * (trainer.patience != 1)}"
 
 
-def describe_going_on(reason: str, trainer: Settings, position: Position, output: Path) -> list[str]:
-    """The command that continues beyond the limit that ended a training, and what may have ended it too early."""
+def describe_going_on(
+    reason: str, trainer: Settings, position: Position, output: Path, *, epoch: int | None = None
+) -> list[str]:
+    """The command that continues beyond the limit that ended a training, and what may have ended it too early.
+
+    Args:
+        reason: that limit.
+        trainer: all limits.
+        position: where the training ended.
+        output: its folder.
+        epoch: how many batches a pass over the data has; another limit that would end it again is raised as well.
+    """
     enough = 2 * max(getattr(trainer, reason), position.step if reason == "max_steps" else 0)
     command = f"saccade train --resume {shlex.quote(str(output))} --trainer.{reason} {enough}"
+    if epoch is not None:
+        steps = math.ceil(epoch / trainer.accumulate)
+        if reason == "max_steps" and trainer.max_epochs is not None and trainer.max_epochs * steps < enough:
+            command += f" --trainer.max_epochs {math.ceil(enough / steps)}"
+        if reason == "max_epochs" and trainer.max_steps is not None and trainer.max_steps < enough * steps:
+            command += f" --trainer.max_steps {enough * steps}"
     if reason != "patience":
         return [f"To continue beyond this limit: {command}"]
     lines = []

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 from torch import nn
 
-from saccade.registry import nearest
+from saccade.registry import nearest, noting_arguments
 from saccade.tasks import Example, Row, Task
 from saccade.training.loop import Loop
 from saccade.training.optimisers import Optimiser, optimisers
@@ -19,6 +19,7 @@ from saccade.training.processes import check_device, check_device_name
 from saccade.training.schedules import Schedule, schedules
 
 
+@noting_arguments
 class Trainer:
     """Trains a model on a task; after a crash, it resumes exactly where it was.
 

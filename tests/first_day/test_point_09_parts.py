@@ -1,10 +1,16 @@
 """Parts are swapped by name, by a mapping or by an instance, and all misspelt names are listed at once."""
 
+from functools import partial
+
 import pytest
 
 import saccade
+from saccade.fields import Text
+from saccade.models import RNNSearch
 from saccade.runs.plan import Plan
 from saccade.selections import TopK
+from saccade.tasks import Generation
+from saccade.training import Trainer
 from tests.first_day.conftest import PAIRS
 
 
@@ -45,11 +51,21 @@ def test_all_wrong_values_at_once(work, call) -> None:
 
 def test_misspelt_words_are_in_the_same_list_as_misspelt_members(call) -> None:
     wrong = ["--model.encoder", "birn", "--model.score", "genral", "--model.cell", "papr"]
-    wrong += ["--task.source.class", "txt", "--task.target", "txet", "--task.metrics", "[blue, eaxct_match]"]
-    wrong += ["--trainer.metric", "bleuu", "--trainer.schedule", "cosin", "--data.bad_rows", "skp"]
+    wrong += ["--task.source.class", "txt", "--task.target", "txet", "--task.metrics", "blue,eaxct_match"]
+    wrong += [
+        "--model.hidden_dim",
+        "many",
+        "--trainer.metric",
+        "bleuu",
+        "--trainer.schedule",
+        "cosin",
+        "--data.bad_rows",
+        "skp",
+    ]
     code, _, err = call("validate", "translation/rnnsearch", *wrong)
     assert code == 2
-    assert "10 problems" in err
+    assert "11 problems" in err
+    assert "model.hidden_dim must be a whole number, got 'many'." in err
     for key, right in [
         ("model.encoder", "birnn"),
         ("model.score", "general"),
@@ -77,3 +93,28 @@ def test_arguments_without_their_class_name_the_fix(call) -> None:
         call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word", "--task.target.class", "text")[0]
         == 0
     )
+
+
+def test_sections_as_instances(tmp_path) -> None:
+    run = saccade.train(
+        task=Generation(source=Text(tokeniser="char"), metrics=["exact_match"]),
+        model=partial(RNNSearch, embedding_dim=8, hidden_dim=8),
+        data=PAIRS,
+        trainer=Trainer(max_steps=1, batch_tokens=200),
+        output=tmp_path / "run",
+    )
+    assert run.plan.plain["trainer"]["batch_tokens"] == 200
+    assert saccade.load(tmp_path / "run").plan.plain["task"]["metrics"] == ["exact_match"]
+
+
+def test_dictionaries_with_other_names(tmp_path) -> None:
+    rows = [{"id": n, "latin": a, "cyrillic": b} for n, (a, b) in enumerate(PAIRS)]
+    with pytest.raises(ValueError, match=r"Say which is which: columns=\{'source': 'latin', 'target': 'cyrillic'\}\."):
+        saccade.train("translation/rnnsearch", data=rows, output=tmp_path / "run")
+
+
+def test_a_metric_that_is_no_longer_computed(call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch", "--task.metrics", "exact_match,cer")
+    assert code == 2
+    assert "trainer.metric: 'bleu' is not among task.metrics (exact_match, cer). Add it there, or choose by" in err
+    assert call("validate", "translation/rnnsearch", "--task.metrics", "cer", "--trainer.metric", "cer")[0] == 0

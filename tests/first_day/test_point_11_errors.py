@@ -159,7 +159,7 @@ def test_what_is_no_run(train, work, call) -> None:
     for name in "abcdefg":
         (work / "runs" / name).mkdir()
         (work / "runs" / name / "config.yaml").touch()
-    assert "It holds runs: a, b, c, d, e and 2 more." in call("predict", "runs", given="bado\n")[2]
+    assert "runs holds runs: a, b, c, d, e and 2 more." in call("predict", "runs", given="bado\n")[2]
     assert "rivers.tsv is a file: name the folder of a run." in call("predict", "rivers.tsv", given="bado\n")[2]
 
 
@@ -222,3 +222,16 @@ def test_labels_that_occur_only_once(work, call) -> None:
         "train", "classification/pooling", "--data.train", "kinds.tsv", "--output", "run", "--trainer.max_steps", "1"
     )
     assert code == 0, err
+
+
+def test_data_that_is_given_without_its_option(work, call) -> None:
+    code, _, err = call("train", "translation/rnnsearch", "rivers.tsv", "--output", "run")
+    assert code == 2
+    assert "one argument too many: 'rivers.tsv'. Is that the data? --data.train rivers.tsv" in err
+
+
+def test_several_metrics_as_evaluate_takes_them(train) -> None:
+    code, _, err = train("--task.metrics", "exact_match,cer")
+    assert code == 0, err
+    assert "exact_match" in err
+    assert "cer" in err

@@ -34,6 +34,16 @@ def test_going_on_beyond_a_limit_that_was_passed_long_ago() -> None:
     assert line.endswith("saccade train --resume 'my runs/a' --trainer.max_steps 2000")
 
 
+def test_another_limit_that_would_end_it_again_is_raised_as_well() -> None:
+    trainer = Trainer(max_steps=20, max_epochs=20)
+    (line,) = describe_going_on("max_steps", trainer, Position(step=20), Path("a"), epoch=1)
+    assert line.endswith("--trainer.max_steps 40 --trainer.max_epochs 40")
+    (line,) = describe_going_on("max_epochs", trainer, Position(step=20), Path("a"), epoch=1)
+    assert line.endswith("--trainer.max_epochs 40 --trainer.max_steps 40")
+    (line,) = describe_going_on("max_steps", trainer, Position(step=20), Path("a"), epoch=7)
+    assert line.endswith("--trainer.max_steps 40")
+
+
 def test_limits_that_are_not_set_end_nothing() -> None:
     trainer = Trainer(max_epochs=2)
     assert Position(step=999, waited=999).reason_to_stop(trainer, epochs=1, late=False) is None

@@ -68,9 +68,9 @@ class Columns:
         """How to name the columns of a header: those given by number, or else the likeliest."""
         places = [column for role in self.required for column in parts((self.given or {}).get(role, ""))]
         known = [header[place] for place in places if isinstance(place, int) and place < len(header)]
-        return self.example(known if len(known) == len(self.required) else self._likely(header))
+        return self.example(known if len(known) == len(self.required) else list(self.likely(header).values()))
 
-    def _likely(self, header: Sequence[str]) -> list[str]:
+    def likely(self, header: Sequence[str]) -> dict[str, str]:
         """For each role the column of its name, or else the next one that is no number; for the last role the last."""
         telling = [name for name in header if name.strip().lower() not in NUMBERS]
         rest = telling if len(telling) >= len(self.required) else list(header)
@@ -80,7 +80,7 @@ class Columns:
         if self.required[-1] not in found:
             found[self.required[-1]] = free[-1]
         following = iter(free)
-        return [found[role] if role in found else next(following, free[-1]) for role in self.required]
+        return {role: found[role] if role in found else next(following, free[-1]) for role in self.required}
 
     def example_numbered(self) -> str:
         """How to give columns by number: as many for each role as the user gave by name."""

@@ -74,8 +74,14 @@ class InMemory(Reader):
                 found[role] = row[role]
             elif role not in self.columns.optional:
                 has = listed(list(map(str, row))) or "nothing"
-                raise BadRow(NAME, line, f"there is no {role!r}", f"The row has: {has}.")
+                raise BadRow(NAME, line, f"there is no {role!r}", f"The row has: {has}.{self._how(row)}")
         return found
+
+    def _how(self, row: Mapping[Any, Any]) -> str:
+        """How to say which column is which, if the user said nothing."""
+        if self.columns.given is not None or len(row) < len(self.columns.required):
+            return ""
+        return f" Say which is which: columns={self.columns.likely(list(map(str, row)))}."
 
     def choose(self, first: Record) -> dict[str, Column]:
         return {role: role for role in self.columns.roles}
