@@ -87,7 +87,7 @@ def test_misspelt_words_are_in_the_same_list_as_misspelt_members(call) -> None:
 def test_arguments_without_their_class_name_the_fix(call) -> None:
     code, _, err = call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word")
     assert code == 2
-    assert "task.target: name the class of these arguments, too: document or text." in err
+    assert "task.target: name the class of these arguments, too: document" in err
     assert "On the command line: --task.target.class text" in err
     assert (
         call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word", "--task.target.class", "text")[0]
