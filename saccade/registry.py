@@ -132,7 +132,7 @@ def noting_arguments(member: type[C]) -> type[C]:
             vars(self)[NOTED] = {name: value for name, value in named.items() if name != "self"}
         made(self, *args, **kwargs)
 
-    member.__init__ = __init__  # type: ignore[assignment]
+    member.__init__ = __init__  # type: ignore[method-assign]
     return member
 
 

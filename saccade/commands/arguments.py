@@ -45,6 +45,7 @@ def list_parameters(function: Callable[..., None]) -> list[str]:
 
 def add_argument(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: Any, text: str) -> None:
     """Adds a parameter: a positional argument, or an option if it is keyword-only."""
+    text = text.replace("%", "%%")  # which argparse formats
     if parameter.kind is parameter.KEYWORD_ONLY:
         flag = f"--{parameter.name.replace('_', '-')}"
         if kind is bool:

@@ -48,6 +48,7 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
 
 def add_option(group: Any, flag: str, field: dataclasses.Field[Any] | None, kind: Any, text: str) -> None:
     """Adds one option, with the default and the metadata of its field if it has one."""
+    text = text.replace("%", "%%")  # which argparse formats
     if kind is bool:
         group.add_argument(flag, action="store_true", default=None, help=text)
     elif typing.get_origin(kind) is list or (field is not None and field.metadata.get("several")):

@@ -117,7 +117,7 @@ def test_a_damaged_manifest_is_named(model, tables, tmp_path) -> None:
 def test_bad_rows_stop_it_or_are_counted(model, tmp_path) -> None:
     path = tmp_path / "rows.jsonl"
     lines = [json.dumps({"text": row["text"]}) for row in ROWS[:20]]
-    lines[3], lines[9] = "{", json.dumps({"text": ""})
+    lines[3], lines[9], lines[11] = "{", json.dumps({"text": 1.5}), json.dumps({"text": ""})
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(ValueError, match=r"rows.jsonl, line 4: not JSON"):
         predict(model, [str(path)], tmp_path / "strict", block_rows=3)
@@ -126,7 +126,9 @@ def test_bad_rows_stop_it_or_are_counted(model, tmp_path) -> None:
     done = predict(model, [str(path)], tmp_path / "out", corpus=skip, block_rows=3)
     assert (done.rows, done.skipped) == (18, 2)
     assert ["line 4" in done.bad[0], "line 10" in done.bad[1]] == [True, True]
-    assert len(read_back(tmp_path / "out")) == 18
+    rows = read_back(tmp_path / "out")
+    assert len(rows) == 18
+    assert [row["answer"] for row in rows if not row["text"]] == [""]
 
 
 def test_a_column_of_the_same_name_needs_a_prefix(model, tmp_path) -> None:
