@@ -13,9 +13,9 @@ from saccade.export.graphs import Graph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes
 from saccade.export.refusing import PARTS, check_graphs
 from saccade.export.runner import Model
-from saccade.fields import Number, Text
+from saccade.fields import Number, Text, Visits
 from saccade.models import models
-from saccade.tasks import Generation, Task
+from saccade.tasks import Classification, Generation, Task
 
 from .exported import CASES, labels, pairs
 from .members import SELECTIONS as FACTORIES
@@ -113,7 +113,17 @@ def test_model_answers_and_attends_the_same(name, tmp_path):
 
 def test_every_model_is_in_the_contract():
     refused_for_their_sources = {"multi_source", "multimodal"}
-    assert {name.partition(",")[0] for name in CASES} >= set(models.load().names()) - refused_for_their_sources
+    refused_for_their_records = {"retain", "visit_bag", "visit_rnn", "visit_transformer"}
+    refused = refused_for_their_sources | refused_for_their_records
+    assert {name.partition(",")[0] for name in CASES} >= set(models.load().names()) - refused
+
+
+def test_records_of_visits_are_refused_by_name():
+    task = Classification(inputs={"record": Visits()})
+    with pytest.raises(
+        ValueError, match="The record cannot be exported: the field Visits cannot be read outside Saccade"
+    ):
+        check_graphs(SimpleNamespace(task=task, model=nn.Identity()))
 
 
 def test_several_sources_are_refused_by_name():
