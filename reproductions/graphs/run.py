@@ -1,98 +1,99 @@
-"""Graph attention networks: the topics of the papers of Cora, from their words and citations.
+"""Graph attention networks: Cora and Pubmed, DictionaryLookup, MUTAG and PROTEINS.
 
-The configuration `graphs/gat` as it is shipped, on the public split: 140 labelled nodes, 500 to stop by, 1,000 to test.
+The configurations `graphs/gat` and `graphs/graph`, by default as they are shipped.
 """
 
 import argparse
 import os
-import shutil
 import sys
-import time
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-import numpy as np
-
-import saccade
+from reproductions.graphs import dictionary, molecules, nodes
 from reproductions.report import markdown_table, publish
-from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
-SPLITS = ("train", "valid", "test")
-PUBLISHED = "83.0 ± 0.7"
-"""Veličković et al. (2018), table 2: GAT on Cora, mean of 100 runs."""
+PARTS = ("cora", "pubmed", "dictionary", "MUTAG", "PROTEINS")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains one model per seed, tests it, and writes the table."""
+    """Trains and tests everything that is asked for and has its data, and writes the table."""
     parser = argparse.ArgumentParser(prog="python -m reproductions graphs", description=__doc__)
-    parser.add_argument("--data", type=Path, default=os.environ.get("CORA"), help="cora.npz")
+    data = os.environ.get("SACCADE_DATA")
+    parser.add_argument("--data", type=Path, default=data, help="folder with planetoid/ and tu-graphs/")
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/graphs"), help="folder for the trained models")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--scores", nargs="+", choices=["gat", "gatv2"], default=["gat"])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)), help="of Cora and Pubmed")
+    parser.add_argument("--scores", nargs="+", choices=["gat", "gatv2"], default=["gat", "gatv2"], help="on Cora")
+    parser.add_argument("--folds", type=int, nargs="+", default=list(range(1, 11)), help="of MUTAG and PROTEINS")
     parser.add_argument("--steps", type=int, help="the most updates; by default, as in the configuration")
+    parser.add_argument("--keys", type=int, default=10, help="of DictionaryLookup")
+    parser.add_argument("--graphs", type=int, default=4_000, help="of DictionaryLookup")
+    parser.add_argument("--epochs", type=int, default=15, help="of DictionaryLookup, at most")
+    parser.add_argument("--reuse", action="store_true", help="take results that are in the folder of the runs already")
     given = parser.parse_args(arguments)
-    if given.data is None:
-        print("Skipped: this needs the graph of Cora. Set --data or CORA to cora.npz.", file=sys.stderr)
-        return 0
-    if not given.data.is_file():
-        parser.error(f"There is no file {given.data}.")
     given.runs.mkdir(parents=True, exist_ok=True)
-    files = write_splits(given.data, given.runs)
-    results = {}
-    for score in given.scores:
-        seeds = [measured(score, seed, given.data, files, given.runs, given.steps) for seed in given.seeds]
-        accuracies = [each["accuracy"] for each in seeds]
-        spread = stdev(accuracies) if len(seeds) > 1 else 0.0
-        results[score] = {"accuracy": fmean(accuracies), "deviation": spread, "seeds": seeds}
-    header = ["score", "test accuracy, %", "seeds", "updates", "processor minutes per seed", "published"]
-    rows = [
-        [
-            score,
-            f"{result['accuracy']:.1f} ± {result['deviation']:.1f}",
-            len(result["seeds"]),
-            round(fmean(each["steps"] for each in result["seeds"])),
-            fmean(each["minutes"] for each in result["seeds"]),
-            PUBLISHED if score == "gat" else "",
-        ]
-        for score, result in results.items()
-    ]
+    results: dict[str, Any] = {}
+    rows: list[list[object]] = []
+    for part in given.parts:
+        path = _data(part, given.data)
+        if path is not None and not path.is_file():
+            print(f"Skipped {part}: there is no {path}. Set --data or SACCADE_DATA.", file=sys.stderr)
+            continue
+        for name, found, row in _measured(part, path, given):
+            results[name] = found
+            rows.append(row)
+    if not rows:
+        return 0
+    header = ["what", "model", "test accuracy, %", "runs", "processor minutes per run", "published"]
     publish(given.output, results=results, table=markdown_table(header, rows))
     return 0
 
 
-def write_splits(data: Path, folder: Path) -> dict[str, str]:
-    """The nodes of each part of the public split with their labels, as CSV files."""
-    files = {}
-    with np.load(data, allow_pickle=False) as archive:
-        labels = archive["labels"]
-        for split in SPLITS:
-            path = folder / f"{split}.csv"
-            path.write_text("node,label\n" + "".join(f"{node},{labels[node]}\n" for node in archive[split].tolist()))
-            files[split] = str(path)
-    return files
+def _data(part: str, folder: Path | None) -> Path | None:
+    if part == "dictionary":
+        return None
+    inner = f"planetoid/{part}.npz" if part in nodes.SETTINGS else f"tu-graphs/{part}.tar.gz"
+    return Path(inner) if folder is None else folder / inner
 
 
-def measured(score: str, seed: int, data: Path, files: dict[str, str], runs: Path, steps: int | None) -> dict[str, Any]:
-    """Trains and tests one model."""
-    folder = runs / f"{score}-{seed}"
-    shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
-    started = time.process_time()
-    run = saccade.train(
-        "graphs/gat",
-        model={"score": score},
-        data={"train": files["train"], "valid": files["valid"]},
-        trainer={"seed": seed} | ({} if steps is None else {"max_steps": steps}),
-        overrides={"task.inputs.node.graph": str(data)},
-        output=folder,
-    )
-    minutes = (time.process_time() - started) / 60
-    accuracy = run.evaluate(files["test"]).figures["accuracy"].value
-    last = read_metrics(folder / "metrics.jsonl")[-1]["step"]
-    print(f"{score}, seed {seed}: {accuracy:.1f} % after {last} updates", flush=True)
-    return {"seed": seed, "accuracy": accuracy, "steps": last, "minutes": minutes}
+def _measured(part: str, path: Path | None, given: argparse.Namespace) -> list[tuple[str, Any, list[object]]]:
+    """The results of a part by name, each with its row of the table."""
+    found: list[tuple[str, Any, list[object]]] = []
+    again = not given.reuse
+    if path is None:
+        for score in ("gat", "gatv2"):
+            options = {"k": given.keys, "graphs": given.graphs, "epochs": given.epochs, "seed": 1, "again": again}
+            result = dictionary.measured(score, kept=given.runs / f"dictionary-{score}.json", **options)
+            shown = f"{result['test']:.1f} (training {result['train']:.1f})"
+            row = [
+                f"DictionaryLookup, {result['k']} keys",
+                f"{score}, 1 head",
+                shown,
+                1,
+                "",
+                dictionary.PUBLISHED[score],
+            ]
+            found.append((f"dictionary {score}", result, row))
+    elif part in nodes.SETTINGS:
+        for score in given.scores if part == "cora" else given.scores[:1]:
+            several = [nodes.measured(part, score, seed, path, given.runs, given.steps, again) for seed in given.seeds]
+            published = nodes.PUBLISHED.get((part, score), "")
+            found.append((f"{part} {score}", several, _row(part.title(), score, several, published)))
+    else:
+        several = [molecules.measured(path, fold, given.runs, given.steps, again) for fold in given.folds]
+        published = f"{molecules.PUBLISHED[part]} (DGCNN)"
+        found.append((part, several, _row(f"{part}, by folds", "gatv2", several, published)))
+    return found
+
+
+def _row(what: str, model: str, several: list[dict[str, Any]], published: str) -> list[object]:
+    accuracies = [each["accuracy"] for each in several]
+    spread = stdev(accuracies) if len(several) > 1 else 0.0
+    minutes = fmean(each["minutes"] for each in several)
+    return [what, model, f"{fmean(accuracies):.1f} ± {spread:.1f}", len(several), minutes, published]
 
 
 if __name__ == "__main__":
