@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--graphs", type=int, default=4_000, help="of DictionaryLookup")
     parser.add_argument("--epochs", type=int, default=15, help="of DictionaryLookup, at most")
     parser.add_argument("--reuse", action="store_true", help="take results that are in the folder of the runs already")
+    parser.add_argument("--table", action="store_true", help="train nothing: only the table of such results")
     given = parser.parse_args(arguments)
     given.runs.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
@@ -62,7 +63,11 @@ def _data(part: str, folder: Path | None) -> Path | None:
 def _measured(part: str, path: Path | None, given: argparse.Namespace) -> list[tuple[str, Any, list[object]]]:
     """The results of a part by name, each with its row of the table."""
     found: list[tuple[str, Any, list[object]]] = []
-    again = not given.reuse
+    again = not (given.reuse or given.table)
+
+    def wanted(numbers: list[int], name: str) -> list[int]:
+        return [n for n in numbers if not given.table or (given.runs / f"{name}-{n}.json").exists()]
+
     if path is None:
         for score in ("gat", "gatv2"):
             options = {"k": given.keys, "graphs": given.graphs, "epochs": given.epochs, "seed": 1, "again": again}
@@ -79,13 +84,17 @@ def _measured(part: str, path: Path | None, given: argparse.Namespace) -> list[t
             found.append((f"dictionary {score}", result, row))
     elif part in nodes.SETTINGS:
         for score in given.scores if part == "cora" else given.scores[:1]:
-            several = [nodes.measured(part, score, seed, path, given.runs, given.steps, again) for seed in given.seeds]
+            seeds = wanted(given.seeds, f"{part}-{score}")
+            several = [nodes.measured(part, score, seed, path, given.runs, given.steps, again) for seed in seeds]
             published = nodes.PUBLISHED.get((part, score), "")
-            found.append((f"{part} {score}", several, _row(part.title(), score, several, published)))
+            if several:
+                found.append((f"{part} {score}", several, _row(part.title(), score, several, published)))
     else:
-        several = [molecules.measured(path, fold, given.runs, given.steps, again) for fold in given.folds]
+        folds = wanted(given.folds, part)
+        several = [molecules.measured(path, fold, given.runs, given.steps, again) for fold in folds]
         published = f"{molecules.PUBLISHED[part]} (DGCNN)"
-        found.append((part, several, _row(f"{part}, by folds", "gatv2", several, published)))
+        if several:
+            found.append((part, several, _row(f"{part}, by folds", "gatv2", several, published)))
     return found
 
 

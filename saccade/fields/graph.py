@@ -186,7 +186,7 @@ class GraphField(Field):
         return NodeAxis(names=names, labels=tags)
 
     def maps(self, value: dict[str, Any], trace: Trace, answer: str, length: int | None = None) -> list[Map]:
-        """What pooled the nodes, and each layer's attention between them."""
+        """Each layer's attention between the nodes, and what pooled them."""
         axis, padded = self.axis(value), self.pad([self.encode(value)])
         blocks = degree_blocks(padded["starts"], padded["neighbours"])
         layers = attending_layers(trace, blocks)
@@ -201,7 +201,8 @@ class GraphField(Field):
             call = trace[path] if path not in dict(layers) else None
             if call is not None and call.shape[0] == 1 and call.shape[3] == len(axis):
                 pooled = call.weights[0].float().cpu().flatten(0, 1).unsqueeze(1)
-                maps.insert(0, Map(name=path, weights=pooled, queries=NodeAxis(names=[answer]), keys=axis))
+                asking = NodeAxis(names=[answer])
+                maps.append(Map(name=path, weights=pooled, queries=asking, keys=axis, layer=len(layers)))
         return maps
 
     def show(self, value: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from saccade.fields.graph_data import Graph
 from saccade.fields.graph_files import load_graph, read_graph, save_graph
 from saccade.fields.looking import Look, Seen
 from saccade.fields.neighbours import Around, Neighbours
-from saccade.fields.node_looks import NodeLook, attending_layers
+from saccade.fields.node_looks import NodeLook, attending_layers, through_layers
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
 from saccade.layers.graph import degree_blocks
@@ -33,6 +33,9 @@ MOST_FEATURES = 1 << 28
 """Numbers that describe the nodes of a graph which becomes part of an exported model."""
 
 TRAINED = "trained.safetensors"
+
+ALL = "all layers"
+"""The name of the map that joins those of all layers."""
 
 CACHED = 4
 """Neighbourhoods that are kept: without sampling, every epoch has the same few batches."""
@@ -204,7 +207,8 @@ class Node(Field):
         )
 
     def maps(self, value: str, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
-        """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer.
+        """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer; then
+        the share of each node through all layers.
 
         A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless:
         the nodes they depend on are not all there.
@@ -230,7 +234,19 @@ class Node(Field):
             drawn = weights[:, :, torch.from_numpy(keys)]
             rows, columns = (self._axis(around.nodes[places], centre) for places in (queries, keys))
             maps.append(Map(name=path + end, weights=drawn, queries=rows, keys=columns, layer=number))
+        if len(layers) > 1:
+            maps.append(self._decided(centre, around, layers, end))
         return maps
+
+    def _decided(self, centre: int, around: Around, layers: Any, end: str) -> Map:
+        """Which nodes decided, through all layers: those with the largest shares."""
+        place = int(np.searchsorted(around.nodes, centre))
+        share = through_layers(layers, place, len(around.nodes))
+        best = share.argsort(descending=True)[:DRAWN]
+        shown = np.union1d(best[share[best] > 0].numpy(), place)
+        rows, columns = (self._axis(around.nodes[places], centre) for places in (np.array([place]), shown))
+        weights = share[torch.from_numpy(shown)][None, None]
+        return Map(name=ALL + end, weights=weights, queries=rows, keys=columns, layer=len(layers))
 
     def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """The last layer's weights of the neighbours of each node."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -44,3 +45,18 @@ def attending_layers(trace: Trace, blocks: Sequence[Block]) -> list[tuple[str, l
             weights = [call.weights.float().cpu()[:, :, 0] for call in calls]
             layers.append((path, list(zip(blocks, weights, strict=True))))
     return layers
+
+
+def through_layers(layers: Sequence[tuple[str, list[tuple[Block, Tensor]]]], centre: int, nodes: int) -> Tensor:
+    """(nodes,): how much of each node's features reaches one node, along all paths through the layers.
+
+    A path counts with the product of its weights, averaged over heads; the sum over all paths is 1.
+    """
+    share = F.one_hot(torch.tensor(centre), nodes).float()
+    for _, blocks in reversed(layers):
+        before = torch.zeros(nodes)
+        for block, weights in blocks:
+            part = share[block.rows].unsqueeze(1) * weights.mean(1) * block.mask
+            before.index_add_(0, block.neighbours.flatten(), part.flatten())
+        share = before
+    return share

@@ -129,7 +129,7 @@ def test_what_was_looked_at(selection):
     value = field.read(WATER, CELL)
     with record(model) as trace:
         model(*field.pad([field.encode(value)]).values())
-    pooled, first, last = field.maps(value, trace, "safe")
+    first, last, pooled = field.maps(value, trace, "safe")
     assert pooled.name == "pooled.pooling"
     assert pooled.queries.names == ["safe"]
     assert pooled.keys.names == ["O 0", "H 1", "H 2"]

@@ -57,7 +57,8 @@ def test_what_was_looked_at(field):
     with record(model) as trace:
         model(*field.pad([field.encode("1 5")]).values())
     maps = field.maps("1 5", trace, "yes")
-    assert [each.name for each in maps] == [f"layers.{n}.attention of {end}" for end in "15" for n in (0, 1)]
+    names = ("layers.0.attention", "layers.1.attention", "all layers")
+    assert [each.name for each in maps] == [f"{name} of {end}" for end in "15" for name in names]
     assert maps[1].keys.names == ["0", "1", "2"]
     (seen,) = field.attended(["1 5"], trace)
     assert seen.names == ["1 ← 0", "1 ← 1", "1 ← 2", "5 ← 5"]

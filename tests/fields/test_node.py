@@ -11,7 +11,7 @@ from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow, DataError
 from saccade.fields.graph_files import FILE, NODES, load_graph, read_graph, save_graph
-from saccade.fields.node import CACHED, Node
+from saccade.fields.node import CACHED, DRAWN, Node
 from saccade.fields.node_looks import attending_layers
 from saccade.interpretation.recording import record
 from saccade.models.gat import GAT
@@ -389,7 +389,14 @@ def explained(model, field, value):
 def test_maps_show_the_weights_that_the_answer_depends_on(tmp_path):
     field = random_field(tmp_path, hops=2)
     model = GAT(dim=5, classes=3, hops=2, num_heads=2, head_dim=4).eval()
-    first, last = explained(model, field, "5")
+    first, last, joined = explained(model, field, "5")
+    assert joined.name == "all layers"
+    assert first.queries.names == last.keys.names
+    by_hand = last.weights.mean(0) @ first.weights.mean(0)
+    shares = dict(zip(joined.keys.names, joined.weights[0, 0].tolist(), strict=True))
+    by_name = dict(zip(first.keys.names, by_hand[0].tolist(), strict=True))
+    assert shares == pytest.approx({name: share for name, share in by_name.items() if share > 0}, abs=1e-6)
+    assert sum(shares.values()) == pytest.approx(1.0, abs=1e-5)
     with record(model) as trace:
         model(*field.pad(range(40)).values())
     near = neighbours(field, "5")
@@ -414,8 +421,11 @@ def test_a_large_neighbourhood_shows_the_node_alone(tmp_path):
     path = archive(tmp_path / "star.npz", x=np.ones((80, 5), np.float32), edges=edges, labels=np.arange(80) % 3)
     field = Node(graph=path)
     maps = explained(GAT(dim=5, classes=3, hops=2).eval(), field, "7")
+    *maps, joined = maps
     assert [each.queries.names for each in maps] == [["7"], ["7"]]
     assert [each.keys.names for each in maps] == [["0", "7"], ["0", "7"]]
+    assert len(joined.keys) == DRAWN, "only those with the largest shares are drawn"
+    assert joined.keys.names[joined.keys.centre] == "7"
     assert maps[0].keys.labels == ["0", "1"]
     assert field.axis("0").names == [str(n) for n in range(80)]
     assert field.axis("7").centre == 1
@@ -430,7 +440,7 @@ def test_what_decided_each_node_of_a_batch(tmp_path):
     found = field.attended(nodes, trace)
     assert found[1][:2] == (["39"], torch.zeros(1)), "an isolated node attends to nothing"
     for place in (0, 2, 3):
-        *_, last = explained(model, field, nodes[place])
+        *_, last, _ = explained(model, field, nodes[place])
         names, weights, _ = found[place]
         assert sorted(names, key=int) == neighbours(Node(graph=field.files[0], hops=1, self_loops=False), nodes[place])
         by_name = dict(zip(last.keys.names, last.weights.mean(0)[0].tolist(), strict=True))
