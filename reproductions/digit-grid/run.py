@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import saccade
 from reproductions.report import markdown_table, publish
-from saccade.evaluation.pointing import Box, pointing_accuracy
+from saccade.evaluation.pointing import Box
 from saccade.runs import Run
 
 FOLDER = Path(__file__).resolve().parent
@@ -34,6 +34,7 @@ GLYPHS = {  # 5 x 7 pixels, a number of five bits for each line
     9: "14 17 17 15 1 2 12",
 }
 GRID, CELL = 4, 8
+FIGURES = ("exact_match", "token_accuracy", "pointing")
 RED, BLUE = (1.0, 0.15, 0.15), (0.15, 0.15, 1.0)
 NOISE = 0.1
 MODELS: dict[str, dict[str, Any]] = {
@@ -84,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         "updates",
         "processor minutes",
     ]
-    names = ("exact_match", "token_accuracy", "pointing", "steps", "minutes")
+    names = (*FIGURES, "steps", "minutes")
     rows = [[model, *(found[name] for name in names)] for model, found in results.items()]
     publish(given.output, results=results, table=markdown_table(header, rows))
     return 0
@@ -146,17 +147,9 @@ def measured(
         output=folder,
     )
     minutes = (time.process_time() - started) / 60
-    answers = run.predict([picture for picture, _, _ in test], beam=1)
-    found = run.task.score(answers, [{"target": caption} for _, caption, _ in test])
-    looked = [answer.attention.weights for answer in answers]  # type: ignore[union-attr]
-    boxes = [several[: len(each)] for (_, _, several), each in zip(test, looked, strict=True)]
-    return {
-        "exact_match": found["exact_match"].value,
-        "token_accuracy": found["token_accuracy"].value,
-        "pointing": pointing_accuracy(looked, boxes, (GRID, GRID)).value,
-        "steps": _steps(run),
-        "minutes": minutes,
-    }
+    rows = [{"source": picture, "target": caption, "boxes": boxes} for picture, caption, boxes in test]
+    found = run.evaluate(rows, beam=1, metrics=FIGURES).figures
+    return {**{name: found[name].value for name in FIGURES}, "steps": _steps(run), "minutes": minutes}
 
 
 def _steps(run: Run) -> int:

@@ -18,6 +18,9 @@ from typing import Any
 
 import saccade
 from reproductions.report import markdown_table, publish
+from saccade.data.cell import Cell
+from saccade.encoders.backbones import EfficientNetLite0
+from saccade.fields import Image
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
@@ -33,6 +36,8 @@ SELECTIONS: dict[str, Any] = {
 }
 """The models, and what they select with."""
 
+SIZES = {"embedding_dim": 256, "hidden_dim": 256, "alignment_dim": 128, "dropout": 0.3}
+
 PUBLISHED = {"soft, published": {"bleu_4": 19.5}, "hard, published": {"bleu_4": 21.3}}
 """Xu et al. (2015), table 1: annotations by VGG-19 of pictures in full size."""
 
@@ -45,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/flickr8k"), help="folder for pictures and models")
     parser.add_argument("--models", nargs="+", choices=list(SELECTIONS), default=list(SELECTIONS))
-    parser.add_argument("--steps", type=int, default=4000, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
@@ -57,6 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         tables = write_tables(given.data, given.runs)
     except FileNotFoundError as error:
         parser.error(str(error))
+    annotate(tables, given.weights)
     results = {name: measured(name, tables, given) for name in given.models}
     header = ["attention", *(name.replace("_", "-").upper() for name in FIGURES), "updates", "processor minutes"]
     keys = (*FIGURES, "steps", "minutes")
@@ -107,24 +113,46 @@ def read(folder: Path, name: str) -> str:
     raise FileNotFoundError(f"There is no {name} in {folder}.")
 
 
+def image(state: Path) -> dict[str, Any]:
+    """The field of the pictures."""
+    return {"class": "image", "size": SIDE, "backbone": {"class": "efficientnet_lite0", "weights": str(state)}}
+
+
+def annotate(tables: dict[str, Path], state: Path) -> None:
+    """Annotates the pictures of all splits: training keeps those of its own alone."""
+    field = Image(size=SIDE, backbone=EfficientNetLite0(weights=str(state)))
+    files = [
+        (json.loads(line)["file"], Cell(str(table), number, "source", table.parent))
+        for table in tables.values()
+        for number, line in enumerate(table.read_text(encoding="utf-8").splitlines(), start=1)
+    ]
+    field.fit(field.read(name, cell) for name, cell in files)
+
+
 def measured(name: str, tables: dict[str, Path], given: argparse.Namespace) -> dict[str, float]:
     """Trains and tests one model, unless its folder says that this was done."""
     folder, kept = given.runs / name, given.runs / f"{name}-{given.steps}-{given.seed}.json"
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
     shutil.rmtree(folder, ignore_errors=True)  # interrupted
-    backbone = {"class": "efficientnet_lite0", "weights": str(given.weights)}
     started = time.process_time()
     run = saccade.train(
         "captioning/show-attend-tell",
-        task={"source": {"class": "image", "size": SIDE, "backbone": backbone}, "metrics": list(FIGURES)},
-        model={"encoder": "given", "selection": SELECTIONS[name]},
+        task={"source": image(given.weights), "metrics": list(FIGURES)},
+        model={"encoder": "given", **SIZES, "selection": SELECTIONS[name]},
         data={
             "train": str(tables["train"]),
             "valid": str(tables["valid"]),
             "columns": {"source": "file", "target": "caption"},
         },
-        trainer={"max_steps": given.steps, "validate_every": max(1, given.steps // 8), "seed": given.seed},
+        trainer={
+            "max_steps": given.steps,
+            "learning_rate": 2e-3,
+            "schedule": {"class": "cosine", "warmup": given.steps // 10},
+            "validate_every": max(1, given.steps // 4),
+            "validate_examples": 300,
+            "seed": given.seed,
+        },
         output=folder,
     )
     minutes = (time.process_time() - started) / 60

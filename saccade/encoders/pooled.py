@@ -13,6 +13,7 @@ from saccade.attention import Attention
 from saccade.checks import check_count
 from saccade.encoders.base import Encoder, mean_of_real
 from saccade.layers.choices import make_score, make_selection
+from saccade.reading import Reading
 from saccade.registry import nearest
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -84,12 +85,16 @@ class PooledEncoder(nn.Module):
             )
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:
+        return self.read(source, mask)[0]
+
+    def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Reading | None]:
+        """The vector, and the reading that it comes from, if there is attention."""
         states, mask, _ = self.encoder(source, mask)
         if self.pooling is None:
-            return mean_of_real(states, mask) if self.kind == "average" else max_of_real(states, mask)
+            return (mean_of_real if self.kind == "average" else max_of_real)(states, mask), None
         queries = None if self.queries is None else self.queries.expand(states.shape[0], -1, -1)
-        pooled: Tensor = self.pooling(queries, states, mask=mask.unsqueeze(1)).context
-        return pooled.flatten(1)
+        reading: Reading = self.pooling(queries, states, mask=mask.unsqueeze(1))
+        return reading.context.flatten(1), reading
 
 
 def max_of_real(states: Tensor, mask: Tensor) -> Tensor:

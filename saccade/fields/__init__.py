@@ -2,6 +2,7 @@
 
 from saccade.fields.audio import Audio
 from saccade.fields.base import Field, Padded, fields
+from saccade.fields.boxes import Boxes
 from saccade.fields.document import Document
 from saccade.fields.evidence import Evidence
 from saccade.fields.graph import GraphField
@@ -25,6 +26,7 @@ from saccade.fields.wordpieces import WordPieces
 
 __all__ = [
     "Audio",
+    "Boxes",
     "Document",
     "Evidence",
     "Field",

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.encoders import Encoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
-from saccade.models.base import models
+from saccade.losses import reinforce_loss
+from saccade.models.base import Costs, Losses, models
 from saccade.models.picture_encoders import PictureEncoderName
 from saccade.models.text_encoders import EncoderName, make_encoder
 from saccade.scores import Score
-from saccade.selections import Selection
+from saccade.selections import Hard, Selection
 
 
 @models.register("pooling")
@@ -23,7 +25,9 @@ class AttentionPooling(PooledEncoder):
     .. math:: c_m = \mathrm{attention}(u_m, h), \qquad z = W [c_1; ...; c_M] + b
 
     With one query u, an additive score and softmax this is the word attention of Yang et al. (2016); with several
-    queries the self-attentive pooling of Lin et al. (2017).
+    queries the self-attentive pooling of Lin et al. (2017). Hard attention (`selection="hard"`) reads one position for
+    each query, drawn from the weights in training, which adds the score-function estimate: see
+    `saccade.losses.reinforce_loss`.
 
     Shapes:
         tokens (batch, length), or feature vectors (batch, length, dim), mask bool (batch, length) -> logits (batch,
@@ -39,8 +43,13 @@ class AttentionPooling(PooledEncoder):
         pooling: "attention", or the "average" or "max" of the states, without attention.
         score, selection: the score and selection of the attention, each a short name or an instance.
         num_queries: M, how many things to look for.
+        reward_weight: how much the score-function term of hard attention counts.
+        entropy_weight: how much the entropy of hard attention counts.
         dropout: applied to embeddings and to the pooled vectors.
     """
+
+    baseline: Tensor
+    baseline_set: Tensor
 
     def __init__(
         self,
@@ -56,6 +65,8 @@ class AttentionPooling(PooledEncoder):
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
         num_queries: int = 1,
+        reward_weight: float = 1.0,
+        entropy_weight: float = 0.0,
         dropout: float = 0.2,
         max_length: int = 2048,
     ) -> None:
@@ -77,10 +88,35 @@ class AttentionPooling(PooledEncoder):
             num_queries=num_queries,
             max_length=max_length,
         )
+        for name, weight in (("reward_weight", reward_weight), ("entropy_weight", entropy_weight)):
+            if not 0.0 <= weight < float("inf"):
+                raise ValueError(f"{name} must be 0 or more, got {weight}.")
         self.output_proj = nn.Linear(self.output_dim, classes)
         self.dropout = dropout
+        self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
+        self.hard = self.pooling is not None and isinstance(self.pooling.selection, Hard)
+        if self.hard:
+            self.register_buffer("baseline", torch.zeros(()))
+            self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
-        pooled = super().forward(tokens, mask)
+        return self._answer(super().forward(tokens, mask))
+
+    def costs(self, tokens: Tensor, mask: Tensor, *, losses: Losses) -> Costs:
+        """The task's loss; training adds the score-function term of hard attention, and updates its baseline."""
+        pooled, reading = self.read(tokens, mask)
+        logits = self._answer(pooled)
+        total = losses(logits)
+        if self.training and self.hard:
+            assert reading is not None
+            gain = -total.float()
+            before = torch.where(self.baseline_set, self.baseline, gain.detach().mean())
+            weights = {"reward_weight": self.reward_weight, "entropy_weight": self.entropy_weight}
+            total, after = reinforce_loss(reading.selection, gain, before, reduction="none", **weights)
+            self.baseline.copy_(after)
+            self.baseline_set.fill_(True)
+        return Costs(logits, total)
+
+    def _answer(self, pooled: Tensor) -> Tensor:
         logits: Tensor = self.output_proj(F.dropout(pooled, self.dropout, self.training))
         return logits

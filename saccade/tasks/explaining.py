@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.encoders import Encoder
 from saccade.evaluation import CAUTION
 from saccade.fields.looking import Look, Looking, maps_between
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
@@ -62,6 +63,7 @@ def attended(
     looked = Looked()
     with record(model) as trace:
         yield looked
+    batch = with_positions(task, model, batch)
     for role, main in task.inputs.items():
         values = [example[role] for example in examples]
         found = main.attended(values, trace, batch.get(f"{role}_mask"))
@@ -71,6 +73,17 @@ def attended(
             ]
             return
     looked.found = _across(task, trace, batch, examples)
+
+
+def with_positions(task: Task, model: nn.Module, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The batch with a mask of the positions that a model made of its only input, if it merges some: of a grid."""
+    found, encoder = dict(batch), getattr(model, "encoder", None)
+    name = f"{next(iter(task.inputs))}_mask"
+    if len(task.inputs) == 1 and isinstance(encoder, Encoder) and name in found and found[name].dim() == 2:
+        counts = encoder.positions(found[name])
+        if not torch.equal(counts, found[name].sum(1)):
+            found[name] = torch.arange(int(counts.max()), device=counts.device) < counts.unsqueeze(1)
+    return found
 
 
 def looking(task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
@@ -186,6 +199,7 @@ def look_at(task: Task, model: nn.Module, example: Example, answer: Answer) -> l
     """What the inputs make of all attentions of a model while it answers an example."""
     batch = task.collate([task.prepare(model, example)])
     trace = recorded(model, *task.given(batch))
+    batch = with_positions(task, model, batch)
     masks = {role: batch[f"{role}_mask"] for role in task.inputs if f"{role}_mask" in batch}
     lengths = {role: int(mask.sum()) for role, mask in masks.items()}
     if len(task.inputs) == 1:

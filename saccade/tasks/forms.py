@@ -29,6 +29,7 @@ from saccade.tasks.contributing import Linked, with_contributions
 from saccade.tasks.explaining import attended, look_at, looking
 from saccade.tasks.options import Options
 from saccade.tasks.outcomes import outcomes_of
+from saccade.tasks.pointing import score_pointing
 from saccade.tasks.rationales import rationale_of, score_rationales
 
 LABEL = (
@@ -212,7 +213,8 @@ class Form:
         """The task's figures of answers."""
         figures = self._labelled(answers, examples).figures(list(task.metrics))
         reasons = score_rationales(task, answers, examples)
-        return figures | {f"rationale_{name}" if name in figures else name: each for name, each in reasons.items()}
+        figures |= {f"rationale_{name}" if name in figures else name: each for name, each in reasons.items()}
+        return figures | score_pointing(task, answers, examples)
 
     def intervals(
         self, task: Task, answers: Sequence[Answer], examples: Sequence[Example], samples: int

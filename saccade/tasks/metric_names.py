@@ -36,6 +36,8 @@ GenerationMetric = Literal[
     "distinct_1",
     "distinct_2",
     "aer",
+    "pointing",
+    "weight_in_box",
 ]
 
 LanguageModellingMetric = Literal["perplexity", "word_perplexity", "bits_per_byte", "accuracy"]

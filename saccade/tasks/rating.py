@@ -24,6 +24,7 @@ from saccade.tasks.base import Example, Loss, Task, tasks
 from saccade.tasks.explaining import RecordOptions, attended, explain_inputs, looking
 from saccade.tasks.limits import most_tokens
 from saccade.tasks.metric_names import RatingMetric
+from saccade.tasks.pointing import score_pointing
 from saccade.tasks.rationales import check_evidence, extras, rationale_of, score_rationales
 from saccade.tasks.several import shared_vocabularies
 
@@ -146,7 +147,7 @@ class Rating(Task):
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example[self.role] for example in examples]
         figures = score_numbers([answer.value for answer in answers], wanted, list(self.metrics))
-        return figures | score_rationales(self, answers, examples)
+        return figures | score_rationales(self, answers, examples) | score_pointing(self, answers, examples)
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any

@@ -10,11 +10,12 @@ from typing import Any
 from saccade.data.cell import Cell
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.rationales import auprc, highest, iou_f1, positions_of, token_f1
-from saccade.fields import Evidence, Field
+from saccade.fields import Boxes, Evidence, Field, Image
 from saccade.interpretation.explorer import Map, Measure, TextAxis, passages
 from saccade.registry import nearest
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Task
+from saccade.tasks.pointing import BOXES
 
 EVIDENCE = "evidence"
 """The role of the column that says what people marked in an input."""
@@ -27,13 +28,14 @@ AGREED = (
 
 
 def extras(inputs: Mapping[str, Field], evidence: Field | str) -> dict[str, Field]:
-    """The field of the evidence, unless an input has its name."""
+    """The field of the evidence and, for pictures, that of the boxes, unless an input has its name."""
     made = Evidence() if evidence == EVIDENCE else evidence
     if not isinstance(made, Evidence):
         raise ValueError(f"evidence must be the field evidence, got {evidence!r}.")
     if made.input is not None and made.input not in inputs:
         raise ValueError(f"evidence.input={made.input!r} is not an input.{nearest(made.input, inputs)}")
-    return {} if EVIDENCE in inputs else {EVIDENCE: made}
+    boxes = {BOXES: Boxes()} if any(isinstance(field, Image) for field in inputs.values()) else {}
+    return {role: field for role, field in {EVIDENCE: made, **boxes}.items() if role not in inputs}
 
 
 def marked_input(task: Task) -> str:

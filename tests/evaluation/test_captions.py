@@ -3,12 +3,10 @@
 import random
 
 import pytest
-import torch
 
 from saccade.evaluation import METRICS, score_texts
 from saccade.evaluation.captions import words_of
 from saccade.evaluation.edits import common_length
-from saccade.evaluation.pointing import pointing_accuracy
 
 NAMES = ["bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider", "distinct_1", "distinct_2"]
 WANTED = [["a brown dog runs on the grass", "the dog is running"], "two men play a guitar in the park", ["a red bus"]]
@@ -50,13 +48,3 @@ def test_the_common_subsequence_is_the_longest() -> None:
             for j, b in enumerate(second):
                 table[i + 1][j + 1] = table[i][j] + 1 if a == b else max(table[i][j + 1], table[i + 1][j])
         assert common_length(first, second) == table[-1][-1]
-
-
-def test_pointing_counts_words_whose_largest_weight_is_in_their_box() -> None:
-    weights = torch.zeros(3, 6)
-    weights[0, 1] = weights[1, 5] = weights[2, 0] = 1.0  # line 0 column 1; line 1 column 2; line 0 column 0
-    boxes = [(0.3, 0.0, 0.7, 0.5), (0.0, 0.0, 0.5, 1.0), None]
-    found = pointing_accuracy([weights, weights[:1]], [boxes, boxes[:1]], (2, 3))
-    assert found.value == pytest.approx(100 * 2 / 3)
-    with pytest.raises(ValueError, match="grid of 2 x 2"):
-        pointing_accuracy([weights], [boxes], (2, 2))

@@ -58,6 +58,11 @@ class SourceToTarget(Task):
             problem = outside(example["alignment"], *words)
             if problem:
                 raise cell.bad(problem, "Count words from 0, separated by spaces.")
+        if "boxes" in example:
+            counts = len(example["boxes"]), len(texts_of(example["target"])[0].split())
+            if counts[0] != counts[1]:
+                problem = f"there are {counts[0]} boxes for {counts[1]} words of the target"
+                raise cell.bad(problem, "Give a box for each word, and null for a word that names nothing.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
         *several, targets = np.asarray(sizes, dtype=np.int64).T

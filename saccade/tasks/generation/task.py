@@ -23,7 +23,7 @@ from saccade.evaluation import (
     score_texts,
 )
 from saccade.evaluation.text import TOKENISATIONS, Tokenisation
-from saccade.fields import Field, Links, Text, fields, plain
+from saccade.fields import Boxes, Field, Image, Links, Text, fields, plain
 from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
@@ -44,12 +44,14 @@ from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.explaining import explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
+from saccade.tasks.generation.pointing import pointing_figures
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import search, with_ctc
 from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
 from saccade.tasks.metric_names import GenerationMetric
+from saccade.tasks.pointing import BOXES, POINTING
 
 AER = "aer"
 
@@ -74,8 +76,8 @@ class Generation(SourceToTarget):
             where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
             cer and wer (also character_error_rate and word_error_rate); for captions with several references each, as
-            in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; and aer, for
-            examples with an `alignment` column.
+            in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; aer, for examples
+            with an `alignment` column; pointing and weight_in_box, for pictures with a `boxes` column.
         bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
             tokenised already.
     """
@@ -83,7 +85,7 @@ class Generation(SourceToTarget):
     unit = "tokens"
     options = SearchOptions
     explain_options = ExplainOptions
-    known_metrics = HIGHER_IS_BETTER | {AER: False}
+    known_metrics = HIGHER_IS_BETTER | {AER: False} | dict.fromkeys(POINTING, True)
 
     def __init__(
         self,
@@ -133,12 +135,16 @@ class Generation(SourceToTarget):
             raise ValueError(
                 "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
             )
+        pointing = next((name for name in names if name in POINTING), None)
+        if pointing and (len(self.inputs) > 1 or not isinstance(self.source, Image)):
+            raise ValueError(f"{pointing} is a figure of pictures: leave it out, or make the only source an image.")
         super().choose_metrics(names)
 
     @property
     def scored(self) -> dict[str, Field]:
-        needed = {"alignment": Links()} if AER in self.metrics else {}
-        return {**self.inputs, "target": self.target, **needed}
+        needed: dict[str, Field] = {"alignment": Links()} if AER in self.metrics else {}
+        boxes = {BOXES: Boxes()} if any(name in self.metrics for name in POINTING) else {}
+        return {**self.inputs, "target": self.target, **needed, **boxes}
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         model = writer(model)
@@ -224,7 +230,7 @@ class Generation(SourceToTarget):
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         tokeniser, wanted = self.target.tokeniser, self._wanted(examples)
-        names = [name for name in self.metrics if name != AER]
+        names = [name for name in self.metrics if name != AER and name not in POINTING]
         figures = score_texts([answer.text for answer in answers], wanted, names, tokenize=self.bleu_tokenize)
         for name in OF_TOKENS:
             if name in figures:
@@ -249,6 +255,9 @@ class Generation(SourceToTarget):
         if AER in self.metrics:
             pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
             figures[AER] = aer(self.align(model, pairs), examples)
+        pointing = [name for name in self.metrics if name in POINTING]
+        if pointing:
+            figures |= pointing_figures(self, model, examples, pointing)
         return {name: figures[name] for name in self.metrics}
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
