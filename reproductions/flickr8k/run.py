@@ -36,7 +36,7 @@ SELECTIONS: dict[str, Any] = {
 }
 """The models, and what they select with."""
 
-SIZES = {"embedding_dim": 256, "hidden_dim": 256, "alignment_dim": 128, "dropout": 0.3}
+SIZES = {"embedding_dim": 128, "hidden_dim": 256, "alignment_dim": 128, "dropout": 0.3}
 
 PUBLISHED = {"soft, published": {"bleu_4": 19.5}, "hard, published": {"bleu_4": 21.3}}
 """Xu et al. (2015), table 1: annotations by VGG-19 of pictures in full size."""
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/flickr8k"), help="folder for pictures and models")
     parser.add_argument("--models", nargs="+", choices=list(SELECTIONS), default=list(SELECTIONS))
-    parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:

@@ -1,7 +1,8 @@
 """Two fragments of a photograph: do they fit, and along which side? Does attention look at where they meet?
 
-The first fragment is in the middle of a picture, and the second one lies against all four of its sides. It fits along
-one of them, or along none: then it comes from elsewhere in the same photograph, or from another one.
+A picture shows two fragments side by side, or one above the other, somewhere on a grey ground. Models learn whether
+they fit. Those that do not are neighbours on a wrong side, parts of one photograph that lie apart, or of two
+photographs.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import shutil
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,41 +23,49 @@ from numpy.typing import NDArray
 
 import saccade
 from reproductions.report import markdown_table, publish
+from saccade.data.corpus import Corpus
+from saccade.evaluation.pointing import Box
 from saccade.runs import Run
 
 FOLDER = Path(__file__).resolve().parent
 SPLITS = {"train": "trainImages", "test": "testImages"}
 SIDE, BLOCK = 24, 8
 """Pixels of a fragment, and of a block of JPEG: both fragments of a pair begin at the same place of a block."""
+CANVAS, GREY = 56, 128
 NEAR = 8
 """Pixels on either side of a border that count as the stitching area."""
 CONTRAST = 24.0
 """The least deviation of the grey levels of a fragment: pieces of clear sky would fit everywhere."""
-GREY = 128
 SIDES = {"left": (0, -1), "right": (0, 1), "top": (-1, 0), "bottom": (1, 0)}
-NONE = "none"
+YES, NO = "fits", "does not fit"
 
 MODELS: dict[str, dict[str, Any]] = {
     "soft": {"selection": "softmax"},
     "hard": {"selection": "hard"},
     "mean": {"pooling": "average"},
-    "max": {"pooling": "max"},
 }
 """What differs between the models."""
 
 SIZES = {"encoder": {"class": "residual", "channels": [16, 32]}, "hidden_dim": 64, "dropout": 0.0}
-"""18 x 18 annotations, each of which sees 23 x 23 pixels."""
+"""14 x 14 annotations, each of which sees 23 x 23 pixels."""
 
 Pixels = NDArray[np.uint8]
-Box = tuple[float, float, float, float]
 
 
-class Pair(NamedTuple):
-    """Two fragments in one picture, the side along which they fit, and whether they are of one photograph."""
+class Laid(NamedTuple):
+    """Two fragments in one picture, whether they fit, and the box of their common border."""
 
     picture: Pixels
     label: str
-    same: bool
+    box: Box
+
+
+class Pair(NamedTuple):
+    """Two fragments, and the side of the first along which the second fits, if there is one."""
+
+    first: Pixels
+    second: Pixels
+    side: str | None
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--steps", type=int, default=1500, help="updates of each model")
     parser.add_argument("--examples", type=int, default=16_000, help="training pairs")
-    parser.add_argument("--tested", type=int, default=2000, help="test pairs")
+    parser.add_argument("--tested", type=int, default=1000, help="test pairs of each kind")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
@@ -81,21 +90,22 @@ def main(arguments: list[str] | None = None) -> int:
     draws = np.random.default_rng(given.seed)
     train = [drawn(photographs["train"], draws) for _ in range(given.examples)]
     test = [drawn(photographs["test"], draws) for _ in range(given.tested)]
-    results: dict[str, Any] = {name: measured(name, train, test, given) for name in given.models}
-    results["mean colours, no network"] = {"fits": by_rule(colours_apart, train, test)["fits"]}
-    results["pixels along the borders, no network"] = by_rule(edges_apart, train, test)
-    results["uniform"] = {"border": 100.0 * uniform(), "borders": 400.0 * uniform()}
+    pairs = [neighbours(photographs["test"], draws) for _ in range(given.tested)]
+    tried = [laid(first, second, side, draws) for first, second, _ in pairs for side in SIDES]  # along each side
+    results: dict[str, Any] = {name: measured(name, train, test, pairs, tried, given) for name in given.models}
+    for name, distance in (("mean colours, no network", colours_apart), ("border pixels, no network", edges_apart)):
+        results[name] = by_rule(distance, train, test, pairs, tried)
+    results["even weights"] = {"weight_in_box": 100.0 * 2 * NEAR * SIDE / CANVAS**2}
     header = [
         "model",
-        "pairs right, %",
-        "fit or not, %",
-        "side right, % of those that fit",
-        "weight at the shared border, %",
-        "weight at all four borders, %",
+        "fit or not, % right",
+        "which side, % right",
+        "weight within 8 pixels of the border, %",
+        "largest weight there, %",
         "updates",
         "processor minutes",
     ]
-    keys = ("accuracy", "fits", "side", "border", "borders", "steps", "minutes")
+    keys = ("accuracy", "side", "weight_in_box", "pointing", "steps", "minutes")
     rows = [[name, *(found.get(key, "") for key in keys)] for name, found in results.items()]
     publish(given.output, results=results, table=markdown_table(header, rows))
     return 0
@@ -112,32 +122,52 @@ def read(folder: Path, name: str) -> list[Pixels]:
             raise FileNotFoundError(f"There is no {path.name.removesuffix('.gz')} in {folder}.")
     text = listed.read_text() if listed.is_file() else gzip.decompress(packed.read_bytes()).decode()
     with zipfile.ZipFile(archive) as files:
-        names = text.split()
-        return [np.asarray(Image.open(io.BytesIO(files.read(each))).convert("RGB")) for each in names]
+        return [np.asarray(Image.open(io.BytesIO(files.read(each))).convert("RGB")) for each in text.split()]
 
 
-def drawn(photographs: list[Pixels], draws: np.random.Generator) -> Pair:
-    """A pair of fragments: half of them fit, and half of the others are of one photograph."""
+def drawn(photographs: Sequence[Pixels], draws: np.random.Generator) -> Laid:
+    """A laid pair: half of them fit; of the others a third each are of every kind."""
+    if draws.random() < 0.5:
+        first, second, side = neighbours(photographs, draws)
+        assert side is not None
+        return laid(first, second, side, draws, YES)
     side = list(SIDES)[draws.integers(4)]
-    fits, same = bool(draws.random() < 0.5), bool(draws.random() < 0.5)
+    kind = draws.integers(3)
+    if kind == 0:
+        first, second, true = neighbours(photographs, draws)
+        side = [each for each in SIDES if each != true][draws.integers(3)]
+    else:
+        first, second = strangers(photographs, draws, same=kind == 1)
+    return laid(first, second, side, draws)
+
+
+def neighbours(photographs: Sequence[Pixels], draws: np.random.Generator) -> Pair:
+    """Two fragments that fit."""
+    side = list(SIDES)[draws.integers(4)]
     while True:
-        photograph, other = (photographs[draws.integers(len(photographs))] for _ in range(2))
-        phase = draws.integers(BLOCK, size=2)  # where fragments begin within a block
-        start, elsewhere = place(photograph, phase, draws), place(photograph, phase, draws)
-        first, second = cut(photograph, *start), None
-        if fits:
-            line, column = SIDES[side]
-            second = cut(photograph, start[0] + SIDE * line, start[1] + SIDE * column)
-        elif not same:
-            second = cut(other, *place(other, phase, draws))
-        elif max(abs(start[0] - elsewhere[0]), abs(start[1] - elsewhere[1])) >= 2 * SIDE:  # a fragment between them
-            second = cut(photograph, *elsewhere)
-        if first is not None and second is not None and min(contrast(first), contrast(second)) >= CONTRAST:
-            return Pair(laid(first, second), side if fits else NONE, fits or same)
+        photograph = photographs[draws.integers(len(photographs))]
+        top, left = place(photograph, draws.integers(BLOCK, size=2), draws)
+        first = cut(photograph, top, left)
+        second = cut(photograph, top + SIDE * SIDES[side][0], left + SIDE * SIDES[side][1])
+        if first is not None and second is not None:
+            return Pair(first, second, side)
+
+
+def strangers(photographs: Sequence[Pixels], draws: np.random.Generator, *, same: bool) -> tuple[Pixels, Pixels]:
+    """Two fragments with at least one between them in the same photograph, or of two photographs."""
+    while True:
+        one, two = draws.choice(len(photographs), 2, replace=False)
+        photograph, other = photographs[one], photographs[one if same else two]
+        phase = draws.integers(BLOCK, size=2)
+        start, end = place(photograph, phase, draws), place(other, phase, draws)
+        apart = not same or max(abs(start[0] - end[0]), abs(start[1] - end[1])) >= 2 * SIDE
+        first, second = cut(photograph, *start), cut(other, *end)
+        if apart and first is not None and second is not None:
+            return first, second
 
 
 def place(photograph: Pixels, phase: NDArray[np.int64], draws: np.random.Generator) -> tuple[int, int]:
-    """The upper left corner of a fragment."""
+    """The upper left corner of a fragment, which begins `phase` pixels after the corner of a block."""
     top, left = (
         int(start) + BLOCK * int(draws.integers((length - SIDE - int(start)) // BLOCK + 1))
         for length, start in zip(photograph.shape[:2], phase, strict=True)
@@ -146,40 +176,32 @@ def place(photograph: Pixels, phase: NDArray[np.int64], draws: np.random.Generat
 
 
 def cut(photograph: Pixels, top: int, left: int) -> Pixels | None:
-    """A fragment; None beyond the edge of the photograph."""
+    """A fragment; None beyond the edge of the photograph, or if it has little contrast."""
     lines, columns = photograph.shape[:2]
-    inside = 0 <= top <= lines - SIDE and 0 <= left <= columns - SIDE
-    return photograph[top : top + SIDE, left : left + SIDE] if inside else None
+    if not (0 <= top <= lines - SIDE and 0 <= left <= columns - SIDE):
+        return None
+    fragment = photograph[top : top + SIDE, left : left + SIDE]
+    return fragment if fragment.mean(axis=2).std() >= CONTRAST else None
 
 
-def contrast(fragment: Pixels) -> float:
-    """The deviation of its grey levels."""
-    return float(fragment.mean(axis=2).std())
+def laid(first: Pixels, second: Pixels, side: str, draws: np.random.Generator, label: str = NO) -> Laid:
+    """The second fragment along a side of the first, both somewhere on a grey ground."""
+    down, across = SIDES[side]
+    before, after = (first, second) if down + across > 0 else (second, first)
+    joined = np.concatenate([before, after], axis=0 if down else 1)
+    picture = np.full((CANVAS, CANVAS, 3), GREY, dtype=np.uint8)
+    top, left = (int(draws.integers(CANVAS - length + 1)) for length in joined.shape[:2])
+    picture[top : top + joined.shape[0], left : left + joined.shape[1]] = joined
+    near = (left, top + SIDE - NEAR, left + SIDE, top + SIDE + NEAR)
+    if across:
+        near = (left + SIDE - NEAR, top, left + SIDE + NEAR, top + SIDE)
+    x, y, right, bottom = (edge / CANVAS for edge in near)
+    return Laid(picture, label, (x, y, right, bottom))
 
 
-def laid(first: Pixels, second: Pixels) -> Pixels:
-    """The first fragment in the middle, the second one on all sides of it, and grey corners."""
-    picture = np.full((3 * SIDE, 3 * SIDE, 3), GREY, dtype=np.uint8)
-    for line, column in SIDES.values():
-        picture[(1 + line) * SIDE :, (1 + column) * SIDE :][:SIDE, :SIDE] = second
-    picture[SIDE : 2 * SIDE, SIDE : 2 * SIDE] = first
-    return picture
-
-
-def border(label: str) -> Box:
-    """The stitching area of a side: left, top, right and bottom, in pixels."""
-    line, column = SIDES[label]
-    x, y = (1.5 * SIDE + 0.5 * SIDE * step for step in (column, line))
-    dx, dy = (NEAR, SIDE / 2) if column else (SIDE / 2, NEAR)
-    return x - dx, y - dy, x + dx, y + dy
-
-
-def uniform() -> float:
-    """The share of the picture that the stitching area of one side takes."""
-    return 2 * NEAR * SIDE / (3 * SIDE) ** 2
-
-
-def measured(name: str, train: list[Pair], test: list[Pair], given: argparse.Namespace) -> dict[str, float]:
+def measured(
+    name: str, train: list[Laid], test: list[Laid], pairs: list[Pair], tried: list[Laid], given: argparse.Namespace
+) -> dict[str, float]:
     """Trains and tests one model, unless its folder says that this was done."""
     folder = given.runs / name
     kept = given.runs / f"{name}-{given.steps}-{given.examples}-{given.tested}-{given.seed}.json"
@@ -189,17 +211,12 @@ def measured(name: str, train: list[Pair], test: list[Pair], given: argparse.Nam
     started = time.process_time()
     run = saccade.train(
         "classification/pictures",
-        task={"inputs": {"picture": {"class": "image", "size": 3 * SIDE, "patch": BLOCK}}, "metrics": ["accuracy"]},
-        model={
-            "encoder": {"class": "residual", "channels": [16, 32]},
-            "hidden_dim": 64,
-            "dropout": 0.0,
-            **MODELS[name],
-        },
-        data=[{"picture": pair.picture, "label": pair.label} for pair in train],
+        task={"inputs": {"picture": {"class": "image", "size": CANVAS, "patch": BLOCK}}, "metrics": ["accuracy"]},
+        model={**SIZES, **MODELS[name]},
+        data=[{"picture": each.picture, "label": each.label} for each in train],
         trainer={
             "max_steps": given.steps,
-            "batch_tokens": 32 * (3 * SIDE // BLOCK) ** 2,
+            "batch_tokens": 32 * (CANVAS // BLOCK) ** 2,
             "learning_rate": 3e-3,
             "schedule": {"class": "cosine", "warmup": min(100, given.steps // 4)},
             "validate_every": max(1, given.steps // 5),
@@ -208,68 +225,61 @@ def measured(name: str, train: list[Pair], test: list[Pair], given: argparse.Nam
         output=folder,
     )
     minutes = (time.process_time() - started) / 60
-    result = {**tested(run, test), "steps": run.result.step, "minutes": minutes}  # type: ignore[union-attr]
+    result = {**tested(run, test, pairs, tried), "minutes": minutes}
     kept.write_text(json.dumps(result))
     print(f"{name}: {result}", flush=True)
     return result
 
 
-def tested(run: Run, test: list[Pair]) -> dict[str, float]:
-    """How many answers are right, and how much weight is near the borders of pairs that fit."""
-    answers = run.predict([pair.picture for pair in test])
-    found = shares([str(answer.value) for answer in answers], test)
-    looked = [(answer.weights, pair.label) for answer, pair in zip(answers, test, strict=True) if pair.label != NONE]
-    if looked[0][0] is None:
-        return found
-    at = [{side: weight_within(weights[0].numpy(), border(side)) for side in SIDES} for weights, _ in looked]  # type: ignore[index]
-    found["border"] = 100.0 * float(np.mean([each[label] for each, (_, label) in zip(at, looked, strict=True)]))
-    found["borders"] = 100.0 * float(np.mean([sum(each.values()) for each in at]))
-    return found
+def tested(run: Run, test: list[Laid], pairs: list[Pair], tried: list[Laid]) -> dict[str, float]:
+    """The figures of a model, and how often it finds the side along which neighbours fit."""
+    assert run.result is not None, "it has just been trained"
+    examples = [{"picture": each.picture, "label": each.label, "boxes": [each.box]} for each in test]
+    corpus = Corpus(columns={role: role for role in examples[0]})
+    found = {name: figure.value for name, figure in run.evaluate(examples, corpus=corpus).figures.items()}
+    answers = run.predict([each.picture for each in tried])
+    chances = [answer.details["probabilities"][YES] for answer in answers]
+    return {**found, "side": sides_found(chances, pairs), "steps": run.result.step}
 
 
-def shares(answers: list[str], pairs: list[Pair]) -> dict[str, float]:
-    """Percentages of right answers."""
-    both = list(zip(answers, [pair.label for pair in pairs], strict=True))
-    fitting = [(answer, label) for answer, label in both if label != NONE]
-    return {
-        "accuracy": 100.0 * float(np.mean([answer == label for answer, label in both])),
-        "fits": 100.0 * float(np.mean([(answer == NONE) == (label == NONE) for answer, label in both])),
-        "side": 100.0 * float(np.mean([answer == label for answer, label in fitting])),
-    }
+def sides_found(chances: Sequence[float], pairs: list[Pair]) -> float:
+    """The percentage of pairs whose true side is the most likely of the four that were tried."""
+    best = np.reshape(chances, (len(pairs), len(SIDES))).argmax(axis=1)
+    return 100.0 * float(np.mean([list(SIDES)[place] == pair.side for place, pair in zip(best, pairs, strict=True)]))
 
 
-def weight_within(weights: NDArray[np.float32], box: Box) -> float:
-    """The weight of the places of a square grid whose centres lie in a box."""
-    count = round(len(weights) ** 0.5)
-    centres = (np.arange(count) + 0.5) * 3 * SIDE / count
-    left, top, right, bottom = box
-    columns, lines = (left <= centres) & (centres < right), (top <= centres) & (centres < bottom)
-    return float(weights.reshape(count, count)[np.ix_(lines, columns)].sum())
+def by_rule(
+    distance: Callable[[Laid], float], train: list[Laid], test: list[Laid], pairs: list[Pair], tried: list[Laid]
+) -> dict[str, float]:
+    """Without a network: fragments fit if their distance is below the threshold that suits the training pairs best."""
+    known = np.array([distance(each) for each in train])
+    fits = np.array([each.label == YES for each in train])
+    thresholds = np.quantile(known, np.linspace(0.0, 1.0, 101))
+    best = max(thresholds, key=lambda threshold: float(((known < threshold) == fits).mean()))
+    right = [(distance(each) < best) == (each.label == YES) for each in test]
+    return {"accuracy": 100.0 * float(np.mean(right)), "side": sides_found([-distance(each) for each in tried], pairs)}
 
 
-def by_rule(distance: Callable[[Pixels, str], float], train: list[Pair], test: list[Pair]) -> dict[str, float]:
-    """Without a network: the side of the smallest distance, if it is below a threshold that suits training pairs."""
-    known, new = ([{s: distance(pair.picture, s) for s in SIDES} for pair in pairs] for pairs in (train, test))
-    smallest, fits = np.array([min(each.values()) for each in known]), np.array([pair.label != NONE for pair in train])
-    thresholds = np.quantile(smallest, np.linspace(0.0, 1.0, 101))
-    best = max(thresholds, key=lambda threshold: float(((smallest < threshold) == fits).mean()))
-    answers = [min(each, key=each.__getitem__) if min(each.values()) < best else NONE for each in new]
-    return shares(answers, test)
+def halves(each: Laid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both fragments, turned so that the last line of the first meets the first line of the second."""
+    left, top, right, bottom = (round(edge * CANVAS) for edge in each.box)
+    upright = each.picture.astype(np.float64)
+    if right - left < bottom - top:  # side by side
+        upright, left, top, right = upright.swapaxes(0, 1), top, left, bottom
+    middle = top + NEAR
+    return upright[middle - SIDE : middle, left:right], upright[middle : middle + SIDE, left:right]
 
 
-def colours_apart(picture: Pixels, label: str) -> float:
-    """How far the mean colours of both fragments are apart, whatever the side."""
-    first, second = (picture[SIDE : 2 * SIDE, left : left + SIDE].mean(axis=(0, 1)) for left in (SIDE, 0))
-    return float(np.abs(first - second).sum())
+def colours_apart(each: Laid) -> float:
+    """How far the mean colours of both fragments are apart."""
+    first, second = halves(each)
+    return float(np.abs(first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))).sum())
 
 
-def edges_apart(picture: Pixels, label: str) -> float:
-    """How far the pixels on both sides of a border are apart."""
-    line, column = SIDES[label]
-    upright = picture.swapaxes(0, 1) if column else picture
-    place = SIDE if line + column < 0 else 2 * SIDE
-    before, after = upright[place - 1 : place + 1, SIDE : 2 * SIDE].astype(float)
-    return float(np.abs(before - after).mean())
+def edges_apart(each: Laid) -> float:
+    """How far the pixels on both sides of the border are apart."""
+    first, second = halves(each)
+    return float(np.abs(first[-1] - second[0]).mean())
 
 
 if __name__ == "__main__":

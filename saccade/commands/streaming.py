@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from saccade.data.recordings import RecordingError
     from saccade.data.sound_blocks import Blocks
     from saccade.runs import Run
 
@@ -31,6 +32,7 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
         as_json: whether each part is an object on a line of its own.
         options: those of a prediction.
     """
+    from saccade.data.recordings import RecordingError
     from saccade.tasks.generation import Generation
     from saccade.tasks.generation.listening import Heard, can_listen, listen
 
@@ -50,7 +52,10 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
             print(shown, end="", file=file, flush=True)
 
         started = time.process_time()
-        found = listen(task, run.model, sound, asked, emit) if online else _read_first(run, sound, options, emit)
+        try:
+            found = listen(task, run.model, sound, asked, emit) if online else _read_first(run, sound, options, emit)
+        except RecordingError as error:
+            raise _named(name, error) from None
         spent = time.process_time() - started
         assert isinstance(found, Heard)
         if as_json:
@@ -80,13 +85,19 @@ def _sounds(inputs: list[str], suffixes: tuple[str, ...]) -> Iterator[tuple[str,
             try:
                 yield name, pipe_blocks(sys.stdin.buffer, BLOCK) if name == PIPE else read_blocks(name, BLOCK)
             except RecordingError as error:
-                raise ValueError(f"{name}: {error.problem}. {error.fix.removesuffix('.')}.") from None
+                raise _named(name, error) from None
+
+
+def _named(name: str, error: RecordingError) -> ValueError:
+    """What is wrong with a recording, with its name."""
+    return ValueError(f"{name}: {error.problem}. {error.fix.removesuffix('.')}.")
 
 
 def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Any) -> Any:
     """For a model that needs the whole recording."""
     import numpy as np
 
+    from saccade.data.recordings import RecordingError
     from saccade.tasks.generation.listening import Heard
 
     parts, count = [], 0
@@ -94,12 +105,10 @@ def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Any) -> 
         parts.append(block)
         count += len(block)
         if count > LONGEST * sound.rate:
-            raise ValueError(
-                f"the recording has more than {LONGEST // 60} minutes, and this model must hear all of it first: "
-                "cut it, or train a model that listens online."
-            )
+            problem = f"it has more than {LONGEST // 60} minutes, and this model must hear all of it first"
+            raise RecordingError(problem, "Cut it, or train a model that listens online.")
     if not count:
-        raise ValueError("the recording holds no sound.")
+        raise RecordingError("it holds no sound", "Record it again.")
     samples = np.concatenate(parts)
     seconds = len(samples) / sound.rate
     (answer,) = run.predict([{"array": samples, "sampling_rate": sound.rate}], **options)

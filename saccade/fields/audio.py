@@ -69,7 +69,8 @@ class Audio(Field):
             *_{}_* (a part of the name, without its suffix). In memory, a dictionary may have a `speaker`.
         speeds: training plays each recording at one of these speeds, such as [0.9, 1.0, 1.1], which also changes its
             pitch.
-        gain: training makes recordings louder or quieter by up to this many decibels.
+        gain: training makes recordings louder or quieter by up to this many decibels; not with normalise="recording",
+            which makes them equally loud again.
         time_masks, time_width: training blanks `time_masks` stretches of up to `time_width` frames in each recording.
         mel_masks, mel_width: training blanks `mel_masks` groups of up to `mel_width` neighbouring bands (coefficients,
             with features="mfcc").
@@ -115,6 +116,8 @@ class Audio(Field):
             raise ValueError(f"speeds must be one or more numbers from 0.5 to 2, got {list(speeds)!r:.60}.")
         if not 0.0 <= gain <= 60.0:
             raise ValueError(f"gain must be from 0 to 60 decibels, got {gain}.")
+        if gain and normalise == "recording":
+            raise ValueError(f"gain={gain} has no effect with normalise='recording', which makes all equally loud.")
         for name, count in (("time_masks", time_masks), ("mel_masks", mel_masks)):
             if count < 0:
                 raise ValueError(f"{name} must be 0 or more, got {count}.")

@@ -82,9 +82,6 @@ class OnlineReader:
         self._read(frames, last)
         before = len(self.written)
         while not self.ended and self._states is not None:
-            if most is not None and len(self.written) >= most:
-                self.ended = last
-                break
             found = self.model.step(torch.tensor([self._token]), self._state)
             weights = found.weights
             assert weights is not None, "online attention has weights"
@@ -92,8 +89,11 @@ class OnlineReader:
                 break  # it has not found where to stop
             log_probs = found.log_probs()[0]
             log_probs[self.never] = -torch.inf
-            self._token = int(log_probs.argmax())
-            self._state = found.state
+            token = int(log_probs.argmax())
+            if most is not None and len(self.written) >= most and token != self.eos:
+                self.ended = last
+                break
+            self._token, self._state = token, found.state
             self.ended = self._token == self.eos
             self.written.append(Written(self._token, float(log_probs[self._token]), weights[0]))
         return self.written[before:]

@@ -111,8 +111,14 @@ class AttentionPooling(PooledEncoder):
             assert reading is not None
             gain = -total.float()
             before = torch.where(self.baseline_set, self.baseline, gain.detach().mean())
-            weights = {"reward_weight": self.reward_weight, "entropy_weight": self.entropy_weight}
-            total, after = reinforce_loss(reading.selection, gain, before, reduction="none", **weights)
+            total, after = reinforce_loss(
+                reading.selection,
+                gain,
+                before,
+                reward_weight=self.reward_weight,
+                entropy_weight=self.entropy_weight,
+                reduction="none",
+            )
             self.baseline.copy_(after)
             self.baseline_set.fill_(True)
         return Costs(logits, total)

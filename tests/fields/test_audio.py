@@ -301,6 +301,7 @@ def test_a_long_recording_is_drawn_without_its_sound(monkeypatch) -> None:
         ({"max_seconds": 0.0}, "max_seconds"),
         ({"max_seconds": math.nan}, "max_seconds"),
         ({"gain": -1.0}, "gain"),
+        ({"gain": 6.0, "normalise": "recording"}, "gain=6.0 has no effect with normalise='recording'"),
         ({"time_masks": -1}, "time_masks"),
         ({"mel_width": 0}, "mel_width"),
         ({"features": "mel"}, "'log_mel' or 'mfcc'"),
@@ -470,7 +471,7 @@ def test_each_speaker_has_mean_0_and_deviation_1(tmp_path) -> None:
 
 
 def test_each_recording_can_be_normalised_alone(tmp_path) -> None:
-    field = Audio(normalise="recording", gain=20.0)
+    field = Audio(normalise="recording")
     field.fit([])
     rows = encoded(field, LOUD, LOUD / 10)
     for generator in (None, torch.Generator().manual_seed(0)):

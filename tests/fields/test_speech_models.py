@@ -156,3 +156,33 @@ def test_what_cannot_be_streamed(runs, folder, capsys) -> None:
         assert problem in capsys.readouterr().err
     assert main(["predict", run, str(folder / "gone.wav"), "--stream"]) == 2
     assert "does not exist" in capsys.readouterr().err
+    cut, silent = folder / "cut.wav", folder / "silent.wav"
+    cut.write_bytes(pcm(spoken("ab", random.Random(1)))[:-100])
+    silent.write_bytes(pcm(spoken("ab", random.Random(1))[:0]))
+    for bad in (cut, silent):
+        assert main(["predict", run, str(bad), "--stream"]) == 2
+        assert str(bad) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["online", "chorowski"])
+def test_a_pipe_that_is_wrong_is_named(runs, capsys, monkeypatch, name) -> None:
+    sound = spoken("ab", random.Random(1))
+    for content, problem in ((pcm(sound[:0]), "holds no sound"), (pcm(sound)[:-100], "samples too early")):
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
+        assert main(["predict", str(runs[name].folder), "-", "--stream", "--max-length", "4"]) == 2
+        shown = capsys.readouterr().err
+        assert problem in shown
+        assert "-: it" in shown
+
+
+def test_a_stream_reads_as_much_as_a_prediction_does(runs, folder, monkeypatch, capsys) -> None:
+    online = runs["online"]
+    (file, *_) = sorted((folder / "test").iterdir())
+    whole = online.predict([str(file)], beam=1, max_length=12)[0]
+    for place in ("listening", "sides"):
+        monkeypatch.setattr(f"saccade.tasks.generation.{place}.most_read", lambda model, trained: 7)
+    assert main(["predict", str(online.folder), str(file), "--stream", "--max-length", "12", "--format", "jsonl"]) == 0
+    last = json.loads(capsys.readouterr().out.splitlines()[-1])
+    (short,) = online.predict([str(file)], beam=1, max_length=12)
+    assert last["answer"] == short.text
+    assert len(short.attention.keys) < len(whole.attention.keys)

@@ -102,6 +102,12 @@ def test_a_source_in_parts_gives_what_the_whole_gives(selection):
             torch.testing.assert_close(each.weights, weights[: len(each.weights)])
             assert not weights[len(each.weights) :].any()
         texts.add(tuple(tokens))
+        most = len(whole.tokens)  # the end falls on the limit, if there is one
+        limited = OnlineReader(model)
+        limited.push(frames[:17], most=most)
+        limited.push(frames[17:], last=True, most=most)
+        assert [each.token for each in limited.written] == [*whole.tokens, *[2] * whole.finished]
+        assert limited.ended
     assert early > 10
     assert len(texts) > 2
 

@@ -33,22 +33,24 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch, queri
     """Over all draws, with their probabilities; the baseline, whatever it is, changes nothing."""
     model, states, mask = made(num_queries=queries)
     states, mask = states[:1], mask[:1]
-    forced: tuple[int, ...] = ()
+    forced: list[int] = []
     monkeypatch.setattr(
         Hard, "_draw", lambda self, distribution: F.one_hot(torch.tensor([forced]), PLACES).to(distribution.probs)
     )
     draws = list(product(range(PLACES), repeat=queries))
     exact, chances = torch.zeros((), dtype=torch.float64), []
-    for forced in draws:
+    for draw in draws:
+        forced[:] = draw
         pooled, reading = model.read(states, mask)
         chance = reading.weights[0].gather(1, torch.tensor(forced)[:, None]).prod()
         exact = exact + chance * losses(model.output_proj(pooled)).sum()
-        chances.append(float(chance))
+        chances.append(float(chance.detach()))
     model.zero_grad()
     exact.backward()
     wanted = gradients(model)
     found = [torch.zeros_like(each) for each in wanted]
-    for forced, chance in zip(draws, chances, strict=True):
+    for draw, chance in zip(draws, chances, strict=True):
+        forced[:] = draw
         model.zero_grad()
         model.baseline.fill_(-0.7)
         model.baseline_set.fill_(True)

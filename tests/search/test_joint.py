@@ -70,11 +70,43 @@ def test_a_wide_beam_finds_the_best_text(model, weight) -> None:
             assert hypothesis.weights.shape == (len(hypothesis.tokens) + 1, 6)
 
 
+@pytest.mark.parametrize("weight", [0.3, 1.0])
 @torch.no_grad()
-def test_other_searches_and_constraints(model) -> None:
+def test_greedy_search_takes_the_best_token_of_both_models(model, weight) -> None:
+    """A prefix is worth what the decoder gives to its tokens and CTC to all texts that begin with it."""
+    encoded = model.encode(torch.randn(2, 8, 3), torch.ones(2, 8, dtype=torch.bool))
+    found = greedy(JointCTC(model, model.ctc, weight), encoded, max_length=MOST)
+    for row in range(2):
+        # 4 frames hold no text of more than 4 letters, so these are all texts.
+        texts = [text for length in range(5) for text in itertools.product(range(3, VOCAB), repeat=length)]
+        ctc = scores(model, encoded, row, texts, 1.0)
+        one = type(encoded)(*(_row(part, row) for part in encoded))
+        prefix: tuple[int, ...] = ()
+        while len(prefix) <= MOST:
+            decoded = model.decoder(one, torch.tensor([[BOS, *prefix]]))
+            own = model.head.logits(decoded.features)[0, -1].log_softmax(-1)
+            before = log_sum(ctc[text] for text in texts if text[: len(prefix)] == prefix)
+            worth = {EOS: (1 - weight) * float(own[EOS]) + weight * (ctc[prefix] - before)}
+            for token in range(3, VOCAB):
+                longer = (*prefix, token)
+                after = log_sum(ctc[text] for text in texts if text[: len(longer)] == longer)
+                worth[token] = (1 - weight) * float(own[token]) + weight * (after - before)
+            best = max(worth, key=worth.__getitem__)
+            if best == EOS or len(prefix) == MOST:
+                break
+            prefix = (*prefix, best)
+        assert tuple(found[row].tokens) == prefix
+        assert found[row].finished == (best == EOS)
+
+
+def log_sum(values) -> float:
+    return float(torch.tensor([-1e30, *values], dtype=torch.float64).logsumexp(0))
+
+
+@torch.no_grad()
+def test_constraints(model) -> None:
     encoded = model.encode(torch.randn(2, 8, 3), torch.ones(2, 8, dtype=torch.bool))
     joint = JointCTC(model, model.ctc, 0.5)
-    assert len(greedy(joint, encoded, max_length=4)) == 2
     for several in beam(joint, encoded, size=3, max_length=4, forbidden=[3], min_length=2):
         assert 3 not in several[0].tokens
         assert len(several[0].tokens) >= 2

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade.data.recordings import RecordingError
 from saccade.data.sound_blocks import Blocks
 from saccade.evaluation.latency import latency
 from saccade.fields import Audio
@@ -86,13 +87,15 @@ def listen(task: Generation, model: nn.Module, sound: Blocks, options: SearchOpt
 
     for block in sound.blocks:
         samples += len(block)
-        new = stream.push(torch.from_numpy(block))
+        new = stream.push(torch.from_numpy(block))[: limit - frames]
         frames += len(new)
         write(reader.push(new, most=most()))
-        if reader.ended or frames > limit:
+        if reader.ended or frames == limit:
             break
+    if not samples:
+        raise RecordingError("it holds no sound", "Record it again.")
     if not reader.ended:
-        new = stream.push(no_samples(), last=True)
+        new = stream.push(no_samples(), last=True)[: limit - frames]
         frames += len(new)
         write(reader.push(new, last=True, most=most()))
     finished = bool(reader.written) and reader.written[-1].token == reader.eos
