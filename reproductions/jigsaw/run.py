@@ -1,8 +1,7 @@
 """Two fragments of a photograph: do they fit, and along which side? Does attention look at where they meet?
 
-A picture shows two fragments side by side, or one above the other, somewhere on a grey ground. Models learn whether
-they fit. Those that do not are neighbours on a wrong side, parts of one photograph that lie apart, or of two
-photographs.
+A picture shows two fragments side by side, turned so that the sides in question meet. Models learn whether they fit.
+Those that do not are neighbours on a wrong side, parts of one photograph that lie apart, or of two photographs.
 """
 
 import argparse
@@ -31,12 +30,13 @@ FOLDER = Path(__file__).resolve().parent
 SPLITS = {"train": "trainImages", "test": "testImages"}
 SIDE, BLOCK = 24, 8
 """Pixels of a fragment, and of a block of JPEG: both fragments of a pair begin at the same place of a block."""
-CANVAS, GREY = 56, 128
 NEAR = 8
 """Pixels on either side of a border that count as the stitching area."""
 CONTRAST = 24.0
 """The least deviation of the grey levels of a fragment: pieces of clear sky would fit everywhere."""
-SIDES = {"left": (0, -1), "right": (0, 1), "top": (-1, 0), "bottom": (1, 0)}
+SIDES = {"right": (0, 1), "bottom": (1, 0), "left": (0, -1), "top": (-1, 0)}
+"""The lines and columns to the neighbour on each side of a fragment; each turn to the left brings the next side to the
+right."""
 YES, NO = "fits", "does not fit"
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -47,17 +47,19 @@ MODELS: dict[str, dict[str, Any]] = {
 """What differs between the models."""
 
 SIZES = {"encoder": {"class": "residual", "channels": [16, 32]}, "hidden_dim": 64, "dropout": 0.0}
-"""14 x 14 annotations, each of which sees 23 x 23 pixels."""
+"""12 x 12 annotations, each of which sees 23 x 23 pixels."""
+IMAGE = {"class": "image", "size": 2 * SIDE, "patch": BLOCK, "square": "stretch"}
+BOX: Box = (0.5 - NEAR / (2 * SIDE), 0.0, 0.5 + NEAR / (2 * SIDE), 1.0)
+"""The stitching area of every picture."""
 
 Pixels = NDArray[np.uint8]
 
 
 class Laid(NamedTuple):
-    """Two fragments in one picture, whether they fit, and the box of their common border."""
+    """Two fragments in one picture, and whether they fit."""
 
     picture: Pixels
     label: str
-    box: Box
 
 
 class Pair(NamedTuple):
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/jigsaw"), help="folder for the trained models")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--steps", type=int, default=1500, help="updates of each model")
+    parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
     parser.add_argument("--examples", type=int, default=16_000, help="training pairs")
     parser.add_argument("--tested", type=int, default=1000, help="test pairs of each kind")
     parser.add_argument("--seed", type=int, default=1)
@@ -91,11 +93,11 @@ def main(arguments: list[str] | None = None) -> int:
     train = [drawn(photographs["train"], draws) for _ in range(given.examples)]
     test = [drawn(photographs["test"], draws) for _ in range(given.tested)]
     pairs = [neighbours(photographs["test"], draws) for _ in range(given.tested)]
-    tried = [laid(first, second, side, draws) for first, second, _ in pairs for side in SIDES]  # along each side
+    tried = [laid(first, second, side) for first, second, _ in pairs for side in SIDES]
     results: dict[str, Any] = {name: measured(name, train, test, pairs, tried, given) for name in given.models}
     for name, distance in (("mean colours, no network", colours_apart), ("border pixels, no network", edges_apart)):
         results[name] = by_rule(distance, train, test, pairs, tried)
-    results["even weights"] = {"weight_in_box": 100.0 * 2 * NEAR * SIDE / CANVAS**2}
+    results["even weights"] = {"weight_in_box": 100.0 * (BOX[2] - BOX[0])}
     header = [
         "model",
         "fit or not, % right",
@@ -130,7 +132,7 @@ def drawn(photographs: Sequence[Pixels], draws: np.random.Generator) -> Laid:
     if draws.random() < 0.5:
         first, second, side = neighbours(photographs, draws)
         assert side is not None
-        return laid(first, second, side, draws, YES)
+        return laid(first, second, side, YES)
     side = list(SIDES)[draws.integers(4)]
     kind = draws.integers(3)
     if kind == 0:
@@ -138,7 +140,7 @@ def drawn(photographs: Sequence[Pixels], draws: np.random.Generator) -> Laid:
         side = [each for each in SIDES if each != true][draws.integers(3)]
     else:
         first, second = strangers(photographs, draws, same=kind == 1)
-    return laid(first, second, side, draws)
+    return laid(first, second, side)
 
 
 def neighbours(photographs: Sequence[Pixels], draws: np.random.Generator) -> Pair:
@@ -184,19 +186,10 @@ def cut(photograph: Pixels, top: int, left: int) -> Pixels | None:
     return fragment if fragment.mean(axis=2).std() >= CONTRAST else None
 
 
-def laid(first: Pixels, second: Pixels, side: str, draws: np.random.Generator, label: str = NO) -> Laid:
-    """The second fragment along a side of the first, both somewhere on a grey ground."""
-    down, across = SIDES[side]
-    before, after = (first, second) if down + across > 0 else (second, first)
-    joined = np.concatenate([before, after], axis=0 if down else 1)
-    picture = np.full((CANVAS, CANVAS, 3), GREY, dtype=np.uint8)
-    top, left = (int(draws.integers(CANVAS - length + 1)) for length in joined.shape[:2])
-    picture[top : top + joined.shape[0], left : left + joined.shape[1]] = joined
-    near = (left, top + SIDE - NEAR, left + SIDE, top + SIDE + NEAR)
-    if across:
-        near = (left + SIDE - NEAR, top, left + SIDE + NEAR, top + SIDE)
-    x, y, right, bottom = (edge / CANVAS for edge in near)
-    return Laid(picture, label, (x, y, right, bottom))
+def laid(first: Pixels, second: Pixels, side: str, label: str = NO) -> Laid:
+    """The second fragment along a side of the first, both turned until that side is on the right."""
+    turns = list(SIDES).index(side)
+    return Laid(np.concatenate([np.rot90(first, turns), np.rot90(second, turns)], axis=1), label)
 
 
 def measured(
@@ -211,13 +204,13 @@ def measured(
     started = time.process_time()
     run = saccade.train(
         "classification/pictures",
-        task={"inputs": {"picture": {"class": "image", "size": CANVAS, "patch": BLOCK}}, "metrics": ["accuracy"]},
+        task={"inputs": {"picture": IMAGE}, "metrics": ["accuracy"]},
         model={**SIZES, **MODELS[name]},
         data=[{"picture": each.picture, "label": each.label} for each in train],
         trainer={
             "max_steps": given.steps,
-            "batch_tokens": 32 * (CANVAS // BLOCK) ** 2,
-            "learning_rate": 3e-3,
+            "batch_tokens": 32 * (2 * SIDE // BLOCK) ** 2,
+            "learning_rate": 2e-3,
             "schedule": {"class": "cosine", "warmup": min(100, given.steps // 4)},
             "validate_every": max(1, given.steps // 5),
             "seed": given.seed,
@@ -234,7 +227,7 @@ def measured(
 def tested(run: Run, test: list[Laid], pairs: list[Pair], tried: list[Laid]) -> dict[str, float]:
     """The figures of a model, and how often it finds the side along which neighbours fit."""
     assert run.result is not None, "it has just been trained"
-    examples = [{"picture": each.picture, "label": each.label, "boxes": [each.box]} for each in test]
+    examples = [{"picture": each.picture, "label": each.label, "boxes": [BOX]} for each in test]
     corpus = Corpus(columns={role: role for role in examples[0]})
     found = {name: figure.value for name, figure in run.evaluate(examples, corpus=corpus).figures.items()}
     answers = run.predict([each.picture for each in tried])
@@ -260,26 +253,16 @@ def by_rule(
     return {"accuracy": 100.0 * float(np.mean(right)), "side": sides_found([-distance(each) for each in tried], pairs)}
 
 
-def halves(each: Laid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both fragments, turned so that the last line of the first meets the first line of the second."""
-    left, top, right, bottom = (round(edge * CANVAS) for edge in each.box)
-    upright = each.picture.astype(np.float64)
-    if right - left < bottom - top:  # side by side
-        upright, left, top, right = upright.swapaxes(0, 1), top, left, bottom
-    middle = top + NEAR
-    return upright[middle - SIDE : middle, left:right], upright[middle : middle + SIDE, left:right]
-
-
 def colours_apart(each: Laid) -> float:
     """How far the mean colours of both fragments are apart."""
-    first, second = halves(each)
-    return float(np.abs(first.mean(axis=(0, 1)) - second.mean(axis=(0, 1))).sum())
+    first, second = np.split(each.picture.mean(axis=0), 2)
+    return float(np.abs(first.mean(axis=0) - second.mean(axis=0)).sum())
 
 
 def edges_apart(each: Laid) -> float:
     """How far the pixels on both sides of the border are apart."""
-    first, second = halves(each)
-    return float(np.abs(first[-1] - second[0]).mean())
+    first, second = each.picture[:, SIDE - 1 : SIDE + 1].astype(np.float64).swapaxes(0, 1)
+    return float(np.abs(first - second).mean())
 
 
 if __name__ == "__main__":
