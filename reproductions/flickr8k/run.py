@@ -21,6 +21,7 @@ from reproductions.report import markdown_table, publish
 from saccade.data.cell import Cell
 from saccade.encoders.backbones import EfficientNetLite0
 from saccade.fields import Image
+from saccade.runs import Run
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
@@ -130,13 +131,32 @@ def annotate(tables: dict[str, Path], state: Path) -> None:
 
 
 def measured(name: str, tables: dict[str, Path], given: argparse.Namespace) -> dict[str, float]:
-    """Trains and tests one model, unless its folder says that this was done."""
-    folder, kept = given.runs / name, given.runs / f"{name}-{given.steps}-{given.seed}.json"
+    """Trains and tests one model, unless a file says that this was done."""
+    folder = given.runs / f"{name}-{given.steps}-{given.seed}"
+    kept = folder.with_suffix(".json")
     if kept.is_file():
         return dict(json.loads(kept.read_text()))
-    shutil.rmtree(folder, ignore_errors=True)  # interrupted
-    started = time.process_time()
-    run = saccade.train(
+    started, new = time.process_time(), not folder.is_dir()
+    run = trained(name, folder, tables, given)
+    minutes = (time.process_time() - started) / 60
+    found = run.evaluate(str(tables["test"]), beam=BEAM).figures
+    result = {key: found[key].value for key in FIGURES}
+    result["steps"] = read_metrics(folder / "metrics.jsonl")[-1]["step"]
+    if new:  # otherwise this was not all of it
+        result["minutes"] = minutes
+    kept.write_text(json.dumps(result))
+    print(f"{name}: {result}", flush=True)
+    return result
+
+
+def trained(name: str, folder: Path, tables: dict[str, Path], given: argparse.Namespace) -> Run:
+    """A trained model; an interrupted training is continued from its last checkpoint."""
+    if (folder / "model.safetensors").is_file():
+        return saccade.load(folder)
+    if (folder / "checkpoints").is_dir():
+        return saccade.train(resume=folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    return saccade.train(
         "captioning/show-attend-tell",
         task={"source": image(given.weights), "metrics": list(FIGURES)},
         model={"encoder": "given", **SIZES, "selection": SELECTIONS[name]},
@@ -155,13 +175,6 @@ def measured(name: str, tables: dict[str, Path], given: argparse.Namespace) -> d
         },
         output=folder,
     )
-    minutes = (time.process_time() - started) / 60
-    found = run.evaluate(str(tables["test"]), beam=BEAM).figures
-    result = {key: found[key].value for key in FIGURES}
-    result |= {"steps": read_metrics(folder / "metrics.jsonl")[-1]["step"], "minutes": minutes}
-    kept.write_text(json.dumps(result))
-    print(f"{name}: {result}", flush=True)
-    return result
 
 
 if __name__ == "__main__":

@@ -61,6 +61,11 @@ def test_models_are_trained_and_measured(data, tmp_path, monkeypatch):
     found = json.loads((tmp_path / "results" / "results.json").read_text())
     assert {"hard", "mean"} <= set(found)
     assert all(0 <= found[name]["bleu_4"] <= 100 for name in ("hard", "mean"))
+    (tmp_path / "runs" / "mean-1-1.json").unlink()  # as if it had been interrupted
+    assert captions.main([*arguments, "--models", "hard", "mean"]) == 0
+    again = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert again["hard"] == found["hard"]
+    assert again["mean"] == {key: value for key, value in found["mean"].items() if key != "minutes"}
     rows = (tmp_path / "results" / "table.md").read_text().splitlines()
     assert len(rows) == 6  # with the two published ones
     assert len({row.count("|") for row in rows}) == 1
