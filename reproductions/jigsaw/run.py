@@ -147,7 +147,7 @@ def neighbours(photographs: Sequence[Pixels], draws: np.random.Generator) -> Pai
     """Two fragments that fit."""
     side = list(SIDES)[draws.integers(4)]
     while True:
-        photograph = photographs[draws.integers(len(photographs))]
+        photograph = photographs[int(draws.integers(len(photographs)))]
         top, left = place(photograph, draws.integers(BLOCK, size=2), draws)
         first = cut(photograph, top, left)
         second = cut(photograph, top + SIDE * SIDES[side][0], left + SIDE * SIDES[side][1])

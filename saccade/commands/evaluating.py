@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json as json_module
 import math
 import sys
@@ -97,7 +98,8 @@ def evaluate(
     in_lines = by_length is not None or bool(varied)
     if plot is not None and not in_lines and not model.task.picture:
         raise ValueError("--plot draws figures by length or by option: add --by-length 10 or --vary beam=1,2,5,10")
-    corpus = _corpus(model, {name: value for name, value in reading.items() if value is not None})
+    figures = None if metrics is None else [name.strip() for name in metrics.split(",")]
+    corpus = _corpus(model, figures, {name: value for name, value in reading.items() if value is not None})
     found = model.evaluate(
         data,
         by=by_length,
@@ -105,7 +107,7 @@ def evaluate(
         corpus=corpus,
         plot=None if in_lines else plot,
         bootstrap=bootstrap,
-        metrics=None if metrics is None else [name.strip() for name in metrics.split(",")],
+        metrics=figures,
         workers=workers,
         batch_size=batch_size,
         **({} if lm is None else {"lm": load(lm, trust=trust_classes), "lm_weight": lm_weight}),
@@ -216,13 +218,16 @@ def _varied(text: str | None) -> dict[str, list[Any]]:
     return {option.strip().replace("-", "_"): numbers}
 
 
-def _corpus(model: Run, changes: dict[str, Any]) -> Corpus:
-    """How the training files were read, with these changes."""
+def _corpus(model: Run, figures: list[str] | None, changes: dict[str, Any]) -> Corpus:
+    """How the training files were read, with these changes; some figures need further columns."""
     from saccade.data.corpus import Corpus
 
     data = model.plan.data
     given = {name: getattr(data, name) for name in ("header", "bad_rows", "folds", "group")}
     asked = changes.pop("columns", {})
-    check_roles(model.task, asked)
+    task = copy.copy(model.task)
+    if figures is not None:
+        task.choose_metrics(figures)
+    check_roles(task, asked)
     columns = {**(data.columns or {}), **asked}
     return Corpus(columns=columns or None, **{**given, **changes})

@@ -74,6 +74,18 @@ def test_other_figures_than_those_of_the_run(run, call, table) -> None:
     assert "2 columns, but at least 3 are needed" in err  # the third has the links
 
 
+def test_a_figure_may_need_a_column_that_training_did_not(run, call, tmp_path) -> None:
+    rows = [f"{source},{target},0-0" for source, target in PAIRS[:3]]
+    (tmp_path / "links.csv").write_text("\n".join(["in,out,links", *rows]) + "\n")
+    data = ["--data", str(tmp_path / "links.csv"), "--columns", "source=in,target=out,alignment=links", "--json"]
+    code, out, err = call("evaluate", run, *data, "--metrics", "aer")
+    assert code == 0, err
+    assert list(figures(out)["figures"]) == ["aer"]
+    code, _, err = call("evaluate", run, *data)
+    assert code == 2
+    assert "this model has no 'alignment'" in err
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
