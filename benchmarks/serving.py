@@ -39,7 +39,7 @@ class Rate:
         with ours("--queue", "64") as mine, self.other() as theirs:
             for target in (mine, theirs):
                 load(target, 2.0)
-            rates = [(alone(mine, theirs), alone(theirs, mine)) for _ in range(max(1, min(repeats, 3)))]
+            rates = [(alone(mine, theirs), alone(theirs, mine)) for _ in range(max(1, min(repeats, 5)))]
         our, their = (statistics.median(side) for side in zip(*rates, strict=True))
         return Measurement(our / their, our, their, "requests/s")
 

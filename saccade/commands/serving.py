@@ -83,6 +83,7 @@ def serve(
         from saccade.serving.connections import Connection
         from saccade.serving.listening import check_free
         from saccade.serving.logs import log_to_stderr
+        from saccade.serving.running import Server
         from saccade.serving.security import is_loopback
 
     local = is_loopback(host)
@@ -100,6 +101,8 @@ def serve(
         origins=tuple(allow_origin or ()),
         log_inputs=log_inputs,
     )
+    if engine != "ray" or "RAY_ADDRESS" not in os.environ:  # another machine's ports are not ours to check
+        check_free(host, port)
     if engine == "ray":
         from saccade.serving.cluster import make_deployment, serve_on_ray
 
@@ -107,7 +110,6 @@ def serve(
         deployment = make_deployment(named, settings=settings, trust=trust_classes, local=local, **replicas)
         serve_on_ray(deployment, host=host, port=port)
         return
-    check_free(host, port)
     app = make_app(named, settings=settings, trust=trust_classes, local=local)
     log_to_stderr()
     config = uvicorn.Config(
@@ -122,7 +124,7 @@ def serve(
         ws="none",
         timeout_graceful_shutdown=int(deadline) + 1,
     )
-    uvicorn.Server(config).run()
+    Server(config, start=app.state.start).run()
 
 
 def named_runs(runs: list[str]) -> dict[str, Path]:

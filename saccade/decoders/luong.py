@@ -23,13 +23,13 @@ FIRST_WORD = 3
 
 class LuongState(NamedTuple):
     """The state of a `LuongDecoder`; `fed` is the attentional vector or the context, None without input feeding; `real`
-    is the mask of the source positions, of which the memory may hold fewer."""
+    is the mask of the source positions, of which the memory may hold fewer, None if weights have all of them anyway."""
 
     memory: Any
     hidden: tuple[CellState, ...]
     fed: Tensor | None
     attention: Any
-    real: Tensor
+    real: Tensor | None
 
 
 class LuongDecoder(Decoder):
@@ -108,7 +108,7 @@ class LuongDecoder(Decoder):
         fed = None if self.feed_proj is None else top.new_zeros(top.shape[0], self.feed_proj.in_features)
         if isinstance(self.attention, SourceAttentions):
             assert isinstance(encoded, EncodedSources)
-            return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), encoded.mask)
+            return LuongState(self.attention.remember(encoded), hidden, fed, self.attention.begin(), None)
         assert not isinstance(encoded, EncodedSources)
         states, mask = encoded.states, encoded.mask
         most = self.attention.score.max_keys
@@ -120,7 +120,10 @@ class LuongDecoder(Decoder):
     def step(self, tokens: Tensor, state: LuongState) -> Step:
         projected = self.stack.first.input_proj(self.embedding(tokens))
         features, reading, state = self._advance(projected, state)
-        return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), state.real.shape[1]))
+        real = state.real
+        if real is None:
+            return Step((self.head, features), state, lambda: reading.weights.squeeze(1))
+        return Step((self.head, features), state, lambda: _widen(reading.weights.squeeze(1), real.shape[1]))
 
     def forward(self, encoded: EncoderOutput | JoinedSources | EncodedSources, tokens: Tensor) -> Decoded:
         state = self.begin(encoded)

@@ -129,6 +129,7 @@ class SeveralEncoders(Encoder):
 
 def pack(tensors: Sequence[Tensor], mask: Tensor) -> tuple[list[Tensor], Tensor]:
     """Moves the real positions of (batch, length, ...) to the front, in order; mask bool (batch, length)."""
-    order = mask.byte().argsort(dim=1, descending=True, stable=True)
-    rows = torch.arange(len(mask), device=mask.device).unsqueeze(1)
+    places = torch.arange(mask.shape[1], device=mask.device)
+    order = torch.where(mask, places, places + mask.shape[1]).argsort(dim=1)  # no stable sort, which ONNX lacks
+    rows = torch.arange(mask.shape[0], device=mask.device).unsqueeze(1)
     return [tensor[rows, order] for tensor in tensors], mask[rows, order]

@@ -108,7 +108,7 @@ class WithVectorsEncoder(Encoder):
 
     def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
         """One thread for each vector; a text without any has one thread, of its words alone."""
-        batch = len(words.mask)
+        batch = words.mask.shape[0]
         count = sum(part.mask.shape[1] for part in seen)
         if not count:
             return self._encoded([words], masks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,6 +34,10 @@ class Format:
     def check(self, run: Run) -> None:
         """Raises `ValueError`, before any work, naming what cannot be exported and why."""
         raise NotImplementedError
+
+    def remarks(self, run: Run) -> list[str]:
+        """What the export of a run lacks, though it is of use without: a warning, and a part of `export.json`."""
+        return []
 
     def write(self, run: Run, output: Path) -> None:
         """Writes the export.
@@ -66,6 +71,9 @@ def export(run: Run, output: str | os.PathLike[str], *, format: str | Format, **
         raise TypeError(f"The format has been made already: give {', '.join(options)} to its constructor.")
     check_output(path, chosen)
     chosen.check(run)
+    remarks = chosen.remarks(run)
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=2)
     if chosen.suffix is not None:
         partial = path.with_name(f".{path.name}.partial")
         try:
@@ -76,7 +84,12 @@ def export(run: Run, output: str | os.PathLike[str], *, format: str | Format, **
         return path
     with replacing(path) as folder:
         chosen.write(run, folder)
-        about = {"format": name_of(type(chosen)), "run": run.folder.name, "saccade": saccade.__version__}
+        about: dict[str, Any] = {
+            "format": name_of(type(chosen)),
+            "run": run.folder.name,
+            "saccade": saccade.__version__,
+        }
+        about |= {"remarks": remarks} if remarks else {}
         write_file(folder / EXPORT, json.dumps(about, indent=2) + "\n")
         names = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
         seal(folder, [name for name in names if name != CHECKSUMS])

@@ -63,6 +63,8 @@ def axis_names(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> dict[
     for name in [name for name in left if name.endswith("_mask")]:
         pairs = list(zip(left[name].shape, right[name].shape, strict=True))[1:]
         for axis, pair in zip([["length"], ["sentences", "words"]][len(pairs) - 1], pairs, strict=True):
+            if pair[0] == pair[1]:  # it does not vary
+                continue
             number = sum(known.startswith(axis) for known in found.values())
             found.setdefault(pair, axis if not number else f"{axis}_{number + 1}")
     return found

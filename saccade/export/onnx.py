@@ -17,7 +17,7 @@ import torch
 from saccade.export.base import Format, formats, required
 from saccade.export.describing import describe
 from saccade.export.graphs import Graph, exported_program
-from saccade.export.refusing import RUNNER, check_graphs
+from saccade.export.refusing import RUNNER, check_graphs, graph_remarks
 from saccade.export.tracing import graphs_of
 from saccade.runs import Run
 
@@ -34,6 +34,9 @@ class Onnx(Format):
     def check(self, run: Run) -> None:
         required("onnx", "onnx", "onnxscript")
         check_graphs(run)
+
+    def remarks(self, run: Run) -> list[str]:
+        return graph_remarks(run)
 
     def write(self, run: Run, output: Path) -> None:
         graphs = graphs_of(run)
@@ -55,6 +58,7 @@ NEEDED = {
 def copy_runner(about: dict[str, Any], output: Path) -> None:
     """Copies the runner into an export: its core, and the modules for this kind of inputs and answers."""
     kinds = [about["task"]["kind"], *(each["kind"] for each in about["inputs"].values())]
+    kinds += ["optional"] if any(each.get("optional") for each in about["inputs"].values()) else []
     modules = {*kinds, *(other for kind in kinds for other in NEEDED.get(kind, ()))}
     (output / "saccade_runner").mkdir()
     for name in ("__init__", *sorted(modules)):

@@ -14,7 +14,7 @@ from pathlib import Path
 from saccade.export.base import Format, formats, required
 from saccade.export.describing import describe
 from saccade.export.onnx import onnx_bytes
-from saccade.export.refusing import check_graphs
+from saccade.export.refusing import check_graphs, graph_remarks
 from saccade.export.tracing import graphs_of
 from saccade.export.web_runtime import web_runtime
 from saccade.runs import Run
@@ -74,6 +74,9 @@ class Page(Format):
         required("page", "onnx", "onnxscript")
         check_page(run)
         web_runtime(self.runtime)
+
+    def remarks(self, run: Run) -> list[str]:
+        return graph_remarks(run)
 
     def write(self, run: Run, output: Path) -> None:
         runtime = web_runtime(self.runtime)

@@ -51,6 +51,17 @@ def check_graphs(run: Run) -> None:
     check_parts(model)
 
 
+def graph_remarks(run: Run) -> list[str]:
+    """What the graphs of a run leave out."""
+    ctc = getattr(run.model, "ctc", None)
+    if ctc is None or not ctc.weight:
+        return []
+    return [
+        f"The run searches with CTC (ctc_weight={ctc.weight:g}), and the export without: its answers are those of "
+        "`saccade predict --ctc-weight 0`."
+    ]
+
+
 def check_parts(model: nn.Module) -> None:
     """Raises `ValueError`, naming a module that a graph cannot hold."""
     for name, part in model.named_modules():

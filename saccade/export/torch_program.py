@@ -12,7 +12,7 @@ from saccade.export.base import Format, formats
 from saccade.export.describing import describe
 from saccade.export.graphs import exported_program
 from saccade.export.onnx import quiet
-from saccade.export.refusing import check_graphs
+from saccade.export.refusing import check_graphs, graph_remarks
 from saccade.export.tracing import graphs_of
 from saccade.kernels.private_torch import compile_package
 from saccade.runs import Run
@@ -36,6 +36,9 @@ class TorchProgram(Format):
         check_graphs(run)
         if self.aot and not any(map(shutil.which, ("c++", "g++", "clang++"))):
             raise ValueError("--aot compiles C++, and there is no compiler: install g++ or clang, or leave --aot out.")
+
+    def remarks(self, run: Run) -> list[str]:
+        return graph_remarks(run)
 
     def write(self, run: Run, output: Path) -> None:
         graphs = graphs_of(run)

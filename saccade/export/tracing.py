@@ -17,16 +17,16 @@ from saccade.tasks import Task
 def graphs_of(run: Run) -> list[Graph]:
     """Encoder and decoder of a model that writes texts; the whole of any other; of a language model both."""
     task, model = run.task, run.model.eval()
-    network = next(iter(task.inputs.values())).network()
+    networks = [field.network() for field in task.inputs.values()]
 
     def make(batch: int, length: int) -> dict[str, Tensor]:
         return stand_ins(task, batch, length)
 
     if isinstance(model, EncoderDecoder):
-        return writing_graphs(model, make, network)
+        return writing_graphs(model, make, networks)
     fixed = next(iter(task.inputs.values())).fixed()
     over: Any = getattr(model, "over", None)
-    whole = whole_graph(task, over(**fixed) if fixed else model, make, network)
+    whole = whole_graph(task, over(**fixed) if fixed else model, make, networks[0])
     if isinstance(model, LanguageModel) and task.portable(model).get("causal"):
         return [whole, *continuing_graphs(model)]
     return [whole]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.data.special import BOS
+from saccade.encoders import EncodedSources, JoinedSources
 from saccade.export.graphs import Graph, Make, axes_between, axis_names
 from saccade.export.states import plain_values, tensors_of, with_tensors
 from saccade.kernels.modes import plainly
@@ -17,23 +18,43 @@ from saccade.models.language_model import Beginnings
 
 
 class Start(nn.Module):
-    """Encodes a source and takes the first step of a search, after which the state has its final form."""
+    """Encodes sources and takes the first step of a search, after which the state has its final form.
 
-    def __init__(self, model: EncoderDecoder, network: nn.Module | None = None) -> None:
+    Args:
+        model: in evaluation mode.
+        networks: for each source, what turns its values into what the model reads.
+    """
+
+    def __init__(self, model: EncoderDecoder, networks: Sequence[nn.Module | None]) -> None:
         super().__init__()
         self.model = model
-        self.network = network
+        self.networks = nn.ModuleList([network or nn.Identity() for network in networks])
 
-    def first(self, source: Tensor, mask: Tensor) -> tuple[Any, Any]:
-        """The mask of the encoded source, and the first step."""
-        encoded = self.model.encode(source if self.network is None else self.network(source), mask)
-        tokens = torch.full((mask.shape[0],), BOS, dtype=torch.long, device=mask.device)
-        return encoded.mask, self.model.step(tokens, self.model.begin(encoded))
+    def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Any]:
+        """What a search must know of the encoded sources, and the first step.
 
-    def forward(self, source: Tensor, mask: Tensor) -> tuple[Tensor, ...]:
-        mask, step = self.first(source, mask)
+        That is the mask of all positions and, of several sources, whose each position is: see `Layout`.
+        """
+        values = [network(each) for network, each in zip(self.networks, given[::2], strict=True)]
+        masks = given[1::2]
+        if len(masks) > 1:  # of a picture that is missing, a network makes something all the same
+            values = [
+                each if isinstance(network, nn.Identity) else each * mask.unsqueeze(-1)
+                for network, each, mask in zip(self.networks, values, masks, strict=True)
+            ]
+        encoded = self.model.encode(*(tensor for pair in zip(values, masks, strict=True) for tensor in pair))
+        tokens = torch.full((masks[0].shape[0],), BOS, dtype=torch.long, device=masks[0].device)
+        known = {"mask": encoded.mask}
+        if isinstance(encoded, JoinedSources | EncodedSources):
+            owner, place, real = encoded.layout
+            known |= {"owner": owner, "place": place, "lengths": torch.stack([each.sum(1) for each in real], dim=1)}
+        return known, self.model.step(tokens, self.model.begin(encoded))
+
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        known, step = self.first(*given)
         weights = () if step.weights is None else (step.weights,)
-        return (log_probs(step), *weights, mask.clone(), *tensors_of(step.state).values())
+        shown = [tensor.clone() for tensor in known.values()]  # an output must not be an input, nor part of the state
+        return (log_probs(step), *weights, *shown, *tensors_of(step.state).values())
 
 
 class Opening(nn.Module):
@@ -43,13 +64,13 @@ class Opening(nn.Module):
         super().__init__()
         self.model = model
 
-    def first(self, tokens: Tensor) -> tuple[Any, Any]:
+    def first(self, tokens: Tensor) -> tuple[dict[str, Tensor], Any]:
         mask = tokens.new_ones(tokens.shape[0], 1).bool()
-        return mask, self.model.step(tokens, self.model.begin(Beginnings(mask[:, :0])))
+        return {"mask": mask}, self.model.step(tokens, self.model.begin(Beginnings(mask[:, :0])))
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
-        mask, step = self.first(tokens)
-        return (log_probs(step), mask, *tensors_of(step.state).values())
+        known, step = self.first(tokens)
+        return (log_probs(step), *known.values(), *tensors_of(step.state).values())
 
 
 def log_probs(step: Any) -> Tensor:
@@ -74,15 +95,15 @@ class Step(nn.Module):
         return (log_probs(step), *weights, *(after[name] for name in self.changed))
 
 
-def writing_graphs(model: EncoderDecoder, make: Make, network: nn.Module | None = None) -> list[Graph]:
+def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Module | None]) -> list[Graph]:
     """The encoder with the first step, and the decoder's later steps.
 
     Args:
         model: in evaluation mode.
-        make: source and mask.
-        network: what turns the source into what the model reads.
+        make: values and mask of each source.
+        networks: for each source, what turns its values into what the model reads.
     """
-    return _both(Start(model, network), model, make(3, 7), make(5, 11))
+    return _both(Start(model, networks), model, make(3, 7), make(5, 11))
 
 
 def continuing_graphs(model: LanguageModel) -> list[Graph]:
@@ -95,7 +116,7 @@ def continuing_graphs(model: LanguageModel) -> list[Graph]:
 def _both(
     start: Any, model: EncoderDecoder | LanguageModel, given: dict[str, Tensor], varied: dict[str, Tensor]
 ) -> list[Graph]:
-    one, other = start.first(*given.values())[1], start.first(*varied.values())[1]
+    (known, one), (_, other) = start.first(*given.values()), start.first(*varied.values())
     tokens = torch.full((3,), BOS)
     two = model.step(tokens, one.state)
     three = model.step(tokens, two.state)
@@ -110,12 +131,12 @@ def _both(
     for name, grown in axes_between(before, after, {(2, 3): "past"}).items():
         state_axes[name] = {**state_axes.get(name, {}), **grown}
     encoder = Graph(
-        "encoder", start, given, ["log_probs", *looked, "mask", *before], axes_between(given, varied, names)
+        "encoder", start, given, ["log_probs", *looked, *known, *before], axes_between(given, varied, names)
     )
     decoder = Graph(
         "decoder",
         Step(model, two.state, changed),
-        {"tokens": tokens, **before},
+        {"tokens": tokens, **{name: each.clone() for name, each in before.items()}},  # views would be looked into
         ["log_probs", *looked, *(f"next_{name}" for name in changed)],
         {"tokens": {0: "batch"}, **state_axes},
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.data.cell import Cell
 from saccade.data.errors import DataError
@@ -127,6 +127,15 @@ class OptionalField(Field):
 
     def unknown(self, value: Any) -> list[str]:
         return [] if value is None else self.inner.unknown(value)
+
+    def portable(self) -> dict[str, Any]:
+        return {**self.inner.portable(), "optional": True}
+
+    def network(self) -> nn.Module | None:
+        return self.inner.network()
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        return self.inner.stand_ins(count, length)
 
 
 def plain(field: Field) -> Field:

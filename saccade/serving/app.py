@@ -53,9 +53,12 @@ def make_app(
         name: Hosted(name, folder, settings=limits, metrics=metrics, trust=trust) for name, folder in runs.items()
     }
 
+    async def start() -> None:
+        await asyncio.gather(*(model.start() for model in models.values()))
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await asyncio.gather(*(model.start() for model in models.values()))
+        await start()
         app.state.started = True
         with _reloading(models):
             yield
@@ -70,7 +73,7 @@ def make_app(
         redoc_url=None,
         dependencies=[Depends(HTTPBearer(auto_error=False))] if limits.token else [],  # a field for it in /docs
     )
-    app.state.started, app.state.models = False, models
+    app.state.started, app.state.models, app.state.start = False, models, start
     bodies = add_routes(app, models, limits)
     add_status(app, models, metrics)
     _add_errors(app, bodies, models)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from saccade.serving.batching import Job, Unavailable
@@ -42,10 +43,17 @@ def options_of_form(text: str) -> dict[str, Any]:
 
 def checked_options(kind: type[Options], given: Mapping[str, Any]) -> Options:
     """The options of a task with these values."""
+    if not given:
+        return _defaults(kind)  # type: ignore[arg-type] # mypy takes the hash of instances for that of the class
     try:
         return kind.of(given)
     except (ValueError, TypeError, OverflowError) as error:
         raise BadInput(f"options: {str(error).removeprefix('options.')}") from None
+
+
+@cache
+def _defaults(kind: type[Options]) -> Options:
+    return kind.of({})
 
 
 async def read(version: Version, inputs: Sequence[Any], *, files: bool = False) -> list[tuple[Example, int]]:
@@ -65,6 +73,8 @@ async def answers(jobs: Sequence[Job]) -> list[bytes]:
     """The answers to all jobs; if one has none, the others are not waited for."""
     try:
         async with asyncio.timeout(jobs[0].deadline - time.monotonic()):
+            if len(jobs) == 1:
+                return [await jobs[0].answer]
             return list(await asyncio.gather(*(job.answer for job in jobs)))
     except TimeoutError:
         raise Unavailable("The answer was not ready in time.") from None

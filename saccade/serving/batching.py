@@ -7,6 +7,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,18 +56,20 @@ class Batches:
     """Jobs in the order of their arrival, taken out in batches.
 
     An idle server answers at once. While all workers are busy, inputs gather, and the next free worker takes all that
-    fit into a batch: the busier the server, the larger its batches.
+    fit into a batch: the busier the server, the larger its batches. A worker that finds fewer inputs than the other
+    workers have waits a little for more: clients that were answered a moment ago may ask again.
 
     Args:
         limit: how many jobs may wait.
         budget: the most positions of a batch, padding included.
-        wait: seconds to wait for more jobs while other batches are being answered.
+        wait: the most seconds to wait for more jobs while other batches are being answered.
     """
 
     def __init__(self, *, limit: int, budget: int, wait: float) -> None:
         self.limit, self.budget, self.wait = limit, budget, wait
         self.waiting: deque[Job] = deque()
-        self.running = 0
+        self.running: list[int] = []
+        """How many jobs each batch has that is being answered."""
         self.idle = 0
         self.rate = 0.0
         """Jobs a second, as lately seen."""
@@ -105,17 +108,28 @@ class Batches:
                     return []
                 self._changed.clear()
                 await self._changed.wait()
-            if self.running and self.wait and not self.closed and self._cost() < self.budget:
-                await asyncio.sleep(self.wait)
+            await self._gather()
             batch = self._next()
         finally:
             self.idle -= 1
-        self.running += bool(batch)
-        return batch or await self.take()
+        if not batch:
+            return await self.take()
+        self.running.append(len(batch))
+        return batch
+
+    async def _gather(self) -> None:
+        """Waits until as many jobs wait as other batches have, or for as long as it may."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.wait):
+                while len(self.waiting) * len(self.running) < sum(self.running) and not self.closed:
+                    if self._cost() >= self.budget:
+                        return
+                    self._changed.clear()
+                    await self._changed.wait()
 
     def done(self, batch: Sequence[Job], seconds: float) -> None:
         """A batch that was taken has been answered."""
-        self.running -= 1
+        self.running.remove(len(batch))
         rate = len(batch) / max(seconds, 1e-6)
         self.rate = rate if not self.rate else 0.8 * self.rate + 0.2 * rate
 

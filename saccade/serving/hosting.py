@@ -71,6 +71,7 @@ class Version:
         self.model_name = type(run.model).__name__
         self.parameters = sum(parameter.numel() for parameter in run.model.parameters())
         self.queue = Batches(limit=settings.queue, budget=settings.batch_cost, wait=settings.wait)
+        self.started = False
         self.ready = 0
         self.users = 0
         """Requests that are being read, and will be put into the queue."""
@@ -81,6 +82,7 @@ class Version:
     async def start(self) -> None:
         """Starts the workers; raises unless all of them have loaded the model."""
         count = self.settings.workers
+        self.started = True
         started = await asyncio.gather(
             *(Process.start(self.folder, trust=self.trust) for _ in range(count)), return_exceptions=True
         )
@@ -194,8 +196,9 @@ class Hosted:
         return self.version.task
 
     async def start(self) -> None:
-        """Starts the workers."""
-        await self.version.start()
+        """Starts the workers, unless they run already."""
+        if not self.version.started:
+            await self.version.start()
 
     @contextmanager
     def using(self) -> Iterator[Version]:

@@ -7,7 +7,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-USUAL = set(vars(logging.makeLogRecord({})))
+USUAL = {*vars(logging.makeLogRecord({})), "color_message"}
+ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 class JsonFormatter(logging.Formatter):
@@ -15,11 +16,11 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        extra = {name: value for name, value in vars(record).items() if name not in USUAL and name != "color_message"}
+        extra = {name: value for name, value in vars(record).items() if name not in USUAL}
         shown = {"time": time, "level": record.levelname.lower(), "event": record.getMessage(), **extra}
         if record.exc_info:
             shown["problem"] = self.formatException(record.exc_info)
-        return json.dumps(shown, ensure_ascii=False, default=str)
+        return ENCODER.encode(shown)
 
 
 def log_to_stderr() -> None:

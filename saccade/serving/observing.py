@@ -7,9 +7,9 @@ import logging
 import re
 import secrets
 import time
+from functools import cache
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.serving.hosting import Mistake
@@ -32,12 +32,14 @@ class Observed:
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, log_inputs: bool) -> None:
         self.app, self.metrics, self.log_inputs = app, metrics, log_inputs
+        self._count = cache(metrics.requests.labels)
+        self._time = cache(metrics.latency.labels)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
         number = given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         started, status = time.monotonic(), 0
 
@@ -45,7 +47,7 @@ class Observed:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = number
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", number.encode())]
             await send(message)
 
         scope["state"] = {**scope.get("state", {}), "request": number, "model": "", "inputs": []}
@@ -62,13 +64,14 @@ class Observed:
     def _note(self, scope: Scope, number: str, status: int, seconds: float) -> None:
         path = getattr(scope.get("route"), "path", "other")  # never what the client wrote: labels must be few
         model, inputs = scope["state"]["model"], scope["state"]["inputs"]
-        self.metrics.requests.labels(model, path, status).inc()
-        self.metrics.latency.labels(model, path).observe(seconds)
+        self._count(model, path, status).inc()
+        self._time(model, path).observe(seconds)
         extra: dict[str, Any] = {"request": number, "method": scope["method"], "path": path, "status": status}
         extra |= {"ms": round(1e3 * seconds, 2), "model": model, "inputs": len(inputs)}
         if self.log_inputs:
             extra["given"] = [value if isinstance(value, str) else repr(value)[:200] for value in inputs]
-        log.info("request", extra=extra)
+        if log.isEnabledFor(logging.INFO):  # without looking for the caller, which `log.info` does
+            log.handle(log.makeRecord(log.name, logging.INFO, __file__, 0, "request", (), None, extra=extra))
 
 
 async def _sorry(send: Send, number: str) -> None:

@@ -43,9 +43,13 @@ class Process:
         process = cls(started)
         try:
             reply = await asyncio.wait_for(read_async(process._from), START)
-        except (asyncio.IncompleteReadError, TimeoutError):
+        except asyncio.IncompleteReadError:
+            code = await started.wait()
+            how = f"with code {code}" if code >= 0 else f"by signal {-code}, as where memory is short"
+            raise Unavailable(f"A worker ended {how} while it loaded the model.") from None
+        except TimeoutError:
             await process.kill()
-            raise Unavailable("A worker ended while it loaded the model.") from None
+            raise Unavailable(f"A worker did not load the model within {START:g} s.") from None
         except BaseException:
             await process.kill()
             raise

@@ -1,6 +1,6 @@
 """What a server can be asked to do with its models."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Body, FastAPI, File, Form, Request, Response, UploadFile
@@ -19,6 +19,7 @@ from saccade.serving.asking import (
     read,
 )
 from saccade.serving.hosting import BadInput, Hosted
+from saccade.serving.json_route import JsonRoute
 from saccade.serving.schema import bodies
 from saccade.serving.settings import Settings
 
@@ -29,7 +30,6 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
     Predict, Stream, Explain = (typed[name] for name in ("predict", "stream", "explain"))  # noqa: N806 (classes)
     only = next(iter(models)) if len(models) == 1 else None
 
-    @app.post("/predict", summary="Answer one input, or many")
     async def predict(request: Request, body: Annotated[Predict, Body()]) -> Response:  # type: ignore[valid-type]
         given: Any = body
         inputs = given.inputs if isinstance(given.inputs, list) else [given.inputs]
@@ -53,7 +53,6 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         asked_for(request, model, contents)
         return await predicted(named, contents, options_of_form(options), attention, files=True)
 
-    @app.post("/stream", summary="Answer one input, token by token", response_class=StreamingResponse)
     async def stream(request: Request, body: Annotated[Stream, Body()]) -> Response:  # type: ignore[valid-type]
         given: Any = body
         model = asked_for(request, given.model, [given.input])
@@ -69,7 +68,6 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
             headers={"cache-control": "no-store"},
         )
 
-    @app.post("/explain", summary="What the model looked at: data, or the explorer's page")
     async def explain(request: Request, body: Annotated[Explain, Body()]) -> Response:  # type: ignore[valid-type]
         given: Any = body
         model = asked_for(request, given.model, [given.input])
@@ -93,6 +91,15 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         request.state.model, request.state.inputs = model.name, inputs
         return model
 
+    def add(path: str, endpoint: Callable[..., Awaitable[Response]], summary: str, **options: Any) -> None:
+        methods = ["POST"]
+        app.router.add_api_route(
+            path, endpoint, methods=methods, summary=summary, route_class_override=JsonRoute, **options
+        )
+
+    add("/predict", predict, "Answer one input, or many")
+    add("/stream", stream, "Answer one input, token by token", response_class=StreamingResponse)
+    add("/explain", explain, "What the model looked at: data, or the explorer's page")
     return {f"/{name}": body for name, body in typed.items()}
 
 
@@ -112,7 +119,7 @@ async def predicted(
             model.job(
                 "predict",
                 (example, own, looks),
-                key=(repr(own), looks) if own.shares else None,
+                key=(own, looks) if own.shares else None,
                 cost=size * own.rows,
             )
             for (example, size), own in zip(examples, several, strict=True)

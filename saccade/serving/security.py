@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from saccade.interpretation.explorer.page import page_policy
@@ -33,12 +32,18 @@ INLINE = "'self' 'unsafe-inline'"
 DOCS = f"default-src 'none'; script-src {INLINE}; style-src {INLINE}; img-src 'self' data:; connect-src 'self'"
 """Swagger's page starts by an inline script. It shows what the server itself describes, and nothing of users."""
 
-HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
-    "cross-origin-opener-policy": "same-origin",
-}
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+]
+PAGE = page_policy("'self'") + "; connect-src 'self'; frame-ancestors 'none'"
+"""Of the live page, which embeds the explorer's."""
+DOCS_HEADERS, PAGE_HEADERS = ([*HEADERS, (b"content-security-policy", each.encode())] for each in (DOCS, PAGE))
+
+Given = dict[str, str]
+"""The headers of a request; of several with one name, the first counts."""
 
 
 def is_loopback(host: str) -> bool:
@@ -79,8 +84,10 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        send = _with_headers(send, scope["path"])
+        headers: Given = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+        send = _with_headers(send, DOCS_HEADERS if scope["path"] == "/docs" else PAGE_HEADERS)
         problem = self._refused(scope["path"], headers)
         if problem is None and scope["method"] == "POST":
             try:
@@ -92,7 +99,7 @@ class Guard:
         else:
             await _refuse(send, problem)
 
-    def _refused(self, path: str, headers: Headers) -> Refusal | None:
+    def _refused(self, path: str, headers: Given) -> Refusal | None:
         """Why a request is refused for its headers."""
         if self.hosts is not None:
             if _name(headers.get("host", "")) not in self.hosts:
@@ -111,7 +118,7 @@ class Guard:
     def _too_large(self) -> Refusal:
         return Refusal(413, f"A request may have {self.settings.max_body:,} bytes.", CLOSE)
 
-    def _carries_token(self, headers: Headers) -> bool:
+    def _carries_token(self, headers: Given) -> bool:
         assert self.settings.token is not None
         kind, _, given = headers.get("authorization", "").partition(" ")
         wanted = self.settings.token.strip()
@@ -182,21 +189,17 @@ def _name(host: str) -> str:
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
-def _length(headers: Headers) -> int:
+def _length(headers: Given) -> int:
     given = headers.get("content-length", "0")
     return int(given) if given.isdecimal() and len(given) < 20 else 2**63
 
 
-def _with_headers(send: Send, path: str) -> Send:
-    own = page_policy("'self'")  # with the explorer's page, which the live page embeds
-    policy = DOCS if path == "/docs" else f"{own}; connect-src 'self'; frame-ancestors 'none'"
-
+def _with_headers(send: Send, own: list[tuple[bytes, bytes]]) -> Send:
     async def add(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            headers.setdefault("content-security-policy", policy)
+            headers = message.get("headers", ())
+            given = {name.lower() for name, _ in headers}
+            message["headers"] = [*headers, *(pair for pair in own if pair[0] not in given)]
         await send(message)
 
     return add

@@ -158,7 +158,7 @@ class Task(TaskData):
         """
         asked = self.options.of(options)
         examples = [self.example(value) for value in inputs]
-        rows = [self.prepare(model, example) for example in examples]
+        rows = self.prepare_all(model, examples)
         device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
         found: dict[int, Answer] = {}
         was_training = model.training
@@ -183,7 +183,7 @@ class Task(TaskData):
 
     def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
         """The numbers of the inputs that `predict` answers together."""
-        return list(self._batches([self.prepare(model, self.example(value)) for value in inputs], batch_size))
+        return list(self._batches(self.prepare_all(model, [self.example(value) for value in inputs]), batch_size))
 
     def _batches(self, rows: Sequence[Row], batch_size: int, without: Collection[int] = ()) -> Iterator[list[int]]:
         """Numbers of rows of similar size, the largest first, so that a lack of memory shows at once."""

@@ -193,6 +193,10 @@ class TaskData:
         """The encoded inputs of an example, texts truncated to what the model can read."""
         return read_by(model, self.inputs, {role: field.encode(example[role]) for role, field in self.inputs.items()})
 
+    def prepare_all(self, model: nn.Module, examples: Sequence[Example]) -> list[Row]:
+        """The same for several examples, where a task can share some of the work."""
+        return [self.prepare(model, example) for example in examples]
+
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         """How `predict` truncates long inputs, by the number of the input, counted from 0."""
         found = too_long(model, self.inputs, [self.example(value) for value in inputs])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,10 +10,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
-from saccade.commands.serving import named_runs
+from saccade.commands.serving import named_runs, serve
 from tests.ports import free_port
 
 pytest.importorskip("fastapi_offline", reason="needs the extra serve")
@@ -40,12 +43,23 @@ def test_bad_usage_is_named(run, call, monkeypatch, arguments, message) -> None:
     assert message in err
 
 
-def test_a_port_in_use_is_refused_before_models_are_loaded(call) -> None:
+@pytest.mark.parametrize("engine", ["embedded", "ray"])
+def test_a_port_in_use_is_refused_before_models_are_loaded(call, monkeypatch, engine) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, _, err = call("serve", "nowhere", "--port", str(port))
+        code, _, err = call("serve", "nowhere", "--port", str(port), "--engine", engine)
     assert code == 2
     assert f"Port {port} of 127.0.0.1 is in use: choose another one, as --port {port + 1}." in err
+
+
+def test_a_worker_that_cannot_start_ends_the_server_with_its_reason(run, monkeypatch) -> None:
+    program = SimpleNamespace(executable=shutil.which("false"), path=[])  # in place of Python
+    monkeypatch.setattr("saccade.serving.process.sys", program)
+    monkeypatch.setattr("saccade.serving.logs.log_to_stderr", lambda: None)
+    with ThreadPoolExecutor(1) as thread, pytest.raises(SystemExit) as left:
+        thread.submit(serve, [run], port=free_port()).result()
+    assert left.value.code == "saccade serve: A worker ended with code 1 while it loaded the model."
 
 
 def test_names() -> None:

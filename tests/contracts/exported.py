@@ -163,6 +163,22 @@ def annotated(folder: Path, **given: Any) -> Case:
     return made(task, "show_attend_tell", rows, asked, options=SHORT, encoder="given", **TINY, **given)
 
 
+def sources(model: str, folder: Path, *, pictured: bool = False, **given: Any) -> Case:
+    """Texts from two sources, of which one may be missing: two texts, or a text and a picture."""
+    other = Image(size=16, patch=4) if pictured else _text("char")
+    values = [picture(n) for n in range(len(TEXTS))] if pictured else TEXTS[::-1]
+    task = Generation(source=_text("word"), sources={"other": other}, target=_text("word"), metrics=["exact_match"])
+    rows = [{"source": TEXTS[n], "other": values[n], "target": TEXTS[n]} for n in range(len(TEXTS))]
+    asked = [
+        {"source": "ba su kelu", "other": values[3]},
+        {"source": "tarifa", "other": None},
+        {"source": None, "other": values[5]},
+        {"source": "", "other": None if pictured else ""},
+        {"source": "dodo we, su su minamo", "other": values[2]},
+    ]
+    return made(task, model, rows, asked, options=SHORT, **{**TINY, "num_layers": 1, **given})
+
+
 def recordings(folder: Path, *, model: str = "rnnsearch", **given: Any) -> Case:
     from tests.data.sounds import pcm, tone
 
@@ -240,6 +256,14 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "show_attend_tell, patches": partial(pictures, encoder="patches", annotation_dim=12, **TINY),
     "show_attend_tell, pretrained network": annotated,
     "pooling, pictures": partial(pictures, model="pooling", encoder="patches", hidden_dim=8),
+    "multi_source": partial(sources, "multi_source", combination="child_sum", bidirectional=True),
+    "multi_source, hierarchical": partial(sources, "multi_source", attention="hierarchical"),
+    "multi_source, all": partial(sources, "multi_source", attention="all", encoders=["convolutional", "recurrent"]),
+    "multi_source, pictures": partial(
+        sources, "multi_source", pictured=True, encoders=["recurrent", "patches"], hidden_dim=12
+    ),
+    "multimodal": partial(sources, "multimodal", pictured=True),
+    "multimodal, threads": partial(sources, "multimodal", pictured=True, threads=True, place="tail"),
     "rnnsearch, recordings": recordings,
     "las, recordings": partial(recordings, model="las", listener_dim=5, source_stride=2, pyramid=[2, 1]),
     "transformer_lm": language,

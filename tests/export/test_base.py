@@ -9,6 +9,10 @@ import pytest
 from saccade.artifacts import verify
 from saccade.export import Format, export
 from saccade.export.base import MARK
+from saccade.export.onnx import Onnx
+from saccade.export.page import Page
+from saccade.export.torch_program import TorchProgram
+from saccade.models import RNNSearch
 
 RUN = SimpleNamespace(folder=Path("runs/model"))
 
@@ -42,6 +46,25 @@ def test_folder_is_sealed_and_says_what_it_is(tmp_path):
     assert (place / "inner" / "model.bin").read_text() == "first"
     verify(place, required=["inner/model.bin", "export.json"])
     assert json.loads((place / "export.json").read_text())["run"] == "model"
+
+
+class Lacking(Plain):
+    def remarks(self, run) -> list[str]:
+        return ["The export has no CTC."]
+
+
+def test_what_an_export_lacks_is_a_warning_and_stays_with_it(tmp_path):
+    with pytest.warns(UserWarning, match="The export has no CTC"):
+        place = export(RUN, tmp_path / "out", format=Lacking())
+    assert json.loads((place / "export.json").read_text())["remarks"] == ["The export has no CTC."]
+
+
+@pytest.mark.parametrize("format", [Onnx, TorchProgram, Page])
+def test_graphs_have_no_ctc(format):
+    sizes = {"source_dim": 3, "target_vocab": 11, "embedding_dim": 5, "hidden_dim": 4}
+    (remark,) = format().remarks(SimpleNamespace(model=RNNSearch(**sizes, ctc_weight=0.2)))
+    assert "searches with CTC (ctc_weight=0.2)" in remark
+    assert not format().remarks(SimpleNamespace(model=RNNSearch(**sizes)))
 
 
 def test_earlier_export_is_replaced_once_the_new_one_is_complete(tmp_path):

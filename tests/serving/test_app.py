@@ -122,6 +122,13 @@ def test_broken_json(client, content) -> None:
     assert "Traceback" not in answer.text
 
 
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+def test_what_is_not_called_json_is_refused(client, kind) -> None:
+    answer = client.post("/predict", content=b'{"inputs": ["a"], "model": "reverse"}', headers={"content-type": kind})
+    assert answer.status_code == 415
+    assert "application/json" in answer.json()["detail"]
+
+
 def test_errors_are_short(client) -> None:
     body = {"inputs": ["a"], "model": "reverse", "options": {f"{number}{'x' * 500}": 1 for number in range(100)}}
     answer = client.post("/predict", json=body)

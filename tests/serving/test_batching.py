@@ -69,13 +69,19 @@ def test_idle_workers_share_what_waits() -> None:
 def test_only_a_busy_server_waits_for_more() -> None:
     async def check() -> None:
         jobs = queue(wait=0.3)
-        jobs.put([job("a")])
+        jobs.put([job("a"), job("b")])
         started = time.monotonic()
         first = await jobs.take()
         assert time.monotonic() - started < 0.2
-        jobs.put([job("b")])
-        asyncio.get_running_loop().call_later(0.1, lambda: jobs.put([job("c")]))
-        assert names(await jobs.take()) == "bc"
+        jobs.put([job("c")])
+        asyncio.get_running_loop().call_later(0.1, lambda: jobs.put([job("d")]))
+        started = time.monotonic()
+        assert names(await jobs.take()) == "cd"  # as many as the first batch has
+        assert time.monotonic() - started < 0.25
+        jobs.put([job("e")])
+        started = time.monotonic()
+        assert names(await jobs.take()) == "e"
+        assert time.monotonic() - started > 0.25
         jobs.done(first, 0.1)
 
     run(check())

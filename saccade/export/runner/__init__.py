@@ -5,9 +5,12 @@ Beside this file stand one module for each kind of input that the model reads, a
 
 import importlib
 import json
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+
+AHEAD = 16  # batches that are sorted by length together
 
 
 class Model:
@@ -31,6 +34,9 @@ class Model:
         self.takes = {name: [given.name for given in graph.get_inputs()] for name, graph in self.graphs.items()}
         self.gives = {name: [given.name for given in graph.get_outputs()] for name, graph in self.graphs.items()}
         self.readers = {role: part(about["kind"]).Reader(about) for role, about in self.about["inputs"].items()}
+        for role, about in self.about["inputs"].items():
+            if about.get("optional"):
+                self.readers[role] = part("optional").Reader(self.readers[role], role, self.graphs["encoder"])
         self.task = part(self.about["task"]["kind"]).Task(self, self.about["task"])
 
     def run(self, name, given):
@@ -46,24 +52,30 @@ class Model:
             batch_size: how many are answered together; inputs of similar size share a batch.
             options: of the task.
         """
-        examples = [self.example(value) for value in inputs]
-        empty, found = self.task.empty_answer, {}
-        if empty is not None:
-            empty = {**empty, "weights": np.zeros((0, 1)), "queries": [], "keys": ["</s>"]}
-            found = {number: dict(empty) for number, example in enumerate(examples) if is_empty(example)}
-        rows = {number: self.task.encode(each) for number, each in enumerate(examples) if number not in found}
-        order = sorted(rows, key=lambda number: -self.task.size(rows[number]))
-        for start in range(0, len(order), batch_size):
-            numbers = order[start : start + batch_size]
-            found.update(zip(numbers, self.task.answer([rows[number] for number in numbers], **options)))
-        return [found[number] for number in range(len(examples))]
+        return list(self.stream(inputs, batch_size, **options))
+
+    def stream(self, inputs, batch_size=64, **options):
+        """The same one after the other, for any number of inputs: only AHEAD batches of them are held at a time."""
+        inputs, empty = iter(inputs), self.task.empty_answer
+        while examples := [self.example(value) for value in islice(inputs, AHEAD * batch_size)]:
+            found = {}
+            if empty is not None:
+                looked = {"weights": np.zeros((0, 1)), "queries": [], "keys": ["</s>"]}
+                found = {number: {**empty, **looked} for number, each in enumerate(examples) if is_empty(each)}
+            rows = {number: self.task.encode(each) for number, each in enumerate(examples) if number not in found}
+            order = sorted(rows, key=lambda number: -self.task.size(rows[number]))
+            for start in range(0, len(order), batch_size):
+                numbers = order[start : start + batch_size]
+                found.update(zip(numbers, self.task.answer([rows[number] for number in numbers], **options)))
+            yield from (found[number] for number in range(len(examples)))
 
     def example(self, value):
         roles = list(self.readers)
-        if isinstance(value, dict) and set(value) == set(roles):
-            return value
+        absent = {role: None for role, about in self.about["inputs"].items() if about.get("optional")}
+        if isinstance(value, dict) and set(roles) >= set(value) >= set(roles) - set(absent) and value:
+            return {**absent, **value}
         if len(roles) > 1:
-            raise ValueError(f"This model reads {' and '.join(roles)}: give a dictionary with both, not {value!r:.60}.")
+            raise ValueError(f"This model reads {' and '.join(roles)}: give a dictionary of these, not {value!r:.60}.")
         return {roles[0]: value}
 
 
@@ -74,7 +86,11 @@ class Answering:
         self.model, self.about = model, about
 
     def encode(self, example):
-        return {role: reader.encode(example[role], self.about["most"]) for role, reader in self.model.readers.items()}
+        most = self.about["most"]
+        return {
+            role: reader.encode(example[role], most[role] if isinstance(most, dict) else most)
+            for role, reader in self.model.readers.items()
+        }
 
     def size(self, row):
         return sum(reader.size(row[role]) for role, reader in self.model.readers.items())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+MARGIN, FRAMES = 0.1, 1024  # seconds beyond what is read, for resampling; frames that are computed at once
 TYPES = {(1, 8): "u1", (1, 16): "<i2", (1, 24): "u1", (1, 32): "<i4", (3, 32): "<f4", (3, 64): "<f8"}
 
 
@@ -24,6 +25,9 @@ class Reader:
         else:
             samples, rate = read(value)
         seconds = len(samples) / rate
+        if most is not None:  # what the model does not read need not be computed
+            reach = (most * self.about["hop"] + self.about["window"]) / self.about["rate"] + MARGIN
+            samples = samples[: int(reach * rate)]
         features = self.log_mel(resample(samples, rate, self.about["rate"]))[:most]
         mean, deviation = (np.array(self.about[name], dtype=np.float32) for name in ("mean", "deviation"))
         return {"features": (features - mean) / deviation, "seconds": seconds}
@@ -36,8 +40,11 @@ class Reader:
         shape[start : start + window] = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)
         padded = np.pad(samples, size // 2)
         frames = np.lib.stride_tricks.sliding_window_view(padded, size)[: len(samples) + 1 : hop]
-        power = np.abs(np.fft.rfft(frames * shape)).astype(np.float32) ** 2
-        return np.log(np.maximum(power @ self.filters.T, np.float32(1e-10)))
+        parts = []
+        for first in range(0, len(frames), FRAMES):
+            power = np.abs(np.fft.rfft(frames[first : first + FRAMES] * shape)).astype(np.float32) ** 2
+            parts.append(np.log(np.maximum(power @ self.filters.T, np.float32(1e-10))))
+        return np.concatenate(parts)
 
     def size(self, encoded):
         return len(encoded["features"])

@@ -16,11 +16,11 @@ class Task(Answering):
     def answer(self, rows, beam=5, nbest=1, length_penalty=0.6, coverage_penalty=0.0, max_length=None):
         if not 1 <= nbest <= beam:
             raise ValueError(f"nbest must be from 1 to beam={beam}, got {nbest}.")
-        reader = self.model.readers["source"]
-        blank = [self.about["texts"] and reader.size(row["source"]) == 1 for row in rows]  # nothing was asked
+        readers = self.model.readers.items()
+        blank = [all(self.blank(role, row[role]) for role in row) for row in rows]
         real = [row for row, empty in zip(rows, blank) if not empty]
         options = {"length_penalty": length_penalty, "coverage_penalty": coverage_penalty}
-        lengths = np.array([reader.size(row["source"]) for row in real], dtype=np.float32)
+        lengths = np.array([max(reader.size(row[role]) for role, reader in readers) for row in real], dtype=np.float32)
         limits = self.limits(lengths) if max_length is None else np.full(len(real), max_length)
         found = iter(search(self.model, self.arrays(real), limits, beam, nbest, **options) if real else ())
         answers = []
@@ -30,11 +30,19 @@ class Task(Answering):
             answers.append(best[0] if nbest == 1 else {**best[0], "nbest": best})
         return answers
 
+    def blank(self, role, value):
+        """Whether an input asks nothing: it is missing, or a text that has an end only."""
+        text = self.model.about["inputs"][role]["kind"] == "text"
+        return value is None or (text and self.model.readers[role].size(value) == 1)
+
     def written(self, row, finished, score, log_prob, tokens, weights, empty):
         answer = {"answer": self.target.decode(tokens), "score": score, "log_prob": log_prob, "finished": finished}
-        queries = [*(self.target.pieces[number] for number in tokens), *[END] * (finished and not empty)]
-        keys = self.model.readers["source"].names(row["source"], None if weights is None else weights.shape[1])
-        return {**answer, "queries": queries, "keys": keys, "weights": weights}
+        answer["queries"] = [*(self.target.pieces[number] for number in tokens), *[END] * (finished and not empty)]
+        looked = {}
+        for (role, reader), own in zip(self.model.readers.items(), weights or [None] * len(row)):
+            looked[role] = {"keys": reader.names(row[role], None if own is None else own.shape[1]), "weights": own}
+        answer.update(looked["source"])
+        return answer if len(looked) == 1 else {**answer, "sources": looked}
 
     def limits(self, lengths):
         """The most tokens of an answer to sources of these lengths."""

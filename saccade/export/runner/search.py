@@ -6,7 +6,7 @@ PAD, BOS, EOS = range(3)
 
 
 def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_penalty=0.0, prefix=None):
-    """The best hypotheses for each source: (finished, score, log-probability, tokens, weights).
+    """The best hypotheses for each source: (finished, score, log-probability, tokens, weights for each source).
 
     Args:
         model: with `run`, and `about` with the names of the state.
@@ -27,7 +27,7 @@ def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_pen
         terms = np.log(np.clip(seen[row], 1e-6, 1.0))[mask[owners[row]]]
         return normalised(total, steps) + coverage_penalty * float(terms.sum())
 
-    out = model.run("encoder", given)
+    known = out = model.run("encoder", given)
     mask, state = out["mask"], {name: out[name] for name in model.about["state"]}
     sources, owners, step, trail = np.arange(len(mask)), np.arange(len(mask)), 0, []  # of active ones, and of rows
     best, counts = np.full((len(mask), nbest), -np.inf, dtype=np.float32), np.zeros(len(mask), dtype=int)
@@ -78,9 +78,10 @@ def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_pen
         out = model.run("decoder", {**state, "tokens": written})
         step += 1
     answers = []
-    for several, real in zip(ended, mask.sum(1)):
+    for number, several in enumerate(ended):
         chosen = sorted(several, key=lambda entry: entry[:2], reverse=True)[:nbest]
-        answers.append([(*entry[:3], entry[3].tolist(), looked(trail, *entry[4], real)) for entry in chosen])
+        split = [split_by_source(looked(trail, *entry[4]), known, number) for entry in chosen]
+        answers.append([(*entry[:3], entry[3].tolist(), weights) for entry, weights in zip(chosen, split)])
     return answers
 
 
@@ -96,10 +97,27 @@ def likeliest(log_probs, count, prefix, owners, step):
     return np.take_along_axis(log_probs, tokens, 1), tokens
 
 
-def looked(trail, step, row, real):
+def looked(trail, step, row):
     """(steps, positions) of a hypothesis that ended in this row; None without attention."""
     found = []
     while step >= 0 and trail[step][1] is not None:
-        found.append(trail[step][1][row, :real])
+        found.append(trail[step][1][row])
         step, row = step - 1, trail[step - 1][0][row] if step else 0
     return np.array(found[::-1]) if found else None
+
+
+def split_by_source(weights, known, number):
+    """The weights as (steps, positions) of each source, without padding; None without attention.
+
+    What belongs to all of a source is spread evenly over it: its owner is the number of the source and of all sources.
+    """
+    real = known["mask"][number]
+    if weights is None or "owner" not in known:
+        return None if weights is None else [weights[:, real]]
+    weights, owner, place = weights[:, real], known["owner"][number, real], known["place"][number, real]
+    parts = [np.zeros((len(weights), length), dtype=weights.dtype) for length in known["lengths"][number]]
+    for source, part in enumerate(parts):
+        whole = weights[:, owner == len(parts) + source].sum(1, keepdims=True)
+        np.add.at(part, (slice(None), place[owner == source]), weights[:, owner == source])
+        part += whole / max(1, part.shape[1])
+    return parts

@@ -146,10 +146,14 @@ class SourceToTarget(Task):
         return [batch[name] for role in self.inputs for name in (role, f"{role}_mask")]
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
-        return {
-            role: field.clip(field.encode(example[role]), self.most_read(model, field))
-            for role, field in self.inputs.items()
-        }
+        return self.prepare_all(model, [example])[0]
+
+    def prepare_all(self, model: nn.Module, examples: Sequence[Example]) -> list[Row]:
+        most = {role: self.most_read(model, field) for role, field in self.inputs.items()}
+        return [
+            {role: field.clip(field.encode(example[role]), most[role]) for role, field in self.inputs.items()}
+            for example in examples
+        ]
 
     def most_read(self, model: nn.Module, field: Field | None = None) -> int:
         """How many positions of a source a model reads; of the first by default."""

@@ -214,14 +214,12 @@ class Generation(SourceToTarget):
         return max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
-        if len(self.inputs) > 1:
-            raise ValueError("a text from several sources cannot be written outside Saccade")
         model = writer(model)
+        most = {role: self.most_read(model, field) for role, field in self.inputs.items()}
         return {
             "kind": "generation",
             "target": self.target.portable(),
-            "most": self.most_read(model),
-            "texts": isinstance(self.source, Text),
+            "most": most if len(most) > 1 else most["source"],
             "longest": self.longest_target,
             "ratio": self._ratio(),
             "limit": RANGES["max_length"][1],

@@ -11,7 +11,7 @@ from saccade import cli
 from saccade.configuration import ConfigError
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow
-from saccade.export.refusing import check_graphs
+from saccade.export.page import check_page
 from saccade.fields import Text
 from saccade.interpretation.explorer import write_page
 from saccade.tasks import Generation
@@ -142,9 +142,9 @@ def test_what_does_not_fit_is_refused(task, model, message):
         saccade.train(task=task, model=model, data=ROWS, trainer=TRAINER, output="unused")
 
 
-def test_there_is_no_export(run):
-    with pytest.raises(ValueError, match=r"a text from several sources.*saccade"):
-        check_graphs(run)
+def test_a_page_has_one_input(run):
+    with pytest.raises(ValueError, match="A page has one input, and this model reads source and fr"):
+        check_page(run)
 
 
 def test_word_alignments_need_one_source(run):
