@@ -64,3 +64,13 @@ def pointer_accuracy(run: Run, rows: Sequence[dict[str, Any]]) -> float:
         (aspect,) = set(row["text"].split()) & set(ASPECTS)
         right += aspect in answer.details["reasons"]["user"]["review"].split()
     return 100.0 * right / len(rows)
+
+
+def chance(run: Run, rows: Sequence[dict[str, Any]]) -> float:
+    """How often a review drawn at random from those that the model may read would be right, in %."""
+    total = 0.0
+    for row in rows:
+        (aspect,) = set(row["text"].split()) & set(ASPECTS)
+        read = [run.task.log.texts[number].split() for number in run.task.encode(row)["user_reviews"]]
+        total += sum(aspect in words for words in read) / len(read)
+    return 100.0 * total / len(rows)
