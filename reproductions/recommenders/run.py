@@ -79,7 +79,7 @@ def main(command: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/recommenders"))
     parser.add_argument("--output", type=Path, default=HERE / "results")
     parser.add_argument("--models", nargs="*", choices=ENTRIES, default=list(ENTRIES))
-    parser.add_argument("--epochs", type=int, default=20, help="the most, of each model of real reviews")
+    parser.add_argument("--epochs", type=int, default=6, help="the most, of each model of real reviews")
     parser.add_argument("--ranked", type=int, default=100, help="test users whose lists are measured")
     parser.add_argument("--users", type=int, default=USERS, help="simulated users; 0 for none")
     parser.add_argument("--simulated-epochs", type=int, default=28)
