@@ -17,14 +17,15 @@ def test_models_are_trained_and_measured(tmp_path, monkeypatch) -> None:
         monkeypatch.delenv(name, raising=False)
     output = tmp_path / "results"
     given = ["--runs", str(tmp_path / "runs"), "--output", str(output), "--steps", "2", "--records", "60"]
-    assert patients.main([*given, "--models", "retain", "logistic", "--bootstrap", "5"]) == 0
+    pytest.importorskip("sklearn")
+    assert patients.main([*given, "--models", "retain", "logistic", "scikit-learn", "--bootstrap", "5"]) == 0
     found = json.loads((output / "results.json").read_text())["simulated"]
-    assert set(found) == {"retain", "logistic"}
+    assert set(found) == {"retain", "logistic", "scikit-learn"}
     for result in found.values():
         low, high = result["figures"]["auroc"]["interval"]
         assert 0 <= low <= result["figures"]["auroc"]["value"] <= high <= 100
-        assert -1 <= result["correlation"]["all"] <= 1
-    assert len((output / "table.md").read_text().splitlines()) == 4
+    assert -1 <= found["retain"]["correlation"]["all"] <= 1
+    assert len((output / "table.md").read_text().splitlines()) == 5
 
 
 def test_made_up_risk_is_the_sum_of_its_parts() -> None:
