@@ -70,7 +70,9 @@ def test_only_what_a_model_needs_of_the_runner_is_copied(labeller, tmp_path):
     folder = export(labeller, tmp_path / "out", format="onnx")
     names = {file.name for file in (folder / "saccade_runner").iterdir()}
     assert names == {"__init__.py", "text.py", "classification.py"}
-    assert Model(folder).predict(["ba su"])[0]["answer"] == labeller.predict(["ba su"])[0].value
+    empty, label = Model(folder).predict(["", "ba su"])
+    assert (empty["answer"], empty["score"], empty["queries"]) == (None, 0.0, [])
+    assert label["answer"] == labeller.predict(["ba su"])[0].value
 
 
 def test_what_has_no_graph_is_refused_by_name_before_any_work(trained, tmp_path):
