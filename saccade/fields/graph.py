@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from saccade.artifacts import ArtifactError, JsonObject, read_json, write_file
 from saccade.data.cell import Cell
@@ -153,19 +154,19 @@ class GraphField(Field):
         width, edge_dim = self._width("tags", "features"), self._width("edge_tags", "edge_features")
         longest, dim = max(counts), self.sizes()["dim"]
         values = np.zeros((len(encoded), longest, dim), dtype=np.float32)
-        pairs, of_edges = [], []
+        pairs = []
         for row, each in enumerate(encoded):
             values[row, : each["nodes"], :width] = np.asarray(each["x"], dtype=np.float32).reshape(each["nodes"], width)
             pairs.append(np.asarray(each["edges"], dtype=np.int64).reshape(-1, 2) + row * longest)
-            of_edges.append(np.asarray(each["e"], dtype=np.float32).reshape(-1, edge_dim) if edge_dim else None)
         edges = np.concatenate(pairs)
-        together = np.concatenate(of_edges) if edge_dim else None  # type: ignore[arg-type]
-        if not dim - width:
-            pass
-        elif self.degrees:
+        together: NDArray[np.float32] | None = None
+        if edge_dim:
+            together = np.concatenate([np.asarray(each["e"], dtype=np.float32) for each in encoded])
+            together = together.reshape(-1, edge_dim)
+        if self.degrees:
             near = np.bincount(edges.ravel(), minlength=len(encoded) * longest)
             values[:, :, -1] = np.log1p(near).reshape(values.shape[:2])
-        else:
+        elif not width:
             values[:, :, -1] = 1.0  # graphs of edges alone
         graph = Graph(values.reshape(-1, dim), edges, edge_features=together)
         found = Neighbours(graph, directed=self.directed, self_loops=self.self_loops)
@@ -201,7 +202,7 @@ class GraphField(Field):
             call = trace[path] if path not in dict(layers) else None
             if call is not None and call.shape[0] == 1 and call.shape[3] == len(axis):
                 pooled = call.weights[0].float().cpu().flatten(0, 1).unsqueeze(1)
-                asking = NodeAxis(names=[answer])
+                asking = NodeAxis(names=[f"answer {answer}" if answer in axis.names else answer])  # no node's name
                 maps.append(Map(name=path, weights=pooled, queries=asking, keys=axis, layer=len(layers)))
         return maps
 

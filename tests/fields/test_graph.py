@@ -136,5 +136,6 @@ def test_what_was_looked_at(selection):
     assert first.weights.shape == last.weights.shape == (4, 3, 3)
     torch.testing.assert_close(first.weights.sum(-1), torch.ones(4, 3))
     assert (first.weights[:, 1, 2] == 0).all(), "there is no edge between the two"
+    assert field.maps(value, trace, "O 0")[-1].queries.names == ["answer O 0"], "an answer is no node"
     (seen,) = field.attended([value], trace, torch.ones(1, 3, dtype=torch.bool))
     torch.testing.assert_close(seen.weights, pooled.weights.mean(0)[0])
