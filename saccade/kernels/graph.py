@@ -50,7 +50,7 @@ def read_neighbours(weights: Tensor, values: Tensor, starts: Tensor, neighbours:
     """What each node reads: the sum of its neighbours' values (nodes, heads, dim), times weights (edges, heads)."""
     if not native.usable(weights, values):
         return read_reference(weights, values, starts, neighbours)
-    found: Tensor = _Read.apply(weights, values, starts, neighbours)
+    found: Tensor = _Read.apply(weights, values, starts, neighbours)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -61,7 +61,7 @@ def gat_scores(
     given = [queries, keys] if edges is None else [queries, keys, edges]
     if not native.usable(*given):
         return gat_reference(queries, keys, edges, starts, neighbours, slope)
-    found: Tensor = _GAT.apply(queries, keys, edges, starts, neighbours, slope)
+    found: Tensor = _GAT.apply(queries, keys, edges, starts, neighbours, slope)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -78,7 +78,7 @@ def gatv2_scores(
     given = [queries, keys, vector] if edges is None else [queries, keys, vector, edges]
     if not native.usable(*given):
         return gatv2_reference(queries, keys, edges, vector, starts, neighbours, slope)
-    found: Tensor = _GATv2.apply(queries, keys, edges, vector, starts, neighbours, slope)
+    found: Tensor = _GATv2.apply(queries, keys, edges, vector, starts, neighbours, slope)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -168,7 +168,7 @@ class _GAT(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, edges, starts, neighbours)
         ctx.slope = slope
         heads = keys.shape[1]
-        out = keys.new_empty(len(neighbours), heads)
+        out: Tensor = keys.new_empty(len(neighbours), heads)
         native.run(
             native.function("gat_forward", keys.dtype),
             queries.contiguous(),
@@ -227,7 +227,7 @@ class _GATv2(torch.autograd.Function):
         ctx.save_for_backward(queries, keys, edges, vector, starts, neighbours)
         ctx.slope = slope
         _, heads, dim = keys.shape
-        out = keys.new_empty(len(neighbours), heads)
+        out: Tensor = keys.new_empty(len(neighbours), heads)
         native.run(
             native.function("gatv2_forward", keys.dtype),
             queries.contiguous(),

@@ -65,7 +65,7 @@ def segment_weights(scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
     """
     if not native.usable(scores):
         return segment_reference(scores, starts, mapping)
-    weights: Tensor = _Segments.apply(scores, starts, mapping)
+    weights: Tensor = _Segments.apply(scores, starts, mapping)  # type: ignore[no-untyped-call]
     return weights
 
 
