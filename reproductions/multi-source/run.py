@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/multi-source"), help="folder for the trained models")
     parser.add_argument("--steps", type=int, default=600, help="updates of each model, hidden parts")
     parser.add_argument("--examples", type=int, default=3000, help="training examples, hidden parts")
-    parser.add_argument("--updates", type=int, default=9000, help="updates of each model, Multi30k")
+    parser.add_argument("--updates", type=int, default=6000, help="updates of each model, Multi30k")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
