@@ -179,14 +179,17 @@ def validate_config(config: str, *, trust_classes: bool = False, **overrides: st
     written = override(read_config(config), _with_data(overrides))
     check_spelling(written)
     from saccade.runs.plan import Plan
+    from saccade.runs.reading import read_examples
     from saccade.training.processes import check_trackers
 
     plan = Plan(written, trust=trust_classes)
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
     check_trackers(plan.trainer.trackers)
-    for files in filter(None, (plan.data.train, plan.data.valid)):
-        plan.data.read(files, plan.task.fields, extras=plan.task.extras, check=plan.task.check_example)
+    scored = plan.trainer.validate_examples != 0
+    for files, validated in ((plan.data.train, validating and not plan.data.valid), (plan.data.valid, True)):
+        if files:
+            read_examples(plan.data, files, plan.task, plan.task.fields, scored=scored and validated)
     outline = plan.outline()
     count = sum(parameter.numel() for name, parameter in outline.named_parameters() if "embedding" not in name)
     print(f"{config} is valid: {type(outline).__name__}, {count:,} parameters without embeddings.")

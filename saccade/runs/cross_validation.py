@@ -22,6 +22,7 @@ from saccade.runs.origin import find_origin
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import described
 from saccade.runs.provenance import this_start
+from saccade.runs.reading import read_examples
 from saccade.runs.run import Run, load
 from saccade.runs.splitting import Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
@@ -106,7 +107,7 @@ def cross_validate(
     done: list[Fold] = []
     answers: list[Answer] = []
     examples: list[Example] = []
-    every = plan.data.read(source, fields_of(plan.task, plan.data), check=plan.task.check_example)
+    every = read_examples(plan.data, source, plan.task, fields_of(plan.task, plan.data))
     with Stage(f"Reading {described(source)}", every) as reading:
         spool = Spool(reading, folder)
     with spool:

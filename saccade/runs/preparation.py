@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 import saccade
 from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verify
-from saccade.data.cell import FieldLike
 from saccade.data.errors import DataError
-from saccade.data.examples import Examples
 from saccade.data.readers.columns import parts as single_columns
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, fingerprint_of, store
 from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
+from saccade.runs.reading import read_examples
 from saccade.runs.run import report_skipped
 from saccade.runs.splitting import Purpose, Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
@@ -66,10 +65,12 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         verify_task(folder / "task")
         task.load(folder / "task")
     sources = {"train": plan.data.train, "valid": plan.data.valid, **held}
-    read = {"train": _read(plan, sources["train"], fields_of(task, plan.data))}
+    share = held_out_share(plan, held) if sources["valid"] is None else 0.0
+    scored = plan.trainer.validate_examples != 0
+    of_training = fields_of(task, plan.data)
+    read = {"train": read_examples(plan.data, sources["train"], task, of_training, scored=scored and share > 0)}
     if sources["valid"] is not None:
-        read["valid"] = _read(plan, sources["valid"], task.fields)
-    share = 0.0 if "valid" in read else held_out_share(plan, held)
+        read["valid"] = read_examples(plan.data, sources["valid"], task, task.fields, scored=scored)
     in_memory = "train" in held
     split_by = [str(share), repr((plan.data.folds, plan.data.fold, plan.data.split, plan.data.group))]
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), *split_by, saccade.__version__])
@@ -121,11 +122,6 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         for line in _summary(plan, provenance, len(split), len(rows)):
             say(line)
     return PreparedData(rows, sizes, valid, provenance)
-
-
-def _read(plan: Plan, source: Any, fields: Mapping[str, FieldLike]) -> Examples:
-    """The examples of a source, with what people marked in them if a column says so."""
-    return plan.data.read(source, fields, extras=plan.task.extras, check=plan.task.check_example)
 
 
 def _fit(plan: Plan, examples: Iterable[Example], source: str) -> None:

@@ -36,6 +36,7 @@ from saccade.interpretation.explorer import Item
 from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
+from saccade.runs.reading import read_examples
 from saccade.runs.rescoring import Rescoring
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, Task
@@ -215,7 +216,8 @@ class Run:
         for changes in ({}, *_variations(vary)):
             shared = {name: value for name, value in options.items() if name not in OWN_OPTIONS}
             task.options.of({**shared, **changes})
-        read = (corpus or self.plan.data).read(data, task.scored, extras=task.extras, check=task.check_example)
+        needed = {role: field for role, field in task.scored.items() if role not in task.figure_columns}
+        read = read_examples(corpus or self.plan.data, data, task, needed)
         examples = task.joined(read)
         if not examples:
             raise ValueError(f"There are no examples in {data!r:.80}.")

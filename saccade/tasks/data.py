@@ -64,6 +64,11 @@ class TaskData:
         """The fields that an evaluation needs, if they differ from those of training."""
         return self.fields
 
+    @property
+    def figure_columns(self) -> dict[str, str]:
+        """The roles among `scored` that only a figure needs, and that figure: `{"alignment": "aer"}`."""
+        return {}
+
     def fit(self, examples: Iterable[Example]) -> None:
         """Fits each field to the training examples; a shared vocabulary is fitted to all its texts."""
         for role, field in self.fields.items():

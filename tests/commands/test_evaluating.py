@@ -71,7 +71,8 @@ def test_other_figures_than_those_of_the_run(run, call, table) -> None:
     assert list(figures(out)["figures"]) == ["chrf", "exact_match"]
     code, _, err = call("evaluate", run, *data, "--metrics", "aer")
     assert code == 2
-    assert "2 columns, but at least 3 are needed" in err  # the third has the links
+    assert "aer needs a column 'alignment'" in err
+    assert "2 columns, but at least 3 are needed (source, target, alignment)" in err
 
 
 def test_a_figure_may_need_a_column_that_training_did_not(run, call, tmp_path) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import saccade
-from saccade.data.errors import BadRow
+from saccade.data.errors import BadRow, DataError
 from saccade.data.storage import Stored, fingerprint_of
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import prepare
@@ -110,3 +110,18 @@ def test_only_the_main_process_changes_what_a_run_folder_keeps(tmp_path, monkeyp
         "valid.arrow",
     }
     assert list((tmp_path / "1").iterdir()) == []
+
+
+def test_a_figure_without_its_column_is_refused_before_training(tmp_path):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("".join(f"a {n}\tb {n}\n" for n in range(40)))
+    text = {"class": "text", "tokeniser": "word"}
+    task = {"class": "generation", "source": text, "metrics": ["exact_match", "aer"]}
+    model = {"class": "rnnsearch", "embedding_dim": 3, "hidden_dim": 5}
+    with pytest.raises(DataError, match="aer needs a column 'alignment': add it to the data, or leave aer out of the"):
+        train(tmp_path / "run", task=task, model=model, train=str(pairs))
+    assert not (tmp_path / "run" / "checkpoints").exists()
+    pairs.write_text("".join(f"a {n}\tb {n}\t0-0 1-1\n" for n in range(40)))
+    run = train(tmp_path / "linked", task=task, model=model, train=str(pairs))
+    assert "aer" in (run.folder / "metrics.jsonl").read_text()
+    assert (run.folder / "data" / "checksums.json").exists()

@@ -88,7 +88,8 @@ class Delimited(Reader):
             otherwise = self._separated_otherwise(cells)
             if self.columns.given is not None and len(cells) > 1 and otherwise is None:
                 return BadRow(self.name, line, f"there is no column {least - 1}", f"It has {count}, counted from 0.")
-            return BadRow(self.name, line, f"{count}, but at least {least} are needed", otherwise or self.fix)
+            roles = f" ({', '.join(self.columns.required)})" if least > 2 and self.columns.given is None else ""
+            return BadRow(self.name, line, f"{count}, but at least {least} are needed{roles}", otherwise or self.fix)
         fix = f"{self.fix} --data.bad_rows skip leaves such lines out."
         return BadRow(self.name, line, f"{count} instead of {width}, as in the first row", fix)
 

@@ -146,6 +146,14 @@ class Generation(SourceToTarget):
         boxes = {BOXES: Boxes()} if any(name in self.metrics for name in POINTING) else {}
         return {**self.inputs, "target": self.target, **needed, **boxes}
 
+    @property
+    def figure_columns(self) -> dict[str, str]:
+        pointing = next((name for name in self.metrics if name in POINTING), None)
+        return {
+            **({"alignment": AER} if AER in self.metrics else {}),
+            **({} if pointing is None else {BOXES: pointing}),
+        }
+
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         model = writer(model)
         (source, mask, *others), target, real = self.sources_of(batch), batch["target"], batch["target_mask"]
