@@ -25,6 +25,8 @@ from saccade.interpretation.recording import Trace
 from saccade.layers.graph import degree_blocks
 
 FILE = "graph.json"
+FURTHEST = 1e6
+"""Standard deviations from the mean: a number further away, which can only be a mistake, would overflow in a model."""
 MOST_TAGS = 10_000
 """Different tags of nodes or of edges: more are no kinds but names."""
 
@@ -78,17 +80,15 @@ class GraphField(Field):
             for name in self.moments:
                 rows = np.asarray(value.get(name) or [], dtype=np.float64)
                 if len(rows):
-                    one = np.stack([np.full(rows.shape[1], len(rows)), rows.sum(0), np.square(rows).sum(0)])
-                    if name in sums and sums[name].shape != one.shape:
+                    if name in sums and sums[name][1].shape != rows.shape[1:]:
                         raise ValueError(f"graphs have different numbers of {name}: give all the same.")
-                    sums[name] = sums.get(name, 0.0) + one
+                    sums[name] = _joined(sums.get(name), rows)
         for name, count in counts.items():
             if len(count) > MOST_TAGS:
                 raise ValueError(f"{len(count):,} different {name} are too many: are they names?")
             self.kinds[name] = sorted(count)
-        for name, (count, total, squares) in sums.items():
-            mean = total / count
-            spread = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
+        for name, (number, mean, squares) in sums.items():
+            spread = np.sqrt(squares / number)
             self.moments[name] = [mean.tolist(), np.where(spread > 1e-6, spread, 1.0).tolist()]
         found = [f"{graphs:,} graphs, {nodes:,} nodes, {edges:,} edges"]
         found += [f"{len(self.kinds[name])} {name.replace('_', ' ')}" for name in self.kinds if self.kinds[name]]
@@ -140,7 +140,7 @@ class GraphField(Field):
             rows = np.asarray(value[features], dtype=np.float64)
             if rows.shape[1:] != mean.shape:
                 raise ValueError(f"a model for {len(mean)} {features} cannot read a graph with {rows.shape[1]}.")
-            found[:, len(places) :] = (rows - mean) / spread
+            found[:, len(places) :] = np.clip((rows - mean) / spread, -FURTHEST, FURTHEST)
         return found
 
     def size(self, encoded: dict[str, Any]) -> int:
@@ -214,6 +214,19 @@ class GraphField(Field):
 
     def unknown(self, value: dict[str, Any]) -> list[str]:
         return sorted({tag for name in self.kinds for tag in value.get(name) or () if tag not in self.kinds[name]})
+
+
+def _joined(
+    before: tuple[int, NDArray[np.float64], NDArray[np.float64]] | None, rows: NDArray[np.float64]
+) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
+    """The count, the mean and the squared distances from it, of those before and these rows; without cancellation."""
+    count, mean = len(rows), rows.mean(0)
+    squares = np.square(rows - mean).sum(0)
+    if before is None:
+        return count, mean, squares
+    all_ = before[0] + count
+    step = mean - before[1]
+    return all_, before[1] + step * count / all_, before[2] + squares + step**2 * before[0] * count / all_
 
 
 def _are_moments(pair: Any) -> bool:

@@ -6,16 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from saccade.data.cell import Cell, shown
+from saccade.data.cell import Cell, shown, text_of
 from saccade.data.errors import DataError
-from saccade.fields.graph_data import from_pyg, is_pyg
+from saccade.fields.graph_data import LARGEST, from_pyg, is_pyg
 
 TAGS, NUMBERS = ("tags", "edge_tags", "names"), ("features", "edge_features")
 KNOWN = ("nodes", "edges", *TAGS, *NUMBERS)
 FIX = 'Write it as {"edges": [[0, 1], [1, 2]], "tags": ["C", "O", "C"]}.'
-LARGEST = float(np.finfo(np.float32).max)
+MOST_NODES = 1_000_000
+"""Of a small graph; each takes memory, even if nothing but a number says that it exists."""
 
 
 def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:
     value: dict[str, Any] = {"edges": edges}
     for name in TAGS:
         if raw.get(name) is not None:
-            value[name] = [str(each) for each in _list(raw, name, cell)]
+            value[name] = [text_of(each, cell, may_be_empty=True) for each in _list(raw, name, cell)]
     for name in NUMBERS:
         if raw.get(name) is not None:
             value[name] = _numbers(_list(raw, name, cell), name, cell)
@@ -56,6 +55,9 @@ def _counted(value: dict[str, Any], nodes: Any, cell: Cell) -> dict[str, Any]:
     value["nodes"] = next(iter(counts.values()), largest + 1)
     if not value["nodes"]:
         raise cell.bad(f"the {cell.role} has no nodes", "Leave it out, or skip such rows with --data.bad_rows skip.")
+    if value["nodes"] > MOST_NODES:
+        fix = "Number them from 0 without gaps, or use the field `node` for one large graph."
+        raise cell.bad(f"the {cell.role} has more than {MOST_NODES:,} nodes", fix)
     if largest >= value["nodes"]:
         raise cell.bad(f"an edge leads to node {largest}, but there are {value['nodes']} nodes", "Number them from 0.")
     for name in ("edge_tags", "edge_features"):

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from saccade.data.errors import DataError
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Of the numbers that describe nodes and edges."""
+
 
 class Graph(NamedTuple):
     """A graph whose nodes have features."""
@@ -87,21 +90,27 @@ def made_graph(
 
 
 def _numbers(found: NDArray[Any], name: str, owner: str, where: str) -> NDArray[np.float32]:
-    wrong = np.argwhere(~np.isfinite(found))
+    with np.errstate(over="ignore"):
+        kept = found.astype(np.float32)
+    wrong = np.argwhere(~np.isfinite(kept))
     if len(wrong):
         row, column = wrong[0].tolist()
         kind = "feature" if owner == "node" else name
         raise DataError(
-            f"{where}: {kind} {column} of {owner} {row} is {found[row, column]}. Replace it with a finite number."
+            f"{where}: {kind} {column} of {owner} {row} is {found[row, column]}. "
+            "Replace it with a finite number within 3e38."
         )
-    return found.astype(np.float32)
+    return kept
 
 
 def _labels(found: NDArray[Any], count: int, where: str) -> list[str]:
     if found.shape != (count,) or found.dtype.kind not in "iuU":
         got = f"got {found.dtype} {found.shape}"
         raise DataError(f"{where}: labels must be one integer or string per node, shape ({count},), {got}.")
-    return ["" if label == -1 else str(label) for label in found.tolist()]
+    names = ["" if label == -1 else str(label) for label in found.tolist()]
+    if not "".join(names).isascii() and any("\ud800" <= letter <= "\udfff" for name in names for letter in name):
+        raise DataError(f"{where}: a label contains half a character. Write labels in valid Unicode.")
+    return names
 
 
 def is_pyg(found: Any) -> bool:

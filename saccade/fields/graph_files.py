@@ -97,8 +97,11 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
         header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}.get(version)
         if header is None:
             raise ValueError(f"{member.filename} has the format {version}")
-        shape, _, kind = header(file)
-        if math.prod(shape) * kind.itemsize > member.file_size:
+        try:
+            shape, _, kind = header(file)
+        except Exception as error:  # NumPy parses Python's syntax here, and lets any error of the parser through
+            raise ValueError(f"the header of {member.filename} is damaged") from error
+        if any(not 0 <= size < 2**62 for size in shape) or math.prod(shape) * kind.itemsize > member.file_size:
             raise ValueError(f"{member.filename} announces {shape} numbers, more than it holds")
     with archive.open(member) as file:
         found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)

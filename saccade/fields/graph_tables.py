@@ -13,9 +13,8 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.csv_rows import csv_rows
 from saccade.data.readers.lines import numbered_lines, suffix
 from saccade.data.readers.parquet import check_growth, open_table, records, row_batches
-from saccade.fields.graph_data import Graph
+from saccade.fields.graph_data import LARGEST, Graph
 
-LARGEST = float(np.finfo(np.float32).max)
 Rows = list[tuple[int, list[Any]]]
 
 

@@ -12,6 +12,8 @@ from saccade.artifacts import JsonObject
 from saccade.fields.visit_cells import Codes
 
 LARGEST = sys.float_info.max
+FURTHEST = 1e6
+"""Standard deviations from the mean: a number further away, which can only be a mistake, would overflow in a model."""
 
 
 class Feature(NamedTuple):
@@ -90,7 +92,8 @@ class Codebook:
             scaled = self._of_numbers.get(name)
             if number is not None and scaled is not None:
                 scale = self.scales[name]
-                yield Feature(place, scaled, (number - scale.mean) / scale.deviation)
+                amount = (number - scale.mean) / scale.deviation
+                yield Feature(place, scaled, min(max(amount, -FURTHEST), FURTHEST))
 
     def unknown(self, codes: Codes) -> list[str]:
         """The codes that the training data did not have."""

@@ -21,6 +21,14 @@ def rows_of(starts: Tensor, count: int) -> Tensor:
     )
 
 
+def check_starts(starts: Tensor, count: int) -> None:
+    """Raises `ValueError` unless they are starts of segments of so many entries: kernels address memory by them."""
+    if starts.dim() != 1 or starts.dtype != torch.long or not len(starts):
+        raise ValueError(f"starts must be int64 (segments + 1,), got {starts.dtype} {tuple(starts.shape)}.")
+    if int(starts[0]) != 0 or int(starts[-1]) != count or bool((starts.diff() < 0).any()):
+        raise ValueError(f"starts must rise from 0 to the number of entries, {count}.")
+
+
 def segment_reference(scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
     """The weights by plain operators; the sparse mappings pad the segments to the longest."""
     segments, rows = len(starts) - 1, rows_of(starts, len(scores))

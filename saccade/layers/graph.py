@@ -14,7 +14,7 @@ from saccade.kernels import native
 from saccade.kernels.graph import nonzero_rows, read_neighbours
 from saccade.kernels.modes import exporting
 from saccade.kernels.private_torch import hooked
-from saccade.kernels.segments import segment_weights
+from saccade.kernels.segments import check_starts, segment_weights
 from saccade.layers.choices import make_score, make_selection
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -66,13 +66,15 @@ class Neighbourhoods:
         starts: int64 (nodes + 1,): the neighbours of node i are neighbours[starts[i]:starts[i + 1]].
         neighbours: int64 (edges,).
         edges: (edges, edge_dim), the features of the edges to them; None if they have none.
-        blocks: the same as `degree_blocks`, if they are known.
+        blocks: `degree_blocks`, of a graph that is part of a model; the rest is then not read.
     """
 
     def __init__(
         self, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None, *, blocks: list[Block] | None = None
     ) -> None:
         self.starts, self.neighbours, self.edges = starts.contiguous(), neighbours.contiguous(), edges
+        self.by_blocks = blocks is not None
+        self._checked: int | None = None
         if blocks is not None:
             self.blocks = blocks
         elif edges is not None and len(edges) != len(neighbours):
@@ -82,6 +84,23 @@ class Neighbourhoods:
     def blocks(self) -> list[Block]:
         """The nodes by degree: the form in which attention without a kernel reads them."""
         return degree_blocks(self.starts, self.neighbours)
+
+    def check(self, nodes: int) -> None:
+        """Raises `ValueError` unless these are neighbourhoods of so many nodes: kernels address memory by them."""
+        if self._checked == nodes:
+            return
+        check_starts(self.starts, len(self.neighbours))
+        if len(self.starts) != nodes + 1:
+            raise ValueError(f"{nodes} nodes need {nodes + 1} starts, got {len(self.starts)}.")
+        near = self.neighbours
+        if near.dim() != 1 or near.dtype != torch.long or not near.is_cpu:
+            raise ValueError(
+                f"neighbours must be int64 (edges,), got {near.dtype} {tuple(near.shape)} on {near.device}."
+            )
+        least, most = (int(each) for each in near.aminmax()) if len(near) else (0, -1)
+        if least < 0 or most >= nodes:
+            raise ValueError(f"neighbours must be from 0 to {nodes - 1}, got {least if least < 0 else most}.")
+        self._checked = nodes
 
 
 class GraphAttention(nn.Module):
@@ -175,8 +194,9 @@ class GraphAttention(nn.Module):
         mapping = attention.selection.segment_mapping
         if mapping is None or not attention.aggregation.weighted_sum or not native.usable(queries, keys):
             return None
-        if attention.watched() or hooked(attention):
+        if near.by_blocks or attention.watched() or hooked(attention):
             return None
+        near.check(len(keys))
         scores = attention.score.along(queries, keys, edges, near.starts, near.neighbours)
         if scores is None:
             return None

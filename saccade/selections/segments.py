@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from saccade.kernels.segments import segment_weights
+from saccade.kernels.segments import check_starts, segment_weights
 
 
 def segment_softmax(scores: Tensor, starts: Tensor) -> Tensor:
@@ -31,10 +31,7 @@ def segment_entmax15(scores: Tensor, starts: Tensor) -> Tensor:
 def _selected(scores: Tensor, starts: Tensor, mapping: str) -> Tensor:
     if scores.dim() not in (1, 2) or not scores.is_floating_point():
         raise ValueError(f"scores must be real numbers (entries,) or (entries, heads), got {tuple(scores.shape)}.")
-    if starts.dim() != 1 or starts.dtype != torch.long or not len(starts):
-        raise ValueError(f"starts must be int64 (segments + 1,), got {starts.dtype} {tuple(starts.shape)}.")
-    if int(starts[0]) != 0 or int(starts[-1]) != len(scores) or bool((starts.diff() < 0).any()):
-        raise ValueError(f"starts must rise from 0 to the number of scores, {len(scores)}.")
+    check_starts(starts, len(scores))
     exact = scores.to(torch.promote_types(scores.dtype, torch.float32))
     weights = segment_weights(exact.reshape(len(scores), -1), starts.contiguous(), mapping)
     return weights.view(scores.shape).to(scores.dtype)

@@ -139,3 +139,27 @@ def test_what_was_looked_at(selection):
     assert field.maps(value, trace, "O 0")[-1].queries.names == ["answer O 0"], "an answer is no node"
     (seen,) = field.attended([value], trace, torch.ones(1, 3, dtype=torch.bool))
     torch.testing.assert_close(seen.weights, pooled.weights.mean(0)[0])
+
+
+@pytest.mark.parametrize("raw", [{"edges": [], "nodes": 10**12}, {"edges": [[0, 10**30]]}])
+def test_a_huge_number_of_nodes_takes_no_memory(raw):
+    with pytest.raises(BadRow, match="more than 1,000,000 nodes"):
+        GraphField().read(raw, CELL)
+
+
+def test_tags_are_texts_that_can_be_saved():
+    with pytest.raises(BadRow, match="half a character"):
+        GraphField().read('{"edges": [[0, 1]], "tags": ["\\ud800", "b"]}', CELL)
+    with pytest.raises(BadRow, match="not text"):
+        GraphField().read({"edges": [[0, 1]], "tags": ["a", {}]}, CELL)
+
+
+def test_large_numbers_are_scaled_exactly_and_never_overflow():
+    field = GraphField()
+    several = [[[1e9], [1e9 + 1]], [[1e9 + 2], [1e9 + 3], [1e9 + 5]]]
+    field.fit([field.read({"edges": [], "features": rows}, CELL) for rows in several])
+    whole = torch.tensor([0.0, 1, 2, 3, 5], dtype=torch.float64)
+    assert field.moments["features"][0][0] == pytest.approx(1e9 + float(whole.mean()), rel=1e-15)
+    assert field.moments["features"][1][0] == pytest.approx(float(whole.std(correction=0)), rel=1e-6)
+    far = field.encode(field.read({"edges": [], "features": [[3e38], [1e9]]}, CELL))
+    assert far["x"][0] == pytest.approx(1e6)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -446,3 +447,27 @@ def test_what_decided_each_node_of_a_batch(tmp_path):
         by_name = dict(zip(last.keys.names, last.weights.mean(0)[0].tolist(), strict=True))
         assert weights.tolist() == pytest.approx([by_name[name] for name in names], abs=1e-6)
         assert float(weights.sum()) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_numbers_beyond_32_bits_and_broken_texts_are_refused(tmp_path):
+    edges, x = np.array([[0, 1]]), np.ones((2, 1), np.float32)
+    for more, problem in (
+        ({"edge_features": np.array([[1e39]])}, "edge_features 0 of edge 0 is 1e\\+39"),
+        ({"labels": np.array(["\ud800", "b"])}, "half a character"),
+    ):
+        path = tmp_path / "bad.npz"
+        np.savez(path, edges=edges, x=x, **more)
+        with pytest.raises(DataError, match=problem):
+            read_graph(str(path), None, skip=False)
+
+
+@pytest.mark.parametrize(
+    "header", ["((((", "'''", "{[]: 1}", "{'descr': ('<f4',), 'fortran_order': False, 'shape': (2,)}"]
+)
+def test_damaged_headers_of_arrays_are_refused(tmp_path, header):
+    path = tmp_path / "bad.npz"
+    text = header.encode() + b"\n"
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("edges.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(64))
+    with pytest.raises(DataError, match="header of edges\\.npy is damaged"):
+        read_graph(str(path), None, skip=False)

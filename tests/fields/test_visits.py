@@ -212,3 +212,10 @@ def test_a_positive_class_is_one_of_two() -> None:
         Label(names=["a", "b", "c"], positive="a")
     with pytest.raises(ValueError, match="one of two labels, got a, b"):
         Label(positive="c").fit(["a", "b"])
+
+
+def test_absurd_numbers_do_not_overflow() -> None:
+    field = Visits()
+    field.fit([field.read([{"codes": {"glucose": number}}], CELL) for number in (1.0, 1.0 + 1e-12)])
+    padded = field.pad([field.encode(field.read([{"codes": {"glucose": 1e29}}], CELL))])
+    assert padded["amounts"].tolist() == [[[1.0, 1e6]]]

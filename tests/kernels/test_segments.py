@@ -93,7 +93,7 @@ def test_functions():
         (torch.zeros(2, 2, 2), torch.tensor([0, 2]), "scores must be"),
         (torch.zeros(2, dtype=torch.long), torch.tensor([0, 2]), "scores must be"),
         (torch.zeros(2), torch.tensor([0.0, 2.0]), "starts must be int64"),
-        (torch.zeros(2), torch.tensor([0, 3]), "rise from 0 to the number of scores, 2"),
+        (torch.zeros(2), torch.tensor([0, 3]), "rise from 0 to the number of entries, 2"),
         (torch.zeros(2), torch.tensor([0, 2, 1, 2]), "rise from 0"),
     ],
 )

@@ -5,8 +5,10 @@ import torch
 from torch.nn import functional as F
 
 from saccade.interpretation.recording import record
+from saccade.kernels import native
 from saccade.kernels.modes import plainly
 from saccade.layers.graph import GraphAttention, Neighbourhoods, _project_sparse, degree_blocks
+from saccade.models.gat import GAT
 
 LISTS = [[1, 2, 3], [], [0], [4, 3], [0, 1, 2, 3, 4], [5, 0, 1, 2, 3, 4, 1, 2, 3]]
 
@@ -119,3 +121,43 @@ def test_gradients_reach_every_parameter():
     layer = GraphAttention(input_dim=5, head_dim=4, num_heads=2, dropout=0.3)
     layer(torch.randn(6, 5), Neighbourhoods(*starts_of(LISTS))).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in layer.parameters())
+
+
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+@pytest.mark.parametrize(
+    ("starts", "neighbours", "problem"),
+    [
+        ([0, 1, 2, 3], [1, 2, 10**9], "neighbours must be from 0 to 2, got 1000000000"),
+        ([0, 1, 2, 3], [1, 2, -7], "neighbours must be from 0 to 2, got -7"),
+        ([0, 1, 2, 10**8], [1, 2, 0], "starts must rise from 0 to the number of entries, 3"),
+        ([0, 3, 2, 3], [1, 2, 0], "starts must rise"),
+        ([0, 1, 3], [1, 2, 0], "3 nodes need 4 starts, got 3"),
+    ],
+)
+def test_kernels_never_read_beyond_the_nodes(score, starts, neighbours, problem):
+    layer = GraphAttention(input_dim=2, head_dim=3, num_heads=2, score=score)
+    near = Neighbourhoods(torch.tensor(starts), torch.tensor(neighbours))
+    with pytest.raises((ValueError, IndexError, RuntimeError), match=problem if native.library() else None):
+        layer(torch.randn(3, 2), near)
+
+
+def test_numbers_of_neighbours_have_64_bits():
+    near = Neighbourhoods(torch.tensor([0, 1, 2]), torch.tensor([1, 0], dtype=torch.int32))
+    with pytest.raises(ValueError, match="neighbours must be int64"):
+        near.check(2)
+    with pytest.raises(ValueError, match="starts must be int64"):
+        Neighbourhoods(torch.tensor([0, 1, 2]).int(), torch.tensor([1, 0])).check(2)
+
+
+def test_a_model_with_the_graph_inside_answers_as_without():
+    torch.manual_seed(0)
+    model = GAT(dim=3, classes=2, hops=2, num_heads=2, head_dim=5).eval()
+    features, starts, neighbours = (
+        torch.randn(5, 3),
+        torch.tensor([0, 2, 3, 4, 5, 7]),
+        torch.tensor([1, 4, 2, 3, 4, 0, 1]),
+    )
+    nodes = torch.tensor([0, 3])
+    with torch.no_grad():
+        inside = model.over(features, starts, neighbours)(nodes)
+        assert torch.allclose(inside, model(nodes, features, starts, neighbours), atol=1e-6)

@@ -50,6 +50,8 @@ class TU(Reader):
         if of_nodes != sorted(of_nodes) or not of_nodes:
             raise DataError(f"{self._file('graph_indicator')} must list the graphs of all nodes in order.")
         count = of_nodes[-1]
+        if count > len(of_nodes):
+            raise DataError(f"{self._file('graph_indicator')} names graph {count}, but has {len(of_nodes)} nodes.")
         starts = [0]
         for number in range(1, count + 1):
             end = starts[-1]

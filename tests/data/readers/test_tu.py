@@ -75,3 +75,8 @@ def test_other_folders_are_folders(tmp_path):
 def test_damage(tmp_path, changes, message):
     with pytest.raises((BadRow, DataError), match=message):
         rows(folder(tmp_path, **changes))
+
+
+def test_a_huge_number_of_a_graph_takes_no_memory(tmp_path):
+    with pytest.raises(DataError, match="names graph 900000000000, but has 5 nodes"):
+        rows(folder(tmp_path, graph_indicator="1\n1\n3\n3\n900000000000\n"))
