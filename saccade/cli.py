@@ -14,6 +14,7 @@ import sys
 import typing
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import saccade
@@ -29,7 +30,7 @@ from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.overrides import join_columns, split_overrides
 from saccade.commands.predicting import predict
 from saccade.commands.serving import serve
-from saccade.commands.task_options import add_task_options
+from saccade.commands.task_options import add_task_options, check_required, other_task
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
 from saccade.configuration.catalogue import described
@@ -79,20 +80,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _warn
             return _main(given)
     except KeyboardInterrupt:
         print("saccade: interrupted", file=sys.stderr)
         return 130
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+def _warn(command: str | None, message: Warning | str, *_: Any, **__: Any) -> None:
     """Prints a warning for users, who are not interested in the line of code that gave it."""
-    print(f"WARNING: {message}", file=sys.stderr)
+    print(f"WARNING: {_as_spelt(command, str(message))}", file=sys.stderr)
+
+
+def _as_spelt(command: str | None, text: str) -> str:
+    """A message with the options of data files as this command spells them."""
+    if command in COMMANDS and not takes(COMMANDS[command], "overrides"):
+        for long, short in SHORTER.items():
+            text = text.replace(long, short)
+    return text
 
 
 def _main(given: list[str]) -> int:
     command = next((a for a in given if not a.startswith("-")), None)
+    warnings.showwarning = partial(_warn, command)
     parser, commands = build_parser(command or "")
     if command is not None and command not in COMMANDS:
         parser.error(f"Unknown command {command!r}.{nearest(command, COMMANDS)}")
@@ -132,11 +141,7 @@ def _run(name: str, command: Callable[[], None]) -> int:
     except EXPECTED as error:
         if os.environ.get("SACCADE_TRACEBACK"):
             raise
-        text = _in_lines(error)
-        if not takes(COMMANDS[name], "overrides"):  # which has the same options under shorter names
-            for long, short in SHORTER.items():
-                text = text.replace(long, short)
-        print(f"saccade {name}: {_printable(text)}", file=sys.stderr)
+        print(f"saccade {name}: {_printable(_as_spelt(name, _in_lines(error)))}", file=sys.stderr)
         return 2
     return 0
 
@@ -204,6 +209,8 @@ def _parse(
     commands: dict[str, argparse.ArgumentParser],
 ) -> argparse.Namespace:
     """The options; an unknown one is an error that names the nearest."""
+    if command is not None:
+        check_required(commands[command], given)
     options, unknown = parser.parse_known_args(given)
     wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
     if wrong is not None and command is not None:
@@ -217,7 +224,11 @@ def _parse(
         close = closest(plain, known)
         meant = OTHER_NAMES.get(command, {}).get(plain, None if close is None else known[close])
         hint = "" if meant is None else f" Did you mean {meant}?"
-        parser.error(f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}")
+        if takes(COMMANDS[command], "options"):
+            hint = other_task(commands[command], given, plain) or hint
+        commands[command].error(
+            f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}"
+        )
     several = None if command is None else next(iter(list_parameters(COMMANDS[command])), None)
     if unknown and several is None and command is not None:
         data = takes(COMMANDS[command], "overrides") and os.path.exists(unknown[0])

@@ -7,28 +7,21 @@ import dataclasses
 import typing
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saccade.commands.arguments import reader, scalar, split_docstring
+
+if TYPE_CHECKING:
+    from saccade.tasks import Task
 
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
-    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
-    values = {place + 1 for place, argument in enumerate(given) if argument in flags}  # of options, not the run
-    words = [
-        Path(argument)
-        for place, argument in enumerate(given)
-        if place not in values and not argument.startswith("-") and "\0" not in argument
-    ]
-    folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
-    if folder is None:
+    task = _task(parser, given)
+    if task is None:
         return
     from saccade.configuration.classes import name_of
-    from saccade.configuration.files import read_config
-    from saccade.runs.plan import task_class
 
-    task = task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
     group = parser.add_argument_group(f"options of its task, {name_of(task)}")
     if command in ("predict", "explain"):
         for role in task.named:
@@ -44,6 +37,59 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
             flag = f"--{field.name.replace('_', '-')}"
             if flag not in taken and field.name != "name":
                 add_option(group, flag, field, scalar(hints[field.name]), helps.get(field.name, ""))
+
+
+def other_task(parser: argparse.ArgumentParser, given: Sequence[str], option: str) -> str:
+    """A hint for an option that predictions of other tasks have; nothing if none has it.
+
+    Args:
+        parser: the command's.
+        given: the command line.
+        option: its name, as of an argument in Python.
+    """
+    task = _task(parser, given)
+    if task is None:
+        return ""
+    from saccade.configuration.classes import name_of
+    from saccade.tasks import tasks
+
+    own = {field.name for field in dataclasses.fields(task.options)}
+    having = [n for n, kind in tasks.items() if option in {field.name for field in dataclasses.fields(kind.options)}]
+    if not having or option in own:
+        return ""
+    return f" It is an option of {', '.join(having)}; the task of this run is {name_of(task)}."
+
+
+def check_required(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
+    """Ends with an error if a required option is missing and its value stands there without it."""
+    if {"-h", "--help"} & {*given}:
+        return
+    flags = {argument.partition("=")[0] for argument in given}
+    places = sum(not action.option_strings for action in parser._actions)
+    further = _words(parser, given)[1 + places :]
+    for action in parser._actions:
+        if action.required and action.option_strings and further and not flags.intersection(action.option_strings):
+            option = action.option_strings[0]
+            parser.error(f"{option} is missing. Did you mean {option} {further[0]:.60}?")
+
+
+def _words(parser: argparse.ArgumentParser, given: Sequence[str]) -> list[str]:
+    """The command and what it is given without the name of an option."""
+    flags = {option for action in parser._actions if action.nargs != 0 for option in action.option_strings}
+    values = {place + 1 for place, argument in enumerate(given) if argument in flags}
+    return [argument for place, argument in enumerate(given) if place not in values and not argument.startswith("-")]
+
+
+def _task(parser: argparse.ArgumentParser, given: Sequence[str]) -> type[Task] | None:
+    """The class of the task of the run that a command line names, if it names one."""
+    words = [Path(word) for word in _words(parser, given) if "\0" not in word]
+    folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
+    if folder is None:
+        return None
+    from saccade.configuration.files import read_config
+    from saccade.runs.plan import task_class
+
+    return task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
 
 
 def add_option(group: Any, flag: str, field: dataclasses.Field[Any] | None, kind: Any, text: str) -> None:

@@ -7,6 +7,9 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
+LEAVE_OUT = "Correct it, or leave such rows out with --data.bad_rows skip."
+"""What to do about a value that no file may have."""
+
 
 class DataError(ValueError):
     """The data cannot be used: a column, a file or a whole format is wrong. The message is one line."""

@@ -13,7 +13,7 @@ import torch
 
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell, text_of
-from saccade.data.errors import DataError, one_line
+from saccade.data.errors import LEAVE_OUT, DataError, one_line
 from saccade.fields.base import Field, Padded, fields
 from saccade.registry import nearest
 
@@ -131,8 +131,25 @@ class Label(Field):
     def warnings(self, examples: int) -> list[str]:
         if len(self.names) > max(50, examples // 2):
             return [f"{len(self.names):,} different labels in {examples:,} examples: is that the right column?"]
+        mark = self._separating()
+        if mark is not None:
+            other = "" if mark == "," else f" --task.label.separator {shlex.quote(mark)}"
+            return [
+                f"labels such as {shortened(next(n for n in self.names if mark in n))} seem to be several: for any "
+                f"number of labels at once, set --task.label labels{other}"
+            ]
         rare = [name for name in self.names if self.counts[name] == 0]
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
+
+    def _separating(self) -> str | None:
+        """The mark that makes up most labels from others of them, as in `bug`, `billing` and `billing,bug`."""
+        known = set(self.names)
+        for mark in SEPARATORS:
+            joined = [name for name in self.names if mark in name]
+            parts = [[part.strip() for part in name.split(mark)] for name in joined]
+            if len(joined) > 1 and all(known.issuperset(several) for several in parts):
+                return mark
+        return None
 
     @property
     def positive_class(self) -> int | None:
@@ -152,10 +169,13 @@ class Label(Field):
 
     def _check(self, name: str, cell: Cell) -> None:
         if self.names and name not in self._numbers():
-            fix = "Correct it, or leave such rows out with --data.bad_rows skip."
             raise cell.bad(
-                f"the {cell.role} {name!r:.60} is not one the model knows", f"{nearest(name, self.names).strip()} {fix}"
+                f"the {cell.role} {name!r:.60} is not one the model knows", f"{self._meant(name)} {LEAVE_OUT}"
             )
+
+    def _meant(self, name: str) -> str:
+        """What an unknown label may have been meant to be."""
+        return nearest(name, self.names).strip()
 
 
 @fields.register("labels")
@@ -196,12 +216,21 @@ class Labels(Label):
         found = super().warnings(examples)
         if self.most is not None and self.most < 2:
             others = Counter(mark for name in self.names for mark in SEPARATORS if mark in name.strip(mark))
-            other = others.most_common(1)[0][0] if others else "|"
-            found.append(
-                f"no example has more than one label: the separator {self.separator!r} never occurs. If another one "
-                f"does, set it: --task.label.separator {shlex.quote(other)}"
-            )
+            fix = "If each has just one, use --task.label label"
+            if others:
+                mark = shlex.quote(others.most_common(1)[0][0])
+                fix = f"If another one does, set it: --task.label.separator {mark}"
+            found.append(f"no example has more than one label: the separator {self.separator!r} never occurs. {fix}")
         return found
+
+    def _separating(self) -> str | None:
+        return None
+
+    def _meant(self, name: str) -> str:
+        other = next((mark for mark in SEPARATORS if {*map(str.strip, name.split(mark))} <= {*self.names}), None)
+        if other is None:
+            return super()._meant(name)
+        return f"This run separates labels with {self.separator!r}, not with {other!r}."
 
     def strata(self, value: Sequence[str]) -> Sequence[str]:
         return value

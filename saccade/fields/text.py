@@ -165,7 +165,7 @@ class Text(Field):
         ids = self.tokeniser.encode(text)
         strange = [piece for piece, token in zip(self.tokeniser.parts(text), ids, strict=True) if token == UNK]
         if NAMES[UNK] not in strange:
-            return strange
+            return [self.tokeniser.shown(piece) for piece in strange]
         letters = dict.fromkeys(letter for letter in self.tokeniser.normalise(text) if not letter.isspace())
         return [letter for letter in letters if UNK in self.tokeniser.encode(letter)] or strange
 

@@ -96,7 +96,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
                 _fit(plan, learning, described(sources["train"]))
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
-        valid = _encodable(task, chosen(spool, parts == Purpose.VALID), main) if share else [*read.get("valid", ())]
+        held = chosen(spool, parts == Purpose.VALID)
+        valid = _encodable(task, held, len(kept), main) if share else [*read.get("valid", ())]
         rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
@@ -146,7 +147,7 @@ def _is_stored(folder: Path, mark_of_data: str) -> bool:
     return all(fingerprint_of(folder / name) == mark_of_data for name in STORED)
 
 
-def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Example]:
+def _encodable(task: Task, examples: Iterable[Example], trained: int, main: bool) -> list[Example]:
     """The held-out examples that the task can encode: all examples of a rare label may have been held out."""
     found, problems = list[Example](), list[str]()
     for example in examples:
@@ -159,9 +160,10 @@ def _encodable(task: Task, examples: Iterable[Example], main: bool) -> list[Exam
     if problems and not found:
         one = len(problems) == 1
         held = "The only held-out example cannot" if one else f"None of the {len(problems):,} held-out examples can"
+        asked = [f" {text}" for field in task.targets.values() for text in field.warnings(trained) if "?" in text]
         raise ValueError(
-            f"{held} be validated on: {problems[0].rstrip('.')}. Is every label in more than one example? If so, name "
-            "a file to validate on (--data.valid)."
+            f"{held} be validated on: {problems[0].rstrip('.')}.{''.join(asked)} Is every label in more than one "
+            "example? If so, name a file to validate on (--data.valid)."
         )
     if problems and main:
         say(f"WARNING: {len(problems):,} of the held-out examples cannot be validated on: {problems[0]}")

@@ -30,6 +30,7 @@ from saccade.artifacts import check_header, load_weights, read_header, shapes_of
 from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
+from saccade.data.errors import LEAVE_OUT, BadRow, DataError
 from saccade.data.examples import read_rows
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
@@ -177,7 +178,11 @@ class Run:
             if not self.task.targets:
                 raise ValueError(f"{type(self.task).__name__} has no targets: leave them out.")
             role = next(iter(self.task.targets))
-            wanted = read_rows([{role: target} for target in targets], {role: self.task.targets[role]})
+            try:
+                wanted = read_rows([{role: target} for target in targets], {role: self.task.targets[role]})
+            except BadRow as bad:
+                fix = bad.fix.replace(LEAVE_OUT, "").strip()
+                raise DataError(f"The target of input {bad.line} (--target): {bad.problem}. {fix}".strip()) from None
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
             for number, example in enumerate(examples, start=1):
                 self.task.check_example(example, Cell("the targets", number, role))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import signal
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from saccade.serving.inputs import plain
 from saccade.serving.metrics import Metrics
 from saccade.serving.observing import Observed
 from saccade.serving.routes import add_routes
-from saccade.serving.schema import known_names
+from saccade.serving.schema import known_names, option_classes, options_name
 from saccade.serving.security import Guard
 from saccade.serving.settings import Settings
 from saccade.serving.status import add_status
@@ -107,13 +107,27 @@ def _described(models: Mapping[str, Hosted]) -> str:
     return f"Models: {listed}. See /info for their cards and options."
 
 
-def _field(error: Mapping[str, Any], body: type[BaseModel] | None, models: Iterable[str]) -> dict[str, Any]:
+def _of_model(errors: Sequence[Any], classes: Set[str], asked: str) -> list[Any]:
+    """The errors without those about options of another class than that of the model asked for."""
+    others = classes - {asked}
+    return [each for each in errors if each["loc"][1:2] != ("options",) or others.isdisjoint(each["loc"][2:3])]
+
+
+def _field(
+    error: Mapping[str, Any], body: type[BaseModel] | None, models: Iterable[str], model: str | None
+) -> dict[str, Any]:
     place = [part if isinstance(part, int) else str(part)[:60] for part in error["loc"]]
     message = error["msg"]
     if error["type"] == "extra_forbidden" and body is not None:
         message = f"There is no such field.{nearest(str(place[-1]), known_names(body, place[1:-1]))}"
     if error["type"] == "missing" and place[1:] == ["model"]:
         message = f"This server has several models: say which. Choose from: {', '.join(models)}."
+    elif error["type"] == "missing":
+        message = "This field is missing."
+    if place[1:] == ["model"] and model is not None:
+        message = f"There is no model {model!r:.60}.{nearest(model, list(models))}"
+    if place[1:2] == ["options"] and place[2:3] and place[2] in option_classes(body):  # a name of ours
+        del place[2]
     return {"loc": place, "msg": message[:500], "type": error["type"]}
 
 
@@ -138,7 +152,7 @@ class _reloading:  # noqa: N801 (used as a context)
             task.add_done_callback(self.tasks.discard)
 
 
-def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Iterable[str]) -> None:
+def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Mapping[str, Hosted]) -> None:
     def answer(status: int, detail: Any, headers: dict[str, str] | None = None) -> Response:
         content = json.dumps({"detail": detail})  # in ASCII: it may quote half a character of the client's
         return Response(content, status, headers, media_type="application/json")
@@ -151,7 +165,13 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Ite
     async def invalid(request: Request, error: RequestValidationError) -> Response:
         """Names the fields, without the values: JSON cannot hold them all, and they are the client's own."""
         body = bodies.get(request.url.path)
-        return answer(422, [_field(each, body, models) for each in error.errors()[:SHOWN]])
+        name = error.body if isinstance(error.body, str) and body is not None else None
+        asked = ""
+        if name in models:
+            task = models[name].task
+            asked = options_name(task.options, *([task.explain_options] if request.url.path == "/explain" else []))
+        found = _of_model(error.errors(), option_classes(body), asked)
+        return answer(422, [_field(each, body, models, name) for each in found[:SHOWN]])
 
     @app.exception_handler(Full)
     async def full(request: Request, error: Full) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import typing
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -52,4 +53,15 @@ def _checked(body: type[BaseModel], request: Request, content: bytes) -> BaseMod
         return body.model_validate_json(content)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False, include_input=False)
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in found]) from None
+        errors = [{**each, "loc": ("body", *each["loc"])} for each in found]
+        raise RequestValidationError(errors, body=_model_of(content)) from None
+
+
+def _model_of(content: bytes) -> str | None:
+    """The model that a refused body names, so that the refusal is about its options alone."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    name = found.get("model") if isinstance(found, dict) else None
+    return name if isinstance(name, str) else None

@@ -71,6 +71,18 @@ def bodies(tasks: dict[str, Task], max_inputs: int) -> dict[str, type[BaseModel]
     }
 
 
+def options_name(*several: type[Options]) -> str:
+    """The name of a body that has the fields of all these options."""
+    return "".join(dict.fromkeys(kind.__name__ for kind in several))
+
+
+def option_classes(body: type[BaseModel] | None) -> set[str]:
+    """The classes that the options of a body may have, if there are several: places in errors of pydantic name them."""
+    return (
+        set() if body is None else {kind.__name__ for kind in typing.get_args(body.model_fields["options"].annotation)}
+    )
+
+
 def known_names(body: type[BaseModel], place: Sequence[str | int]) -> list[str]:
     """The fields of an object inside a body.
 
@@ -93,7 +105,7 @@ def _union(*groups: Iterable[type[Options]]) -> Any:
     lists = [list(group) for group in groups]
     made = {}
     for several in zip(*lists, strict=True):
-        name = "".join(dict.fromkeys(kind.__name__ for kind in several))
+        name = options_name(*several)
         if name not in made:
             models = [options_model(kind, kind.__name__) for kind in several]
             made[name] = models[0] if len(models) == 1 else create_model(name, __base__=tuple(models))

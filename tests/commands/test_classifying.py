@@ -149,3 +149,44 @@ def test_nothing_is_printed_if_the_inputs_are_wrong(trained, tables, call):
     assert "Did you mean 'body'?" in err
     assert call("predict", trained, test, "--columns", "text=bod", "--output", str(output))[0] == 2
     assert output.read_text() == "old"
+
+
+def test_options_are_named_as_the_command_has_them(trained, tables, call):
+    code, _, err = call("evaluate", trained, str(tables / "test.csv"))
+    assert code == 2
+    assert "--data is missing. Did you mean --data " in err
+    code, _, err = call("predict", trained, "--input", "good", "--beam", "5")
+    assert code == 2
+    assert err.startswith("usage: saccade predict")
+    assert "predict has no option --beam. It is an option of generation" in err
+    assert "the task of this run is classification." in err
+    code, _, err = call("explain", trained, "--input", "good film", "--target", "godo")
+    assert code == 2
+    assert "The target of input 1 (--target): the label 'godo' is not one the model knows. Did you mean 'good'?" in err
+    assert "bad-rows" not in err
+    assert "in memory" not in err
+
+
+def test_other_names_of_columns(trained, tables, call):
+    other = tables / "other.csv"
+    other.write_text("nr,message,kind\n1,a good film,good\n2,a bad film,bad\n")
+    code, _, err = call("evaluate", trained, "--data", str(other))
+    assert code == 2
+    assert "Name the columns, as --columns text=message,label=kind." in err
+    headless = tables / "headless.csv"
+    headless.write_text("a good film,good\nalone\na bad film,bad\n")
+    options = ("--columns", "text=0", "--header", "no", "--bad-rows", "skip")
+    code, out, err = call("explain", trained, str(headless), *options, "--format", "json")
+    assert code == 0, err
+    assert "Skipped 1 bad row" in err
+    assert len(json.loads(out)["items"]) == 2
+
+
+def test_warnings_name_the_options_of_the_command(run, tables, call):
+    code, _, err = call("predict", run, str(tables / "test.csv"), "--output", str(tables / "answers.txt"))
+    assert code == 0, err
+    assert "Name the columns, as --columns source=stars; if it is an example, set --header no." in err
+    (tables / "two.tsv").write_text("ba\tab\nsu\tus\n")
+    code, _, err = call("predict", run, str(tables / "two.tsv"))
+    assert "has 2 columns, and the first is read as source" in err
+    assert "as --columns source=1" in err

@@ -180,3 +180,27 @@ def test_a_separator_that_never_occurs_is_named():
     field = Labels(separator=";")
     field.fit([["wood", "kitchen"], ["wood"], ["metal"]])
     assert field.warnings(3) == []
+
+
+def test_several_labels_in_one_cell_are_noticed():
+    field = Label()
+    field.fit(["bug", "billing", "login", "billing;bug", "bug;login"])
+    (warning,) = field.warnings(5)
+    assert "set --task.label labels --task.label.separator ';'" in warning
+    field = Label()
+    field.fit(["new york", "rome", "los angeles"])
+    assert field.warnings(3) == []
+
+
+def test_single_labels_need_no_separator():
+    field = Labels()
+    field.fit([["bug"], ["billing"]])
+    (warning,) = field.warnings(2)
+    assert warning.endswith("If each has just one, use --task.label label")
+
+
+def test_another_separator_than_that_of_the_run():
+    field = Labels(separator=";")
+    field.fit([["bug", "billing"], ["login"]])
+    with pytest.raises(DataError, match="This run separates labels with ';', not with ','"):
+        field.read("bug,billing", CELL)

@@ -99,6 +99,23 @@ def test_bad_requests_name_the_field(client, body, place) -> None:
     assert place in answer.text
 
 
+@pytest.mark.parametrize("path", ["/predict", "/explain"])
+def test_refusals_are_about_the_model_asked_for(client, path) -> None:
+    given = {"inputs": ["a"]} if path == "/predict" else {"input": "a"}
+    answer = client.post(path, json={**given, "model": "reverse", "options": {"beem": 3}})
+    (wrong,) = answer.json()["detail"]
+    assert wrong["loc"] == ["body", "options", "beem"]
+    assert "Did you mean 'beam'?" in wrong["msg"]
+    assert "threshold" not in wrong["msg"]
+    answer = client.post(path, json={**given, "model": "revers", "options": {"beem": 3}})
+    (wrong,) = answer.json()["detail"]
+    assert wrong["msg"].startswith("There is no model 'revers'. Did you mean 'reverse'?")
+    answer = client.post(path, json={"model": "reverse"})
+    assert answer.json()["detail"] == [
+        {"loc": ["body", next(iter(given))], "msg": "This field is missing.", "type": "missing"}
+    ]
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -71,13 +71,13 @@ class Columns:
         return self.example(known if len(known) == len(self.required) else list(self.likely(header).values()))
 
     def likely(self, header: Sequence[str]) -> dict[str, str]:
-        """For each role the column of its name, or else the next one that is no number; for the last role the last."""
+        """For each role the column of its name, else the next that is no number; for the last of several, the last."""
         telling = [name for name in header if name.strip().lower() not in NUMBERS]
         rest = telling if len(telling) >= len(self.required) else list(header)
         alike = {name.strip().lower(): name for name in header}
         found = {role: alike[role.lower()] for role in self.required if role.lower() in alike}
         free = [name for name in rest if name not in found.values()] or list(header)
-        if self.required[-1] not in found:
+        if len(self.required) > 1 and self.required[-1] not in found:
             found[self.required[-1]] = free[-1]
         following = iter(free)
         return {role: found[role] if role in found else next(following, free[-1]) for role in self.required}
@@ -166,8 +166,11 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
 
 def not_in_header(column: str, columns: Columns, header: Sequence[str], file: str) -> DataError:
     """The error for a column that the header does not name; the first line may not be a header at all."""
+    close = suggestion(column, header)
+    likely = "" if close or len(header) < len(columns.required) else f", as {columns.example_named(header)}"
+    name = f" Name the columns{likely}." if likely else ""
     return DataError(
-        f"{file} has no column {column!r}.{suggestion(column, header)} Its header has: {listed(header)}. If the file "
+        f"{file} has no column {column!r}.{close} Its header has: {listed(header)}.{name} If the file "
         f"has no header, give numbers counted from 0: {columns.example_numbered()}."
     )
 

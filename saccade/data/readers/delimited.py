@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
@@ -117,18 +117,19 @@ class Delimited(Reader):
         if rows and start[0][0] == 1 and looks_like_header(rows[0], rows[1:], self.columns.roles):
             file = Path(self.name).name
             enough = self.columns.given is not None or len(rows[0]) == len(self.columns.roles)
-            print(
-                f"WARNING: {file}, line 1 looks like a header but is read as an example: {listed(rows[0])}. Name the "
+            warnings.warn(
+                f"{file}, line 1 looks like a header but is read as an example: {listed(rows[0])}. Name the "
                 f"columns, as {self.columns.example_named(rows[0])}{', or set --data.header yes' * enough}; if it is "
                 "an example, set --data.header no.",
-                file=sys.stderr,
+                stacklevel=2,
             )
         elif rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
-            print(
-                f"WARNING: {Path(self.name).name} has {len(rows[0])} columns, and the first are read as "
+            first = "first is" if len(self.columns.required) == 1 else "first are"
+            warnings.warn(
+                f"{Path(self.name).name} has {len(rows[0])} columns, and the {first} read as "
                 f"{' and '.join(self.columns.required)}: {listed(rows[0])}. To read others, give their numbers, "
                 f"counted from 0, as {self.columns.example_further(len(rows[0]))}; 0+1 reads two as one text.",
-                file=sys.stderr,
+                stacklevel=2,
             )
 
 
