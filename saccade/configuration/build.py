@@ -65,7 +65,7 @@ class Checker:
                 hint_of(kind, name),
                 value,
                 f"{where}.{name}",
-                usual=parameters[name].default,
+                usual=getattr(kind, "usual_classes", {}).get(name, parameters[name].default),
                 allowed=_allowed(kind, name),
                 depth=depth + 1,
             )

@@ -22,6 +22,7 @@ from saccade.runs.folder import (
     seal_run,
     with_absolute_paths,
 )
+from saccade.runs.keywords import suggesting
 from saccade.runs.origin import Origin, find_origin
 from saccade.runs.plan import Plan
 from saccade.runs.preparation import held_out_share, is_main, prepare
@@ -32,6 +33,7 @@ from saccade.tasks.initialising import start_embeddings
 from saccade.training import Checkpoints, seed_everything
 
 
+@suggesting
 def train(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,

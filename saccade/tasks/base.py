@@ -57,6 +57,9 @@ class Task(TaskData):
     named: ClassVar[tuple[str, ...]] = ()
     """Inputs for which the command line has an option: `--user U17`."""
 
+    usual_classes: ClassVar[Mapping[str, str]] = {}
+    """The classes of arguments whose default does not name one: a mapping without `class` means them."""
+
     evaluate_options: ClassVar[Mapping[str, Any]] = {}
     """Options that an evaluation sets, if it scores something other than the default prediction."""
 

@@ -1,5 +1,6 @@
 """Parts are swapped by name, by a mapping or by an instance, and all misspelt names are listed at once."""
 
+import re
 from functools import partial
 
 import pytest
@@ -85,14 +86,31 @@ def test_misspelt_words_are_in_the_same_list_as_misspelt_members(call) -> None:
 
 
 def test_arguments_without_their_class_name_the_fix(call) -> None:
-    code, _, err = call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word")
+    code, _, err = call("validate", "translation/rnnsearch", "--task.sources.fr.tokeniser", "word")
     assert code == 2
-    assert "task.target: name the class of these arguments, too: document" in err
-    assert "On the command line: --task.target.class text" in err
-    assert (
-        call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word", "--task.target.class", "text")[0]
-        == 0
-    )
+    assert "task.sources.fr: name the class of these arguments, too: document" in err
+    assert "On the command line: --task.sources.fr.class text" in err
+
+
+def test_arguments_of_the_target_are_those_of_a_text(call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch", "--task.target.tokeniser", "word")
+    assert code == 0, err
+    code, _, err = call("validate", "translation/rnnsearch", "--task.target.tokenizr", "word")
+    assert code == 2
+    assert "task.target (text) has no argument 'tokenizr'. Did you mean 'tokeniser'?" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"epochs": 3}, "no argument 'epochs'. Did you mean trainer={'max_epochs': 3}?"),
+        ({"max_steps": 3}, "Did you mean trainer={'max_steps': 3}?"),
+        ({"outputs": "run"}, "Did you mean 'output'?"),
+    ],
+)
+def test_keywords_that_train_does_not_have(given, hint) -> None:
+    with pytest.raises(TypeError, match=re.escape(hint)):
+        saccade.train(**given)
 
 
 def test_sections_as_instances(tmp_path) -> None:

@@ -85,6 +85,7 @@ class Generation(SourceToTarget):
     unit = "tokens"
     options = SearchOptions
     explain_options = ExplainOptions
+    usual_classes = {"target": "text"}  # noqa: RUF012 (a constant of the base)
     known_metrics = HIGHER_IS_BETTER | {AER: False} | dict.fromkeys(POINTING, True)
 
     def __init__(
