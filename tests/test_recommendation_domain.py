@@ -1,5 +1,6 @@
 """Reviews are learned from on the command line: train, evaluate, predict, explain, export, serve, and the page."""
 
+import csv
 import json
 import random
 
@@ -94,6 +95,18 @@ def test_predict_ranks_items_with_the_reason_for_each(run, capsys):
     found = [json.loads(line) for line in out.splitlines()]
     assert [each["input"]["user"] for each in found] == ["U3", "U4"]
     assert found[0]["alternatives"][0]["reasons"]["user"]["words"]
+
+
+def test_every_row_of_a_table_has_the_columns_of_its_header(work, run, capsys):
+    (work / "mixed.jsonl").write_text('{"user": "U3"}\n{"user": "U3", "item": "B1"}\n')
+    code, out, _ = call(capsys, "predict", run, str(work / "mixed.jsonl"), "--top", "1", "--format", "csv")
+    assert code == 0
+    header, item, pair = csv.reader(out.splitlines())
+    assert header == ["user", "item", "time", "answer", "rating", "reasons", "score"]
+    assert len(item) == len(pair) == len(header)
+    assert item[3].startswith("B")
+    assert 0.0 < float(item[4]) < 7.0
+    assert float(pair[3]) > 0.0
 
 
 def test_predict_a_pair_and_tables_of_pairs(work, run, capsys):

@@ -26,12 +26,15 @@ def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> A
         return write_json
     if format == "csv":
         rows = csv.writer(file)
-        rows.writerow([*task.inputs, "answer", "score"])
+        columns = task.columns(asked)
+        rows.writerow([*task.inputs, *columns, "score"])
 
         def write_csv(number: int, example: Example, answer: Answer) -> None:
             shown = [field.show(example[role]) for role, field in task.inputs.items()]
             for each in answer.alternatives or [answer]:
-                rows.writerow([*shown, *task.cells(each, asked), f"{each.score:.6g}"])
+                cells = task.cells(each, asked)
+                missing = [""] * (len(columns) - len(cells))
+                rows.writerow([*shown, *cells, *missing, f"{each.score:.6g}"])
 
         return write_csv
 

@@ -221,6 +221,10 @@ class Task(TaskData):
         """What a user should know about these answers as a whole."""
         return []
 
+    def columns(self, options: Any) -> list[str]:
+        """The names of the columns that `cells` fills; it may leave out the last ones."""
+        return ["answer"]
+
     def cells(self, answer: Answer, options: Any) -> list[str]:
         """An answer as columns of text, the answer itself first."""
         return [answer.text]

@@ -30,6 +30,13 @@ def test_amazon_of_all_years(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["Books.jsonl", "Books.jsonl.gz"])
+def test_the_prefix_counts_more_than_the_suffix(tmp_path, name):
+    lines = "".join(json.dumps(row) + "\n" for row in AMAZON).encode()
+    (tmp_path / name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    assert [row["user"] for row in rows(f"amazon:{tmp_path / name}")] == ["A1", "A2"]
+
+
 def test_yelp(tmp_path):
     path = tmp_path / "review.json"
     path.write_text("".join(json.dumps(row) + "\n" for row in YELP))

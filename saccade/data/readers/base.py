@@ -38,6 +38,9 @@ class Reader:
     suffixes: ClassVar[tuple[str, ...]] = ()
     """Of the files that it reads; `.gz` after them does not count."""
 
+    prefix: ClassVar[str] = ""
+    """What its sources begin with, if that tells them apart; the suffix does not count then."""
+
     fallback: ClassVar[bool] = False
     """Whether it reads only what no other reader takes."""
 
@@ -65,7 +68,11 @@ class Reader:
     @classmethod
     def takes(cls, source: Any) -> bool:
         """Whether this reader is the one for the source; that it exists is checked later."""
-        return isinstance(source, str) and suffix(source) in cls.suffixes and not os.path.isdir(source)
+        if not isinstance(source, str):
+            return False
+        if cls.prefix:
+            return source.startswith(cls.prefix)
+        return suffix(source) in cls.suffixes and not os.path.isdir(source)
 
     @classmethod
     def absolute(cls, source: str) -> str:

@@ -19,9 +19,7 @@ DATES = "dates:"
 class Dates(Reader):
     """The examples of `dates:split:count:seed`; count and seed default to 20000 and 0."""
 
-    @classmethod
-    def takes(cls, source: Any) -> bool:
-        return isinstance(source, str) and source.startswith(DATES)
+    prefix = DATES
 
     @classmethod
     def absolute(cls, source: str) -> str:

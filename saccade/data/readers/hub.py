@@ -25,9 +25,7 @@ class Hub(Reader):
     A folder was written by `save_to_disk` or holds data files; a dataset on the hub is streamed.
     """
 
-    @classmethod
-    def takes(cls, source: Any) -> bool:
-        return isinstance(source, str) and source.startswith(PREFIX)
+    prefix = PREFIX
 
     @classmethod
     def absolute(cls, source: str) -> str:

@@ -22,7 +22,6 @@ REQUIRED = ("user", "item")
 class ReviewFile(Reader):
     """One JSON object a line, gzipped or not; its columns are renamed to user, item, rating, text and time."""
 
-    prefix: ClassVar[str] = ""
     layout: ClassVar[Mapping[str, Sequence[str]]] = {}
     """What each column is called in the file; the first of the names that an object has is read."""
 
@@ -31,10 +30,6 @@ class ReviewFile(Reader):
         self.file = str(check_file(self.name.removeprefix(self.prefix)))
         self.folder = Path(self.file).parent
         self.names = NAMES
-
-    @classmethod
-    def takes(cls, source: Any) -> bool:
-        return bool(cls.prefix) and isinstance(source, str) and source.startswith(cls.prefix)
 
     @classmethod
     def absolute(cls, source: str) -> str:

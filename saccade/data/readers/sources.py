@@ -62,7 +62,7 @@ def are_names(items: Sequence[Any], columns: Columns) -> bool:
 def reader_for(source: Any) -> type[Reader]:
     """The reader that takes a source."""
     found = [(name, member) for name, member in readers.items() if member.takes(source)]
-    found = [pair for pair in found if not pair[1].fallback] or found
+    found = [pair for pair in found if pair[1].prefix] or [pair for pair in found if not pair[1].fallback] or found
     if len(found) > 1:
         names = ", ".join(name for name, _ in found)
         raise DataError(f"More than one reader can read {source!r}: {names}. Make `takes` of one of them narrower.")

@@ -282,6 +282,9 @@ class Generation(SourceToTarget):
         """The word alignment of each pair of texts, by forced decoding: see `align_pairs`."""
         return align_pairs(self, model, pairs, **options)
 
+    def columns(self, options: SearchOptions) -> list[str]:
+        return ["answer", *(["alignment"] if options.alignments else [])]
+
     def cells(self, answer: Answer, options: SearchOptions) -> list[str]:
         links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
         return [answer.text, *links]

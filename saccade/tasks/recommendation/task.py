@@ -96,6 +96,9 @@ class Recommendation(ReviewedRating):
                 own[side] = looked
         return found
 
+    def columns(self, options: Any) -> list[str]:
+        return ["answer", "rating", "reasons"]
+
     def cells(self, answer: Answer, options: Any) -> list[str]:
         if "rating" not in answer.details:
             return [answer.text]
