@@ -56,7 +56,7 @@ def read_record(raw: Any, cell: Cell) -> Record:
     if isinstance(raw, str):
         raw = parsed(raw, cell)
     if isinstance(raw, Mapping) and ROWS in raw:
-        return _from_rows(raw[ROWS], str(raw.get("name", "")), cell)
+        return _from_rows(raw[ROWS], text_of(raw.get("name"), cell, may_be_empty=True), cell)
     static: Any = None
     name = ""
     if isinstance(raw, Mapping):
@@ -91,7 +91,7 @@ def moment(raw: Any, cell: Cell) -> Moment | None:
         days = float(raw) if abs(raw) < 1e15 else math.nan
         if math.isnan(days):
             raise cell.bad(f"the time {shown(raw)} is not a finite number of days", "Write days, or dates.")
-        return Moment(days, f"{raw:g}" if isinstance(raw, float) else str(raw), False)
+        return Moment(days, f"{raw:.15g}" if isinstance(raw, float) else str(raw), False)
     if isinstance(raw, date):
         found, text = raw, raw.isoformat()
     else:
@@ -134,9 +134,10 @@ def by_time(rows: Iterable[Sequence[Any]], cell: Cell) -> tuple[dict[float, list
     return dict(sorted(found.items())), always
 
 
-def _from_rows(rows: Sequence[Sequence[Any]], name: str, cell: Cell) -> Record:
+def _from_rows(rows: Any, name: str, cell: Cell) -> Record:
     """The record of the rows of a long table: (time, code) or (time, code, value)."""
-    if not all(isinstance(row, list | tuple) and len(row) in (2, 3) for row in rows):
+    wide = isinstance(rows, list | tuple) and all(isinstance(row, list | tuple) and len(row) in (2, 3) for row in rows)
+    if not wide:
         raise cell.bad(
             f"the {cell.role} of a long table takes two or three columns", "Give time+code, or time+code+value."
         )

@@ -144,6 +144,8 @@ def test_damaged_files_are_refused(tmp_path, change) -> None:
         ([{"codes": {"glucose": float("inf")}}], "not a finite number"),
         ([[["I10"]]], "not text but list"),
         ("[" * 90, "nested"),
+        ({"rows": 5}, "takes two or three columns"),
+        ({"rows": [[1, "I10"]], "name": {}}, "not text but dict"),
     ],
 )
 def test_bad_records_are_refused_with_their_place(raw, problem) -> None:
@@ -219,3 +221,9 @@ def test_absurd_numbers_do_not_overflow() -> None:
     field.fit([field.read([{"codes": {"glucose": number}}], CELL) for number in (1.0, 1.0 + 1e-12)])
     padded = field.pad([field.encode(field.read([{"codes": {"glucose": 1e29}}], CELL))])
     assert padded["amounts"].tolist() == [[[1.0, 1e6]]]
+
+
+def test_times_are_named_in_full() -> None:
+    field = Visits()
+    value = field.read([{"time": 19844.25, "codes": []}, {"time": 19844.26, "codes": []}, {"time": 19850.0}], CELL)
+    assert field.axis(value).names == ["19844.25", "19844.26", "19850"]
