@@ -61,10 +61,13 @@ def _collated(task: ReviewedRating, rows: Sequence[Row]) -> dict[str, Tensor]:
 def recommended(
     task: ReviewedRating, model: nn.Module, example: Example, options: RecommendationOptions, batch_size: int
 ) -> Answer:
-    """The items with the highest predicted ratings for a user, each with its reasons, as alternatives of one answer."""
+    """The items with the highest predicted ratings for a user, each with its reasons, as alternatives of one answer.
+
+    The answer is empty for a user who has reviewed every item: one such user must not cost the others their answers.
+    """
     items = task.item.names if options.seen else unseen(task, example["user"])
     if not items:
-        raise ValueError(f"{example['user']!r:.60} has reviewed every item: set seen to recommend those again.")
+        return Answer(None, 0.0, details={"reviewed_all": True})
     scores = ratings(task, model, example, items)
     best = np.argsort(-scores, kind="stable")[: options.top].tolist()
     rated = task.predict(model, [{**example, "item": items[place]} for place in best], batch_size=batch_size)

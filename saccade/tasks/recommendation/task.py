@@ -126,11 +126,14 @@ class Recommendation(ReviewedRating):
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cold = {side: sum(side in answer.details.get("cold", ()) for answer in answers) for side in SIDES}
-        return [
+        found = [
             f"{count:,} of {len(answers):,} ratings are of a{'n' * (side == 'item')} {side} without a review to read."
             for side, count in cold.items()
             if count
         ]
+        done = sum("reviewed_all" in answer.details for answer in answers)
+        nothing = f"{done:,} of {len(answers):,} users have reviewed every item: set seen to recommend those again."
+        return [*found, nothing] if done else found
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
@@ -146,6 +149,8 @@ class Recommendation(ReviewedRating):
                 whole.append(example)
             else:
                 best = recommended(self, model, example, self.options.of(own), BATCH)
+                if not best.alternatives:
+                    raise ValueError(f"{example['user']!r:.60} has reviewed every item: set seen to explain those.")
                 whole += [{**example, "item": each.value} for each in best.alternatives]
         known = answers if answers is not None and len(whole) == len(examples) else self.predict(model, whole)
         pairs = zip(whole, known, strict=True)

@@ -109,8 +109,14 @@ def test_a_user_who_has_reviewed_everything(model):
     task = fitted()
     extra = [{**reviews()[0], "item": f"I{n}"} for n in range(5)]
     task.fit([*reviews(), *extra])
+    inputs = [{"user": user, "item": None, "time": None} for user in ("U0", "U1")]
+    answers = task.predict(model, inputs, top=1)
+    assert [bool(answer.alternatives) for answer in answers] == [False, True]
+    assert task.cells(answers[0], None) == [""]
+    assert task.as_json(inputs[0], answers[0])["answer"] is None
+    assert task.remarks(answers)[-1].startswith("1 of 2 users have reviewed every item: set seen")
     with pytest.raises(ValueError, match="'U0' has reviewed every item: set seen"):
-        task.predict(model, [{"user": "U0", "item": None, "time": None}])
+        task.explain(model, inputs)
 
 
 def test_rankings_against_all_items_and_a_sample(task, model):
