@@ -82,14 +82,15 @@ class TokenBatches:
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch, which may be the end of an epoch."""
-        return {"epoch": self.epoch, "position": self.position, "plan": self._fingerprint()}
+        return {"epoch": self.epoch, "position": self.position, "plan": f"{self._fingerprint()} {self._settings()}"}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continues from a saved position; the number of shards may have changed since."""
-        if state["plan"] != self._fingerprint():
+        mark, *settings = str(state["plan"]).split(" ", 1)
+        if mark != self._fingerprint():
             raise ValueError(
-                "The saved position belongs to other batches: the data, the token budget or the seed has changed. "
-                "Restore them, or start over."
+                f"The saved position belongs to other batches: {self._changed(*settings)}. Restore what it was, or start "
+                "over in another folder."
             )
         self.epoch, self.position = state["epoch"], state["position"]
 
@@ -116,6 +117,18 @@ class TokenBatches:
         if self.shuffle:
             batches = [batches[i] for i in random.permutation(len(batches))]
         return batches
+
+    def _settings(self) -> str:
+        return f"number_of_examples={len(self._sizes)} token_budget={self.budget} seed={self.seed}"
+
+    def _changed(self, before: str = "") -> str:
+        """What differs from the settings of a saved position; earlier versions did not save them."""
+        if not before:
+            return "the data, the token budget or the seed has changed"
+        pairs = zip(before.split(), self._settings().split(), strict=False)
+        changed = [(old, new.partition("=")[2]) for old, new in pairs if old != new]
+        found = [f"the {old.replace('_', ' ').replace('=', ' was ')[:60]} and is now {new}" for old, new in changed]
+        return "; ".join(found) or "the data has changed (as many examples, but of other lengths)"
 
     def _fingerprint(self) -> str:
         settings = (self._sizes.shape, len(self._kept), self.budget, self.seed, self.shuffle, self.pool)

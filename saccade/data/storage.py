@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -73,6 +74,13 @@ class Stored(Sequence[dict[str, Any]]):
             return np.zeros(0, dtype=np.int64)
         return np.array([size for batch in self._batches for size in batch.column(SIZE).to_pylist()], dtype=np.int64)
 
+    def content(self) -> str:
+        """A digest of the examples."""
+        digest = hashlib.blake2b(digest_size=16)
+        for batch in self._batches:
+            digest.update(batch.serialize())
+        return digest.hexdigest()
+
     def __reduce__(self) -> tuple[type[Stored], tuple[Path]]:
         return Stored, (self.path,)
 
@@ -83,6 +91,15 @@ def fingerprint_of(path: str | Path) -> str:
         return Stored(path).fingerprint if Path(path).is_file() else ""
     except DataError:
         return ""
+
+
+def content_of(path: str | Path) -> str:
+    """A digest of the examples in a stored file, whatever its fingerprint; empty if there is none, or if damaged."""
+    try:
+        found = Stored(path) if Path(path).is_file() else None
+    except DataError:
+        found = None
+    return "" if found is None else found.content()
 
 
 def store(

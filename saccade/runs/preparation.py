@@ -19,7 +19,7 @@ from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verif
 from saccade.data.errors import DataError
 from saccade.data.readers.columns import parts as single_columns
 from saccade.data.spool import Spool
-from saccade.data.storage import Stored, fingerprint_of, store
+from saccade.data.storage import Stored, content_of, fingerprint_of, store
 from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
@@ -80,6 +80,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             known = Stored(folder / "data" / TRAIN)
             validating: Sequence[Example] = list(Stored(folder / "data" / VALID) if share else read.get("valid", ()))
             return PreparedData(known, known.sizes(), task.joined(validating), noted)
+    before = _contents(folder / "data") if fitted and not in_memory and main else []
     make_folder(folder)
     with Stage(f"Reading {described(sources['train'])}", read["train"], main=main) as reading:
         spool = Spool(reading, folder)
@@ -103,6 +104,12 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again
             store(valid if share else [], folder / "data" / VALID, fingerprint=mark_of_data, exact=True)
             seal(folder / "data", STORED)
+    if before and all(before) and _contents(folder / "data") != before:
+        say(
+            f"WARNING: {described(sources['train'])} has changed since this training began, and is read again: what "
+            "follows is trained on the changed examples, with the vocabularies and labels of the old ones. To continue "
+            "exactly, restore the file; to train on the new one alone, start over in another folder (--output)."
+        )
     valid = task.joined(valid)
     task.observe(sizes)
     if main and not fitted:
@@ -145,6 +152,11 @@ def _is_stored(folder: Path, mark_of_data: str) -> bool:
         warnings.warn(f"{error} The data are read again.", stacklevel=2)
         return False
     return all(fingerprint_of(folder / name) == mark_of_data for name in STORED)
+
+
+def _contents(folder: Path) -> list[str]:
+    """A digest of the examples in each stored file."""
+    return [content_of(folder / name) for name in STORED]
 
 
 def _encodable(task: Task, examples: Iterable[Example], trained: int, main: bool) -> list[Example]:

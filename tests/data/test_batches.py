@@ -106,14 +106,18 @@ def test_a_position_in_other_batches_is_refused():
     state = TokenBatches(sizes, budget=303).state_dict()
     changed = sizes.copy()
     changed[5, 1] += 1
-    for other in (
-        TokenBatches(sizes, budget=304),
-        TokenBatches(sizes, budget=303, seed=1),
-        TokenBatches(changed, budget=303),
-        TokenBatches(sizes, budget=303, max_length=40),
+    for other, why in (
+        (TokenBatches(sizes, budget=304), "token budget was 303 and is now 304"),
+        (TokenBatches(sizes, budget=303, seed=1), "seed was 0 and is now 1"),
+        (TokenBatches(sizes[1:], budget=303), "number of examples was 101 and is now 100"),
+        (TokenBatches(changed, budget=303), "of other lengths"),
+        (TokenBatches(sizes, budget=303, max_length=40), "of other lengths"),
     ):
-        with pytest.raises(ValueError, match="other batches"):
+        with pytest.raises(ValueError, match=f"other batches: .*{why}"):
             other.load_state_dict(state)
+        with pytest.raises(ValueError, match="the data, the token budget or the seed has changed"):
+            other.load_state_dict(state | {"plan": state["plan"].split()[0]})  # as earlier versions saved it
+    TokenBatches(sizes, budget=303).load_state_dict(state | {"plan": state["plan"].split()[0]})
     TokenBatches(sizes, budget=303, shard=1, shards=2).load_state_dict(state)
 
 

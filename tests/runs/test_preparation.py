@@ -1,6 +1,7 @@
 """The data of a training: what is held out, and what can be validated on."""
 
 import json
+import os
 from collections import Counter
 
 import pytest
@@ -125,3 +126,19 @@ def test_a_figure_without_its_column_is_refused_before_training(tmp_path):
     run = train(tmp_path / "linked", task=task, model=model, train=str(pairs))
     assert "aer" in (run.folder / "metrics.jsonl").read_text()
     assert (run.folder / "data" / "checksums.json").exists()
+
+
+def test_data_that_changed_before_a_resumption_get_a_warning(tmp_path, capsys):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(40)]
+    train(tmp_path / "run", train=write(tmp_path / "all.jsonl", rows))
+    for steps, changed in ((2, False), (3, True)):
+        if changed:
+            rows[7]["label"] = "odd" if rows[7]["label"] == "even" else "even"
+        write(tmp_path / "all.jsonl", rows)
+        os.utime(tmp_path / "all.jsonl", ns=(steps, steps))
+        capsys.readouterr()
+        resumed = saccade.train(resume=tmp_path / "run", overrides={"trainer.max_steps": steps})
+        assert resumed.result.step == steps
+        said = capsys.readouterr().err
+        assert "Reading" in said
+        assert ("all.jsonl has changed since this training began, and is read again" in said) == changed
