@@ -89,8 +89,8 @@ class TokenBatches:
         mark, *settings = str(state["plan"]).split(" ", 1)
         if mark != self._fingerprint():
             raise ValueError(
-                f"The saved position belongs to other batches: {self._changed(*settings)}. Restore what it was, or start "
-                "over in another folder."
+                f"The saved position belongs to other batches: {self._changed(*settings)}. Restore what it was, or "
+                "start over in another folder."
             )
         self.epoch, self.position = state["epoch"], state["position"]
 

@@ -313,6 +313,9 @@ LOOKS = [
     ("Source,Target\na,b\n", True),
     ("en,de\ndog,Hund\ncat,Katze\n", True),
     ("dog,Hund\ncat,Katze\ntext,Text\n", False),
+    ("raw,clean\n" + "".join(f"{n}grams,{n} g\n" for n in range(5)), True),
+    ("raw,clean\n" + "".join(f"{n}grams,{n} g\n" for n in range(4)) + "some,any\n", False),
+    ("raw,clean 1\n" + "".join(f"{n}grams,{n} g\n" for n in range(5)), False),
     ("label,Etikett\ncat,Katze\n", False),  # words, and only one of them a usual name
     ("text,label\ntext,mail\n", False),  # the first word comes again
     ("It was good,1\nnot so bad,0\n", False),
@@ -330,6 +333,26 @@ def test_undeclared_headers_get_one_warning(tmp_path, recwarn, text, looks):
     recwarn.clear()
     read(path, header=False)
     assert not recwarn
+
+
+EXAMPLES = [
+    ("my error button,bug\nlocked out,login\nit crashed,bug\n", True),  # the label comes again
+    ("132 grams,132 g\n" + "".join(f"{n} grams,{n} g\n" for n in range(5)), True),
+    ("ein Hund sieht eine Katze,a dog sees a cat\nein Hund,a dog\n", True),
+    ("raw,clean\n" + "".join(f"{n} grams,{n} g\n" for n in range(5)), False),
+    ("Review text,Star rating\nIt was good,1\nnot so bad,0\n", False),
+    ("latin,cyrillic\nbado,бадо\n", False),
+    ("source,target\nsource,Quelle\n", False),  # named as the roles are
+]
+
+
+@pytest.mark.parametrize(("text", "doubtful"), EXAMPLES)
+def test_a_declared_header_that_looks_like_an_example_gets_one_warning(tmp_path, capsys, text, doubtful):
+    examples = read(write(tmp_path / "reviews.csv", text), header=True)
+    assert len(list(examples)) == text.count("\n") - 1
+    said = capsys.readouterr().err
+    assert said.count("reviews.csv, line 1 is read as a header but looks like an example") == doubtful
+    assert ("set --data.header no" in said) == doubtful
 
 
 def test_bad_rows_of_tsv(tmp_path):

@@ -12,7 +12,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
 from saccade.data.readers.csv_rows import Row, csv_rows
-from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header
+from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header, looks_like_row
 from saccade.data.readers.lines import numbered_lines
 from saccade.data.readers.parts import FilePart
 
@@ -36,6 +36,8 @@ class Delimited(Reader):
         super().__init__(source, columns, header=columns.by_name if header is None else header)
         self.suspicious = header is None and not self.header
         """Whether a warning about a header is still due."""
+        self.doubtful = bool(header) and not columns.by_name
+        """Whether a warning about a declared header that looks like an example is still due."""
 
     def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         """The lines with their cells, from the beginning or from that of a part."""
@@ -53,6 +55,8 @@ class Delimited(Reader):
             )
         if self.suspicious and self.part is None:
             self._warn(start)
+        if self.doubtful and self.part is None:
+            self._doubt(start)
         width = None if self.names is None else len(self.names)
         if self.part is not None:  # as wide as the file's first row, which is in another part
             wide = (len(cells) for _, cells in start if not isinstance(cells, BadRow) and len(cells) >= self._least())
@@ -110,6 +114,17 @@ class Delimited(Reader):
             return None
         mark = max(self.others, key=cells[0].count)
         return self.others[mark] if mark in cells[0] else None
+
+    def _doubt(self, start: list[Row]) -> None:
+        self.doubtful = False
+        names = self.names or []
+        rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
+        if not all(role in names for role in self.columns.required) and looks_like_row(names, rows):
+            print(
+                f"WARNING: {Path(self.name).name}, line 1 is read as a header but looks like an example: "
+                f"{listed(names)}. If it is one, set --data.header no.",
+                file=sys.stderr,
+            )
 
     def _warn(self, start: list[Row]) -> None:
         self.suspicious = False

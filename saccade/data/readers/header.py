@@ -13,6 +13,14 @@ SAMPLE = 20
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,29}")
 
+_DIGIT = re.compile(r"\d").search
+
+ENOUGH = 5
+"""How many rows with digits say that a first one without is a header."""
+
+SENTENCE = 5
+"""So many words are hardly the name of a column."""
+
 COMMON = frozenset(
     """
     source target src tgt trg text texts label labels sentence sentence1 sentence2 premise hypothesis question answer
@@ -32,19 +40,47 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles
     """Whether the first row is probably a header: on the safe side, since single words may well be data.
 
     Its cells are distinct identifiers that do not recur below. Either all of them are usual names of columns, or one is
-    and the rows below it look different: they hold sentences or numbers.
+    and the rows below it look different: they hold sentences or numbers. Or every cell below has
+    digits, and none above.
     """
     cells = [cell.strip() for cell in first]
     if not rows or len(set(cells)) < len(cells) or not all(IDENTIFIER.fullmatch(cell) for cell in cells):
         return False
     known = [cell.lower() in COMMON or cell.lower() in [role.lower() for role in roles] for cell in cells]
-    if not any(known):
-        return False
-    below = [[row[place].strip() for row in rows if place < len(row)] for place in range(len(cells))]
+    below = _below(len(cells), rows)
     if any(cell in column for cell, column in zip(cells, below, strict=True)):
         return False
+    if (
+        len(rows) >= ENOUGH
+        and not any(map(_DIGIT, cells))
+        and all(column and all(map(_DIGIT, column)) for column in below)
+    ):
+        return True
     differs = [bool(column) and not any(IDENTIFIER.fullmatch(cell) for cell in column) for column in below]
     return all(known) or any(name and other for name, other in zip(known, differs, strict=True))
+
+
+def looks_like_row(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether what was declared to be a header is probably the first example.
+
+    One of its cells recurs below, as labels do; or it has numbers where all rows have some; or it holds a sentence, and
+    no cell that could be a name.
+    """
+    cells = [cell.strip() for cell in header]
+    below = _below(len(cells), rows)
+    if any(cell and cell in column for cell, column in zip(cells, below, strict=True)):
+        return True
+    if any(IDENTIFIER.fullmatch(cell) for cell in cells):
+        return False
+    numbers = len(rows) >= ENOUGH and all(
+        all(map(_DIGIT, [cell, *column])) for cell, column in zip(cells, below, strict=True)
+    )
+    return numbers or any(len(cell.split()) >= SENTENCE for cell in cells)
+
+
+def _below(width: int, rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The columns under the first row."""
+    return [[row[place].strip() for row in rows if place < len(row)] for place in range(width)]
 
 
 def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> dict[str, Column]:
