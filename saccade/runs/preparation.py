@@ -252,6 +252,9 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
     """What a user should know before training starts."""
     skipped = f", skipped {data.skipped:,} bad row{'s' * (data.skipped != 1)}" if data.skipped else ""
     yield f"Read {_counted(read)} from {data.sources['train']}{skipped}."
+    if data.skipped > MANY * (data.skipped + read):
+        share = f"{data.skipped / (data.skipped + read):.0%}"
+        yield f"WARNING: {share} of the rows are skipped as bad. Correct them if that is not what you want."
     out = sum(data.left_out.values())
     for reason, count in data.left_out.items():
         yield f"  Left out {count:,}: {reason}."

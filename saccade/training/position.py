@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from saccade.training.settings import Settings
 
+FEW_STEPS = 10
+"""A time limit that allows fewer steps is too short for the model."""
+
 
 class Result(NamedTuple):
     """How a training ended."""
@@ -118,9 +121,15 @@ def describe_going_on(
             command += f" --trainer.max_epochs {math.ceil(enough / steps)}"
         if reason == "max_epochs" and trainer.max_steps is not None and trainer.max_steps < enough * steps:
             command += f" --trainer.max_steps {enough * steps}"
-    if reason != "patience":
-        return [f"To continue beyond this limit: {command}"]
     lines = []
+    if reason == "max_minutes" and position.step < FEW_STEPS:
+        lines.append(
+            f"{trainer.max_minutes:g} minutes allowed only {position.step} step{'s' * (position.step != 1)}, so the "
+            "model has hardly learned anything. Give it more minutes, or train a smaller model: one with smaller "
+            "dimensions, or a configuration whose name ends in -small."
+        )
+    if reason != "patience":
+        return [*lines, f"To continue beyond this limit: {command}"]
     last, best = (scores or {} for scores in (position.scores, position.best_scores))
     if trainer.metric != "loss" and last.get("loss", 0.0) < best.get("loss", 0.0):
         lines.append(f"The validation loss was still falling: {best['loss']:.4g}, now {last['loss']:.4g}.")

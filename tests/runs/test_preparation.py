@@ -142,3 +142,16 @@ def test_data_that_changed_before_a_resumption_get_a_warning(tmp_path, capsys):
         said = capsys.readouterr().err
         assert "Reading" in said
         assert ("all.jsonl has changed since this training began, and is read again" in said) == changed
+
+
+@pytest.mark.parametrize(("bad", "many"), [(1, False), (7, True)])
+def test_many_skipped_rows_get_a_warning(tmp_path, capsys, bad, many):
+    rows = [{"text": f"words {number}", "label": "even" if number % 2 else "odd"} for number in range(40)]
+    train(
+        tmp_path / "run",
+        train=write(tmp_path / "all.jsonl", rows + [{"text": "", "label": "odd"}] * bad),
+        bad_rows="skip",
+    )
+    said = capsys.readouterr().err
+    assert f"skipped {bad} bad row" in said
+    assert ("WARNING: 15% of the rows are skipped as bad." in said) == many

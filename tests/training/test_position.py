@@ -78,3 +78,13 @@ def test_another_figure_begins_to_wait_anew() -> None:
     assert (position.best_score, position.waited) == (1.7, 0)
     position.judge_by("ter")  # which was not measured
     assert (position.best_score, position.waited) == (None, 0)
+
+
+def test_a_time_limit_of_a_few_steps_gets_a_remark() -> None:
+    trainer = Trainer(max_minutes=0.2)
+    remark, command = describe_going_on("max_minutes", trainer, Position(step=1), Path("a"))
+    assert remark.startswith("0.2 minutes allowed only 1 step, so the model")
+    assert "more minutes" in remark
+    assert "-small" in remark
+    assert command == "To continue beyond this limit: saccade train --resume a --trainer.max_minutes 0.4"
+    assert len(describe_going_on("max_minutes", trainer, Position(step=300), Path("a"))) == 1

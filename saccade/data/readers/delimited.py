@@ -120,10 +120,10 @@ class Delimited(Reader):
         names = self.names or []
         rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
         if not all(role in names for role in self.columns.required) and looks_like_row(names, rows):
-            print(
-                f"WARNING: {Path(self.name).name}, line 1 is read as a header but looks like an example: "
-                f"{listed(names)}. If it is one, set --data.header no.",
-                file=sys.stderr,
+            warnings.warn(
+                f"{Path(self.name).name}, line 1 is read as a header but looks like an example: {listed(names)}. If it "
+                "is one, set --data.header no.",
+                stacklevel=2,
             )
 
     def _warn(self, start: list[Row]) -> None:
