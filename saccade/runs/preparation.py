@@ -97,8 +97,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
                 _fit(plan, learning, described(sources["train"]))
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
-        held = chosen(spool, parts == Purpose.VALID)
-        valid = _encodable(task, held, len(kept), main) if share else [*read.get("valid", ())]
+        apart = chosen(spool, parts == Purpose.VALID)
+        valid = _encodable(task, apart, len(kept), main) if share else [*read.get("valid", ())]
         rows, sizes, used, left_out, cut = _encode(plan, kept, folder, "" if in_memory else mark_of_data)
     if main and not in_memory:
         with contextlib.suppress(DataError):  # values that Arrow cannot hold: a resumed run reads the data again

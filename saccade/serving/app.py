@@ -167,7 +167,7 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Map
         body = bodies.get(request.url.path)
         name = error.body if isinstance(error.body, str) and body is not None else None
         asked = ""
-        if name in models:
+        if name is not None and name in models:
             task = models[name].task
             asked = options_name(task.options, *([task.explain_options] if request.url.path == "/explain" else []))
         found = _of_model(error.errors(), option_classes(body), asked)

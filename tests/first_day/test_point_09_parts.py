@@ -100,6 +100,16 @@ def test_arguments_of_the_target_are_those_of_a_text(call) -> None:
     assert "task.target (text) has no argument 'tokenizr'. Did you mean 'tokeniser'?" in err
 
 
+def test_a_joint_vocabulary_may_be_described_on_both_sides(call) -> None:
+    small = ("validate", "translation/rnnsearch-small", "--task.target.tokeniser", "char")
+    code, _, err = call(*small, "--task.source.tokeniser", "char")
+    assert code == 0, err
+    code, _, err = call(*small)
+    assert code == 2
+    assert "leave target out, or set joint to no (--task.joint no) for two." in err
+    assert call(*small, "--task.joint", "no")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("given", "hint"),
     [

@@ -47,7 +47,7 @@ from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.pointing import pointing_figures
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
 from saccade.tasks.generation.searching import search, with_ctc
-from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
+from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, same_arguments, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
 from saccade.tasks.metric_names import GenerationMetric
@@ -106,7 +106,12 @@ class Generation(SourceToTarget):
         if joint and not texts:
             raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
         if joint and target is not None:
-            raise ValueError("joint=True means one vocabulary for both sides: leave target out.")
+            if not same_arguments(target, self.source):
+                raise ValueError(
+                    "joint=True means one vocabulary for both sides: leave target out, or set joint to no "
+                    "(--task.joint no) for two."
+                )
+            target = None
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
         if not 0.0 <= alignment_weight < math.inf:
