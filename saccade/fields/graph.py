@@ -43,7 +43,7 @@ class GraphField(Field):
         directed: a node attends only to nodes that have an edge to it; by default, edges work in both directions.
         self_loops: a node also attends to itself.
         degrees: add the number of a node's neighbours, on a logarithmic scale, to its features.
-        max_nodes: training leaves larger graphs out.
+        max_nodes: training leaves larger graphs out. Graphs of more than a million nodes are always refused.
     """
 
     unit = "nodes"

@@ -46,9 +46,14 @@ def gatv2_reference(
     return (vector * gat_reference(queries, keys, edges, starts, neighbours, slope)).sum(-1)
 
 
+def _usable(*tensors: Tensor) -> bool:
+    """Whether a kernel can read them: all have the same type, which plain operators would promote to."""
+    return native.usable(*tensors) and len({each.dtype for each in tensors}) == 1
+
+
 def read_neighbours(weights: Tensor, values: Tensor, starts: Tensor, neighbours: Tensor) -> Tensor:
     """What each node reads: the sum of its neighbours' values (nodes, heads, dim), times weights (edges, heads)."""
-    if not native.usable(weights, values):
+    if not _usable(weights, values):
         return read_reference(weights, values, starts, neighbours)
     found: Tensor = _Read.apply(weights, values, starts, neighbours)  # type: ignore[no-untyped-call]
     return found
@@ -59,7 +64,7 @@ def gat_scores(
 ) -> Tensor:
     """`gat_reference`, for queries and keys (nodes, heads) and edges (edges, heads)."""
     given = [queries, keys] if edges is None else [queries, keys, edges]
-    if not native.usable(*given):
+    if not _usable(*given):
         return gat_reference(queries, keys, edges, starts, neighbours, slope)
     found: Tensor = _GAT.apply(queries, keys, edges, starts, neighbours, slope)  # type: ignore[no-untyped-call]
     return found
@@ -76,7 +81,7 @@ def gatv2_scores(
 ) -> Tensor:
     """`gatv2_reference`, for queries and keys (nodes, heads, dim), edges (edges, heads, dim), vector (heads, dim)."""
     given = [queries, keys, vector] if edges is None else [queries, keys, vector, edges]
-    if not native.usable(*given):
+    if not _usable(*given):
         return gatv2_reference(queries, keys, edges, vector, starts, neighbours, slope)
     found: Tensor = _GATv2.apply(queries, keys, edges, vector, starts, neighbours, slope)  # type: ignore[no-untyped-call]
     return found

@@ -99,3 +99,12 @@ def test_nonzero_rows(width):
     assert nonzero_rows(full, full.numel() - 1) is None
     with plainly():
         assert nonzero_rows(full, full.numel() - 1) is None
+
+
+def test_numbers_of_different_types_are_not_read_as_one_type():
+    weights, values = torch.rand(3, 2), torch.rand(2, 2, 5, dtype=torch.float64)
+    starts, neighbours = torch.tensor([0, 1, 3]), torch.tensor([1, 0, 1])
+    found = read_neighbours(weights, values, starts, neighbours)
+    assert torch.allclose(found, read_neighbours(weights.double(), values, starts, neighbours))
+    with pytest.raises(RuntimeError, match="same scalar type"):
+        read_neighbours(weights.double(), values.float(), starts, neighbours)
