@@ -104,6 +104,10 @@ def test_a_joint_vocabulary_may_be_described_on_both_sides(call) -> None:
     small = ("validate", "translation/rnnsearch-small", "--task.target.tokeniser", "char")
     code, _, err = call(*small, "--task.source.tokeniser", "char")
     assert code == 0, err
+    text = {"class": "text", "tokeniser": "char"}
+    config = {"task": {"source": {**text, "max_length": 31}, "target": text, "joint": True}, "model": "rnnsearch"}
+    again = Plan(Plan({**config, "trainer": {"max_steps": 1}}).plain)  # as a run folder holds it, with all defaults
+    assert again.task.target.max_length == 31
     code, _, err = call(*small)
     assert code == 2
     assert "leave target out, or set joint to no (--task.joint no) for two." in err
