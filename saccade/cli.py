@@ -212,23 +212,24 @@ def _parse(
     if command is not None:
         check_required(commands[command], given)
     options, unknown = parser.parse_known_args(given)
-    wrong = next((argument.partition("=")[0] for argument in unknown if argument.startswith("-")), None)
-    if wrong is not None and command is not None:
+    wrong = list(dict.fromkeys(argument.partition("=")[0] for argument in unknown if argument.startswith("-")))
+    if wrong and command is not None:
         sections = takes(COMMANDS[command], "overrides")
         flags = [option for action in commands[command]._actions for option in action.option_strings]
         flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
         flags += [f"--{section}" for section in SECTIONS if sections]
         more = " Arguments of the configuration are set as --section.argument value." if sections else ""
         known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
-        plain = wrong.lstrip("-").replace("-", "_")
-        close = closest(plain, known)
-        meant = OTHER_NAMES.get(command, {}).get(plain, None if close is None else known[close])
-        hint = "" if meant is None else f" Did you mean {meant}?"
-        if takes(COMMANDS[command], "options"):
-            hint = other_task(commands[command], given, plain) or hint
-        commands[command].error(
-            f"{command} has no option {wrong:.60}.{hint} Choose from: {', '.join(sorted(flags))}.{more}"
-        )
+        problems = list[str]()
+        for option in wrong:
+            plain = option.lstrip("-").replace("-", "_")
+            close = closest(plain, known)
+            meant = OTHER_NAMES.get(command, {}).get(plain, None if close is None else known[close])
+            hint = "" if meant is None else f" Did you mean {meant}?"
+            if takes(COMMANDS[command], "options"):
+                hint = other_task(commands[command], given, plain) or hint
+            problems.append(f"{command} has no option {option:.60}.{hint}")
+        commands[command].error(f"{' '.join(problems)} Choose from: {', '.join(sorted(flags))}.{more}")
     several = None if command is None else next(iter(list_parameters(COMMANDS[command])), None)
     if unknown and several is None and command is not None:
         data = takes(COMMANDS[command], "overrides") and os.path.exists(unknown[0])

@@ -566,3 +566,18 @@ def test_absolute_names(tmp_path, monkeypatch):
         assert absolute(name) == wanted
     with pytest.raises(FileNotFoundError, match=r"no file a\.ne.* Did you mean a\.en"):
         absolute("a.ne")
+
+
+def test_all_wrong_columns_and_roles_are_named_at_once(tmp_path):
+    path = write(tmp_path / "a.csv", "number,unit,clean\n7,kg,7 kg\n")
+    with pytest.raises(
+        DataError, match=r"no column 'numbr' or 'cleen'\. Did you mean 'number' for 'numbr', 'clean' for"
+    ):
+        read(path, columns={"source": ["numbr", "unit"], "target": "cleen"})
+    with pytest.raises(DataError, match=r"Did you mean 'source' for 'sorce', 'target' for 'taget'\?"):
+        read(path, columns={"sorce": "number", "taget": "clean"})
+    objects = write(tmp_path / "a.jsonl", '{"number": "7", "clean": "7 kg"}\n')
+    with pytest.raises(
+        DataError, match=r"no column 'numbr' or 'cleen'\. Did you mean 'number' for 'numbr', 'clean' for"
+    ):
+        read(objects, columns={"source": "numbr", "target": "cleen"})

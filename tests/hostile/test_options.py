@@ -166,6 +166,10 @@ EXPLAIN = [
     (["--input", "\ud800"], "surrogate"),
     (["--input", ""], "empty"),
     (["--inptu", "x"], "explain has no option --inptu. Did you mean --input?"),
+    (
+        ["--inptu", "x", "--outptu=y"],
+        "explain has no option --inptu. Did you mean --input? explain has no option --outptu. Did you mean --output?",
+    ),
 ]
 
 ALIGN = [

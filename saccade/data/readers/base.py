@@ -121,6 +121,7 @@ class Reader:
         """
         columns, names = self.columns, self.names if self.names is not None else list(first)
         chosen: dict[str, Column] = {}
+        lost: list[str] = []
         for role in columns.roles:
             column: Column = role if columns.given is None else columns.given.get(role, ABSENT)  # type: ignore[arg-type]
             if column is ABSENT:
@@ -129,9 +130,11 @@ class Reader:
             for one in single:
                 found = one in names if self.names is not None else reach(first, one) is not ABSENT
                 if not found and str(one).partition(".")[0] not in names and role not in columns.optional:
-                    how = "" if columns.given is not None else f" Say which is which, as {columns.example(names)}."
-                    raise unknown(str(one), names, self.name, how)
+                    lost.append(str(one))
             chosen[role] = single if isinstance(column, list | tuple) else single[0]
+        if lost:
+            how = "" if columns.given is not None else f" Say which is which, as {columns.example(names)}."
+            raise unknown(lost, names, self.name, how)
         return chosen
 
     def where(self, role: str) -> str:

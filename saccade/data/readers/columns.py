@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError
-from saccade.registry import nearest
 
 Column = str | int | list[str | int]
 """A column's name, its number counted from 0, or a list of columns whose values make up one role."""
@@ -48,7 +47,7 @@ class Columns:
         missing = [role for role in self.required if self.given is not None and role not in self.given]
         if missing:
             strange = [str(role) for role in given or () if role not in self.roles]
-            close = nearest(strange[0], self.roles).partition(" Choose from")[0] if strange else ""
+            close = suggestion(strange, self.roles)
             add = f" Add {','.join(f'{role}=COLUMN' for role in missing)}."
             raise DataError(
                 f"--data.columns does not say which column is the {' and which the '.join(missing)}. "
@@ -135,6 +134,10 @@ def by_position(columns: Columns, width: int) -> dict[str, Column]:
 def positions(columns: Columns, names: Sequence[str] | None, file: str) -> dict[str, Column]:
     """The given columns as positions, looked up in the names where they are given by name."""
     found: dict[str, Column] = {}
+    wanted = [one for role in columns.required for one in parts((columns.given or {}).get(role, []))]
+    lost = [one for one in dict.fromkeys(wanted) if isinstance(one, str) and one not in (names or [one])]
+    if lost and names is not None:
+        raise not_in_header(lost, columns, names, file)
     for role, column in (columns.given or {}).items():
         try:
             places = [position(one, columns, names, file) for one in parts(column)]
@@ -160,17 +163,17 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
     if list(names).count(column) > 1:
         raise DataError(f"{file} has more than one column {column!r}: give its number, counted from 0.")
     if column not in names:
-        raise not_in_header(column, columns, names, file)
+        raise not_in_header([column], columns, names, file)
     return list(names).index(column)
 
 
-def not_in_header(column: str, columns: Columns, header: Sequence[str], file: str) -> DataError:
-    """The error for a column that the header does not name; the first line may not be a header at all."""
-    close = suggestion(column, header)
+def not_in_header(lost: Sequence[str], columns: Columns, header: Sequence[str], file: str) -> DataError:
+    """The error for columns that the header does not name; the first line may not be a header at all."""
+    close = suggestion(lost, header)
     likely = "" if close or len(header) < len(columns.required) else f", as {columns.example_named(header)}"
     name = f" Name the columns{likely}." if likely else ""
     return DataError(
-        f"{file} has no column {column!r}.{close} Its header has: {listed(header)}.{name} If the file "
+        f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{name} If the file "
         f"has no header, give numbers counted from 0: {columns.example_numbered()}."
     )
 
@@ -181,16 +184,25 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(named) + (", ..." if len(names) > 8 else "")
 
 
-def unknown(column: str, choices: Iterable[Any], file: str, how: str = "") -> DataError:
-    """The error for a column that does not exist, and how to name another."""
+def unknown(lost: Sequence[str], choices: Iterable[Any], file: str, how: str = "") -> DataError:
+    """The error for columns that do not exist, and how to name others."""
     names = sorted(map(str, choices))
-    return DataError(f"{file} has no column {column!r}.{suggestion(column, names)} Choose from: {listed(names)}.{how}")
+    close = suggestion(lost, names)
+    return DataError(f"{file} has no column {_either(lost)}.{close} Choose from: {listed(names)}.{how}")
 
 
-def suggestion(column: str, names: Sequence[str]) -> str:
-    """The name that the user probably meant; among the first thousand, since comparing names takes time."""
-    close = difflib.get_close_matches(column[:100], [name for name in names[:1000] if len(name) < 100], n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+def suggestion(lost: Sequence[str], names: Sequence[str]) -> str:
+    """The names that the user probably meant; among the first thousand, since comparing names takes time."""
+    known = [name for name in names[:1000] if len(name) < 100]
+    close = {column: difflib.get_close_matches(column[:100], known, n=1) for column in lost[:20]}
+    meant = [(column, found[0]) for column, found in close.items() if found]
+    if len(lost) == 1 or not meant:
+        return "".join(f" Did you mean {name!r}?" for _, name in meant)
+    return f" Did you mean {', '.join(f'{name!r} for {column!r}' for column, name in meant)}?"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(map(repr, names[:20]))
 
 
 def pick(

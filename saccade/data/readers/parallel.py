@@ -79,10 +79,10 @@ class ParallelText(Reader):
         alone = len(self.paths) == len(columns.required) == 1  # whatever its suffix, it can only be that column
         if columns.given is None or (alone and not set(columns.mentioned()) & {*names, 0}):
             return by_position(columns, len(self.paths))
-        for role in columns.required:
-            for column in parts(columns.given[role]):
-                if isinstance(column, str) and column not in names:
-                    raise unknown(column, names, self.name)
+        wanted = [column for role in columns.required for column in parts(columns.given[role])]
+        lost = [column for column in wanted if isinstance(column, str) and column not in names]
+        if lost:
+            raise unknown(lost, names, self.name)
         return positions(columns, names, self.name)
 
     def where(self, role: str) -> str:
