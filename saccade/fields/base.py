@@ -228,6 +228,10 @@ class Field:
         """What was learned from the data, in a few words ("7,812 pieces"); empty if nothing was."""
         return ""
 
+    def leaks(self, values: Iterable[Any]) -> list[str]:
+        """Why answers about these values, which are validated on, may be better than about new ones."""
+        return []
+
     def warnings(self, examples: int) -> list[str]:
         """What looks wrong about what was learned from this many examples."""
         return []

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from saccade.data.cell import Cell, shown
@@ -43,11 +44,21 @@ class Link(Node):
         super().fit(())
         if self._trained is not None:
             self._trained[places] = True
-        edges, count = self.graph.edges, len(self.graph.features)
-        known = np.isin(places @ [count, 1], np.concatenate([edges @ [count, 1], edges @ [1, count]]))
-        self._linked = int(known.sum()), len(places)
+        self._linked = self._edges_among(places), len(places)
 
     _linked = 0, 0
+
+    def _edges_among(self, places: NDArray[np.int64]) -> int:
+        """How many of these pairs are edges of the graph, in either direction."""
+        edges, count = self.graph.edges, len(self.graph.features)
+        known = np.isin(places @ [count, 1], np.concatenate([edges @ [count, 1], edges @ [1, count]]))
+        return int(known.sum())
+
+    def leaks(self, values: Iterable[str]) -> list[str]:
+        places = np.array([self.encode(value) for value in values], dtype=np.int64).reshape(-1, 2)
+        known = self._edges_among(places)
+        fix = "from which the model can read the answer. Take them out of the graph."
+        return [f"{known:,} of {len(places):,} validation pairs are edges of the graph, {fix}"] if known else []
 
     def encode(self, value: str) -> list[int]:  # type: ignore[override]
         return [super(Link, self).encode(end) for end in value.split()]

@@ -50,6 +50,7 @@ class Visits(Field):
         self.min_count = min_count
         self.book = Codebook()
         self.static = Codebook()
+        self._names: set[str] = set()
 
     @property
     def longest(self) -> int:
@@ -66,6 +67,7 @@ class Visits(Field):
 
         def visits() -> Iterable[Sequence[Visit]]:
             for value in values:
+                self._names.add(value["name"])
                 static.append(value["static"])
                 yield value["visits"]
 
@@ -150,6 +152,11 @@ class Visits(Field):
         if self.book.scales:
             found += f", {len(self.book.scales):,} of them with numbers"
         return f"{found}; {len(self.static.names):,} static" if self.static.names else found
+
+    def leaks(self, values: Iterable[Record]) -> list[str]:
+        names = {value["name"] for value in values} - {""}
+        both = len(names & self._names)
+        return [f"{both:,} of {len(names):,} patients of the validation data are in the training data."] if both else []
 
     def warnings(self, examples: int) -> list[str]:
         if len(self.book.names) > max(1000, 10 * examples):

@@ -110,6 +110,15 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             "follows is trained on the changed examples, with the vocabularies and labels of the old ones. To continue "
             "exactly, restore the file; to train on the new one alone, start over in another folder (--output)."
         )
+    leaks = (
+        []
+        if fitted
+        else [
+            f"{role}: {leak}"
+            for role, field in task.inputs.items()
+            for leak in field.leaks(example[role] for example in valid if role in example)
+        ]
+    )
     valid = task.joined(valid)
     task.observe(sizes)
     if main and not fitted:
@@ -127,7 +136,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         truncated=dict(cut),
     )
     if main:
-        for line in _summary(plan, provenance, len(split), len(rows)):
+        for line in [*_summary(plan, provenance, len(split), len(rows)), *(f"WARNING: {leak}" for leak in leaks)]:
             say(line)
     return PreparedData(rows, sizes, valid, provenance)
 

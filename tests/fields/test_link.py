@@ -63,3 +63,10 @@ def test_what_was_looked_at(field):
     (seen,) = field.attended(["1 5"], trace)
     assert seen.names == ["1 ← 0", "1 ← 1", "1 ← 2", "5 ← 5"]
     assert float(seen.weights.sum()) == pytest.approx(1.0)
+
+
+def test_validation_pairs_that_the_graph_contains_are_reported(field):
+    field.fit(["0 3"])
+    (leak,) = field.leaks(["1 0", "0 4"])
+    assert leak.startswith("1 of 2 validation pairs are edges of the graph")
+    assert field.leaks(["0 4"]) == field.leaks([]) == []

@@ -227,3 +227,11 @@ def test_times_are_named_in_full() -> None:
     field = Visits()
     value = field.read([{"time": 19844.25, "codes": []}, {"time": 19844.26, "codes": []}, {"time": 19850.0}], CELL)
     assert field.axis(value).names == ["19844.25", "19844.26", "19850"]
+
+
+def test_patients_of_both_parts_of_the_data_are_reported() -> None:
+    field = Visits()
+    one, two, nameless = (field.read({"name": name, "visits": [["I10"]]}, CELL) for name in ("a", "b", ""))
+    field.fit([one, nameless])
+    assert field.leaks([one, two, nameless]) == ["1 of 2 patients of the validation data are in the training data."]
+    assert field.leaks([two, nameless]) == []
