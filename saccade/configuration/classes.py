@@ -56,9 +56,16 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False, words:
     return found
 
 
+OTHER_NAMES = {"recurrent": "birnn"}
+"""What members are called elsewhere, with their own names."""
+
+
 def unknown_member(where: str, kind: str, name: str, known: Collection[str]) -> str:
     """The message for a short name that no member has."""
     choices = nearest(name, set(known))
+    meant = OTHER_NAMES.get(closest(name, OTHER_NAMES) or "")
+    if meant in known and closest(name, known) is None:
+        choices = f" Did you mean {meant!r}?{choices}"
     return f"{where}: unknown {kind} {shown(name)}.{choices} Or give the dotted path of your own class."
 
 

@@ -73,6 +73,22 @@ class Part:
         except (ValueError, TypeError, ArithmeticError) as error:
             raise ConfigError(str(error) if isinstance(error, ConfigError) else f"{self.where}: {error}") from None
 
+    def out_of_range(self) -> Iterator[str]:
+        """The problem of each argument whose value the constructor refuses by its name, one after the other."""
+        given = dict(self.given)
+        while True:
+            try:
+                Part(self.kind, given, self.where).make()
+            except ConfigError as error:
+                text = str(error)
+            else:
+                return
+            wrong = next((n for n, v in given.items() if f": {n} must" in text and f"got {v}" in text), None)
+            if wrong is None:
+                return
+            yield text
+            del given[wrong]
+
     def partial(self) -> functools.partial[Any]:
         """The class with its arguments, and so for the classes among them: the owner completes and calls it."""
         return functools.partial(self.kind, **{name: made(v, partial=True) for name, v in self.given.items()})

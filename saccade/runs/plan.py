@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import inspect
 import re
 import typing
@@ -108,11 +109,16 @@ class Plan:
                 found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
-                    if len(checker.problems) == noted:
+                    if len(checker.problems) > noted:
+                        checker.problems += found[name].out_of_range()
+                    else:
                         made[name] = checker.attempt(found[name])
+                        several = list(found[name].out_of_range()) if len(checker.problems) > noted else []
+                        checker.problems[noted:] = several or checker.problems[noted:]
         task, trainer = made.get("task"), made.get("trainer")
         if isinstance(task, Task) and isinstance(trainer, Trainer) and trainer.metric not in ("loss", *task.metrics):
             checker.problems.append(_wrong_metric(trainer.metric, task))
+        checker.problems += _wrong_options(found)
         refuse(checker.problems)
         return found, made
 
@@ -153,6 +159,18 @@ def _wrong_metric(name: str, task: Task) -> str:
         f"trainer.metric: {name!r} is not among task.metrics ({', '.join(task.metrics)}). Add it there, or choose by "
         f"another, for example --trainer.metric {next(iter(task.metrics))}."
     )
+
+
+def _wrong_options(found: Mapping[str, Part]) -> Iterator[str]:
+    """The problem of each option of validation that predictions of the task do not have."""
+    given = found["trainer"].given.get("validate_options") if "trainer" in found else None
+    kind = found["task"].kind if "task" in found else None
+    if kind is not None and issubclass(kind, Task) and isinstance(given, Mapping):
+        known = [field.name for field in dataclasses.fields(kind.options)]
+        for name in given:
+            if name not in known:
+                choices = nearest(str(name), known) if known else ""
+                yield f"trainer.validate_options: predictions of this task have no option {shown(name)}.{choices}"
 
 
 def _not_a_role(role: str) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from saccade.configuration import ConfigError, override, read_config, write_config
+from saccade.configuration.spelling import check_spelling
 from saccade.configuration.yaml_files import parse_yaml
 from saccade.data.tokenisers import BpeTokeniser
 from saccade.fields import Text
@@ -311,3 +312,31 @@ def test_each_part_is_built_once() -> None:
 
     Plan({"task": Counted, "model": "rnnsearch", **ONE_STEP})
     assert made == [False]
+
+
+def test_all_numbers_out_of_range_and_options_of_other_tasks_are_listed() -> None:
+    config = {
+        "task": {"class": "classification", "inputs": {"text": "text"}, "target": "text"},
+        "model": {"class": "pooling", "heads": 4},
+        "trainer": {"max_steps": -5, "learning_rate": "fast", "log_every": 0, "validate_options": {"beam": 3}},
+    }
+    check_spelling(config)  # left to the plan, because of the options
+    with pytest.raises(ConfigError) as error:
+        Plan(config)
+    said = str(error.value).splitlines()
+    assert said[0] == "6 problems:"
+    for wanted in (
+        "task (classification) has no argument 'target'",
+        "model (pooling) has no argument 'heads'",
+        "trainer.learning_rate must be a number, got 'fast'",
+        "trainer: max_steps must be positive, got -5.",
+        "trainer: log_every must be positive, got 0.",
+        "trainer.validate_options: predictions of this task have no option 'beam'.",
+    ):
+        assert sum(line.startswith(wanted) for line in said) == 1, said
+
+
+def test_a_recurrent_encoder_has_another_name() -> None:
+    config = {"task": "generation", "model": {"class": "rnnsearch", "encoder": "recurent"}}
+    with pytest.raises(ConfigError, match=r"model\.encoder: unknown encoder 'recurent'\. Did you mean 'birnn'\?"):
+        check_spelling(config)
