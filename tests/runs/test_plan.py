@@ -190,7 +190,7 @@ def test_classes_of_saccade_may_be_dotted_without_trust() -> None:
         (changed(TRANSFORMER, model__selection={"class": "entmax", "alpha": 0.5}), r"model\.selection: alpha .* 0\.5"),
         (changed(TRANSFORMER, model__num_heads=5), r"model: dim=12 is not a multiple of num_heads=5"),
         (changed(TRANSFORMER, task__joint=False), r"model: tied='all' needs one vocabulary"),
-        (changed(TRANSFORMER, task__target="text"), r"task: joint=True"),
+        (changed(TRANSFORMER, task__target={"class": "text", "tokeniser": "char"}), r"task: joint=True"),
         (
             changed(
                 TRANSFORMER,
