@@ -31,13 +31,11 @@ def check_spelling(config: Mapping[str, Any]) -> None:
     """Raises a `ConfigError` that lists every misspelt section, class and argument, at every depth.
 
     Wrong words and numbers are in the same list. If nothing else is wrong, they are left to `Plan`, which lists them
-    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too, and so is
-    everything if there are options of validation, which only the task's class knows.
+    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too, and so are the
+    names of options of validation, which only the task's class knows.
     """
     found = list(_misspelt(config))
-    trainer = config.get("trainer")
-    options = isinstance(trainer, Mapping) and trainer.get("validate_options")
-    if any(problem.names for problem in found) and not options:
+    if any(problem.names for problem in found):
         refuse([problem.text for problem in found])
 
 

@@ -178,11 +178,11 @@ def test_a_pipe_that_is_wrong_is_named(runs, capsys, monkeypatch, name) -> None:
 def test_a_stream_reads_as_much_as_a_prediction_does(runs, folder, monkeypatch, capsys) -> None:
     online = runs["online"]
     (file, *_) = sorted((folder / "test").iterdir())
-    whole = online.predict([str(file)], beam=1, max_length=12)[0]
+    whole = online.predict([str(file)], beam=1, ctc_weight=0.0, max_length=12)[0]
     for place in ("listening", "sides"):
         monkeypatch.setattr(f"saccade.tasks.generation.{place}.most_read", lambda model, trained: 7)
     assert main(["predict", str(online.folder), str(file), "--stream", "--max-length", "12", "--format", "jsonl"]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])
-    (short,) = online.predict([str(file)], beam=1, max_length=12)
+    (short,) = online.predict([str(file)], beam=1, ctc_weight=0.0, max_length=12)
     assert last["answer"] == short.text
     assert len(short.attention.keys) < len(whole.attention.keys)

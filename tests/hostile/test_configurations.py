@@ -165,8 +165,8 @@ def test_the_attack_of_a_run_folder(trap) -> None:
     """Text of a run's config.yaml, as it was reported."""
     escaped = TEXT.replace("class_path", "class_p\\u0061th")
     with open("config.yaml", "w") as file:
-        file.write(f"model: rnnsearch\ntrainer:\n  max_steps: 1\n  validate_options: {{x: '{escaped}'}}\n")
-    assert Plan(read_config("config.yaml")).trainer.validate_options == {"x": escaped}
+        file.write(f"model: rnnsearch\ntrainer:\n  max_steps: 1\n  validate_options: {{prefix: '{escaped}'}}\n")
+    assert Plan(read_config("config.yaml")).trainer.validate_options == {"prefix": escaped}
 
 
 BOMB = "a: &a [x, x, x, x]\n" + "".join(
