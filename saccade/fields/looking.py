@@ -56,6 +56,12 @@ class Looking(NamedTuple):
     """The input whose positions attend to it; None if there is one row of weights for each answer."""
 
 
+def last_self_attention(trace: Trace, role: str, count: int) -> Looking | None:
+    """The last attention of the positions of so many values to themselves."""
+    paths = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] == call.shape[3]]
+    return Looking(Look(paths[-1], apart=True), role, role) if paths else None
+
+
 def last_pooling(trace: Trace, count: int, mask: Tensor | None) -> Look | None:
     """The last attention that pools each of so many values, of which the model read the positions in the mask."""
     steps = Counter(call.path for call in trace.calls)

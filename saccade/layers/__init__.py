@@ -9,6 +9,7 @@ from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
 from saccade.layers.lstmn import LSTMNLayer, LSTMNState, Tapes
 from saccade.layers.maxout import Maxout
+from saccade.layers.moving_baseline import MovingBaseline
 from saccade.layers.picked import ReadPicked
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.layers.rcnn import RCNNCell
@@ -30,6 +31,7 @@ __all__ = [
     "LearnedPositions",
     "MaskedEmbedding",
     "Maxout",
+    "MovingBaseline",
     "RCNNCell",
     "ReadPicked",
     "RecurrentCell",

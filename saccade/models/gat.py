@@ -25,6 +25,12 @@ def hidden_layers(*, dim: int, num_layers: int, num_heads: int, head_dim: int, *
     )
 
 
+def readout(*, dim: int, hidden_dim: int, classes: int, dropout: float) -> nn.Sequential:
+    """Logits from the vector of a graph or a pair of nodes."""
+    hidden = (nn.Dropout(dropout), nn.Linear(dim, hidden_dim), nn.ELU())
+    return nn.Sequential(*hidden, nn.Dropout(dropout), nn.Linear(hidden_dim, classes))
+
+
 def check_hops(num_layers: int, hops: int) -> None:
     """Refuses more layers than steps around a node that the field gives."""
     check_count("num_layers", num_layers)

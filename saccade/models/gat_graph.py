@@ -13,7 +13,7 @@ from saccade.encoders import GivenEncoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
 from saccade.layers.graph import Neighbourhoods
 from saccade.models.base import models
-from saccade.models.gat import hidden_layers
+from saccade.models.gat import hidden_layers, readout
 from saccade.scores import Score
 from saccade.selections import Selection
 
@@ -89,9 +89,7 @@ class GraphGAT(nn.Module):
             hidden_dim=inner,
             num_queries=num_queries,
         )
-        self.hidden_proj = nn.Linear(self.pooled.output_dim, inner)
-        self.output_proj = nn.Linear(inner, classes)
-        self.dropout = dropout
+        self.output = readout(dim=self.pooled.output_dim, hidden_dim=inner, classes=classes, dropout=dropout)
 
     def forward(
         self, features: Tensor, mask: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
@@ -101,7 +99,5 @@ class GraphGAT(nn.Module):
         for layer in self.layers:
             state = F.elu(layer(state, near))
             states.append(state)
-        pooled = self.pooled(torch.cat(states, dim=1).unflatten(0, mask.shape), mask)
-        hidden = F.elu(self.hidden_proj(F.dropout(pooled, self.dropout, self.training)))
-        logits: Tensor = self.output_proj(F.dropout(hidden, self.dropout, self.training))
+        logits: Tensor = self.output(self.pooled(torch.cat(states, dim=1).unflatten(0, mask.shape), mask))
         return logits

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from saccade.layers.graph import Neighbourhoods
 from saccade.models.base import models
 from saccade.models.comparing import compared
-from saccade.models.gat import check_hops, hidden_layers
+from saccade.models.gat import check_hops, hidden_layers, readout
 from saccade.scores import Score
 from saccade.selections import Selection
 
@@ -68,9 +68,7 @@ class LinkGAT(nn.Module):
         )
         inner = num_heads * head_dim
         self.directed = directed
-        self.hidden_proj = nn.Linear((4 if directed else 3) * inner, inner)
-        self.output_proj = nn.Linear(inner, classes)
-        self.dropout = dropout
+        self.output = readout(dim=(4 if directed else 3) * inner, hidden_dim=inner, classes=classes, dropout=dropout)
 
     def forward(
         self, pairs: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
@@ -80,6 +78,5 @@ class LinkGAT(nn.Module):
             features = F.elu(layer(features, near))
         one, other = features[pairs[:, 0]], features[pairs[:, 1]]
         both = compared(one, other) if self.directed else torch.cat([one + other, (one - other).abs(), one * other], 1)
-        hidden = F.elu(self.hidden_proj(F.dropout(both, self.dropout, self.training)))
-        logits: Tensor = self.output_proj(F.dropout(hidden, self.dropout, self.training))
+        logits: Tensor = self.output(both)
         return logits

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.encoders import Encoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
-from saccade.losses import reinforce_loss
+from saccade.layers import MovingBaseline
 from saccade.models.base import Costs, Losses, models
 from saccade.models.picture_encoders import PictureEncoderName
 from saccade.models.text_encoders import EncoderName, make_encoder
@@ -47,9 +46,6 @@ class AttentionPooling(PooledEncoder):
         entropy_weight: how much the entropy of hard attention counts.
         dropout: applied to embeddings and to the pooled vectors.
     """
-
-    baseline: Tensor
-    baseline_set: Tensor
 
     def __init__(
         self,
@@ -96,8 +92,7 @@ class AttentionPooling(PooledEncoder):
         self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
         self.hard = self.pooling is not None and isinstance(self.pooling.selection, Hard)
         if self.hard:
-            self.register_buffer("baseline", torch.zeros(()))
-            self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
+            self.baseline = MovingBaseline()
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         return self._answer(super().forward(tokens, mask))
@@ -109,18 +104,8 @@ class AttentionPooling(PooledEncoder):
         total = losses(logits)
         if self.training and self.hard:
             assert reading is not None
-            gain = -total.float()
-            before = torch.where(self.baseline_set, self.baseline, gain.detach().mean())
-            total, after = reinforce_loss(
-                reading.selection,
-                gain,
-                before,
-                reward_weight=self.reward_weight,
-                entropy_weight=self.entropy_weight,
-                reduction="none",
-            )
-            self.baseline.copy_(after)
-            self.baseline_set.fill_(True)
+            weights = {"reward_weight": self.reward_weight, "entropy_weight": self.entropy_weight}
+            total = self.baseline(reading.selection, -total.float(), **weights, reduction="none")
         return Costs(logits, total)
 
     def _answer(self, pooled: Tensor) -> Tensor:

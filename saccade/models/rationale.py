@@ -10,16 +10,13 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention
 from saccade.checks import check_count
-from saccade.layers import ReadPicked, RecurrentLayer, SequentialSelection, TokenEmbedding
+from saccade.layers import MovingBaseline, ReadPicked, RecurrentLayer, SequentialSelection, TokenEmbedding
 from saccade.layers.recurrent import CellName
 from saccade.losses import reinforce_loss
 from saccade.models.base import Costs, Losses, models
 from saccade.reading import Reading
 from saccade.scores import QueryFreeScore
 from saccade.selections import BinaryConcrete, Selection, Sigmoid
-
-DECAY = 0.9
-"""How much of the moving baseline is kept at each step."""
 
 
 @models.register("rationale")
@@ -68,8 +65,6 @@ class Rationale(nn.Module):
         dropout: applied to embeddings, between layers and before the classifier.
     """
 
-    baseline_value: Tensor
-    baseline_set: Tensor
     steps: Tensor
 
     def __init__(
@@ -128,14 +123,12 @@ class Rationale(nn.Module):
         self.rationale = Attention(score=QueryFreeScore(key_dim=keys), selection=selection, aggregation=encoder)
         self.output_proj = nn.Linear(encoder.output_dim(embedding_dim), classes)
         self.estimator = estimator
-        self.moving = baseline == "moving"
+        self.baseline = MovingBaseline() if baseline == "moving" else None
         check_count("warmup", warmup, least=0)
         self.sparsity = sparsity if share is None else 0.0  # otherwise all rationales cost the same
         self.coherence = coherence
         self.warmup = warmup
         self.dropout = dropout
-        self.register_buffer("baseline_value", torch.zeros(()))
-        self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
         self.register_buffer("steps", torch.zeros((), dtype=torch.long))
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
@@ -182,11 +175,7 @@ class Rationale(nn.Module):
     def _reinforced(self, reading: Reading, cost: Tensor) -> Tensor:
         """The cost with the score-function term, whose gradient is the generator's."""
         gain = -cost.float()
-        before = torch.zeros_like(self.baseline_value)
-        if self.moving:
-            before = torch.where(self.baseline_set, self.baseline_value, gain.detach().mean())
-        total, after = reinforce_loss(reading.selection, gain, before, decay=DECAY, reduction="none")
-        if self.moving:
-            self.baseline_value.copy_(after)
-            self.baseline_set.fill_(True)
+        if self.baseline is None:
+            return reinforce_loss(reading.selection, gain, 0.0, reduction="none")[0]
+        total: Tensor = self.baseline(reading.selection, gain, reduction="none")
         return total

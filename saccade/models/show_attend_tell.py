@@ -6,16 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from saccade.aggregations import Expectation, Gated
 from saccade.attention import Attention
 from saccade.decoders import Decoded, ShowAttendTellDecoder
 from saccade.encoders import Encoder
-from saccade.layers import TokenEmbedding
+from saccade.layers import MovingBaseline, TokenEmbedding
 from saccade.layers.choices import make_score, make_selection
-from saccade.losses import doubly_stochastic_loss, reinforce_loss
+from saccade.losses import doubly_stochastic_loss
 from saccade.models.base import EncoderDecoder, models
 from saccade.models.picture_encoders import PictureEncoderName, make_picture_encoder
 from saccade.scores import Score
@@ -57,9 +56,6 @@ class ShowAttendTell(EncoderDecoder):
         entropy_weight: lambda_e, how much the entropy of such selections counts.
         dropout: applied to embeddings and in the readout.
     """
-
-    baseline: Tensor
-    baseline_set: Tensor
 
     def __init__(
         self,
@@ -112,8 +108,7 @@ class ShowAttendTell(EncoderDecoder):
         self.stochastic = decoder.attention.selection.stochastic
         self.doubly_stochastic = doubly_stochastic
         self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
-        self.register_buffer("baseline", torch.zeros(()))
-        self.register_buffer("baseline_set", torch.zeros((), dtype=torch.bool))
+        self.baseline = MovingBaseline()
 
     def penalty(
         self, decoded: Decoded, target: Tensor, real: Tensor, log_likelihood: Callable[[], Tensor]
@@ -134,16 +129,6 @@ class ShowAttendTell(EncoderDecoder):
         The reward is the mean log-probability of a token, as in the authors' code: long captions count like short ones.
         """
         mean = reward.detach() / real.sum(1).clamp(min=1)
-        before = torch.where(self.baseline_set, self.baseline, mean.mean())
-        total, after = reinforce_loss(
-            decoded.selection,
-            mean,
-            before,
-            reward_weight=self.reward_weight,
-            entropy_weight=self.entropy_weight,
-            step_mask=real,
-            reduction="sum",
-        )
-        self.baseline.copy_(after)
-        self.baseline_set.fill_(True)
+        weights = {"reward_weight": self.reward_weight, "entropy_weight": self.entropy_weight}
+        total: Tensor = self.baseline(decoded.selection, mean, **weights, step_mask=real, reduction="sum")
         return total + mean.sum()  # the value of the likelihood itself is the task's

@@ -21,7 +21,7 @@ from saccade.fields import Label
 from saccade.fields.looking import Looking
 from saccade.interpretation.explorer import Map, Measure, Outcome
 from saccade.interpretation.plots import plot_reliability
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.recording import Trace, record
 from saccade.tasks.answers import NOWHERE, Answer
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
@@ -200,6 +200,13 @@ class Form:
             details |= rationale_of(task, attention, examples[row])
             answers.append(Answer(value, score, attention, [Answer(names[n], several[n]) for n in ranked], details))
         return answers
+
+    def of_positions(self, task: Task, model: nn.Module, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor | None]:
+        """For forms that label positions: the probabilities of all items, and the weights (batch, queries, keys)."""
+        with record(model) as trace:
+            found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
+        seen = self.looking(task, trace, batch)
+        return found, None if seen is None else seen.look.weights(trace, len(batch[seen.keys])).cpu()
 
     def empty_answer(self) -> Answer:
         """The answer to an empty input: no label."""

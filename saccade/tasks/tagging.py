@@ -13,10 +13,10 @@ from saccade.evaluation import tags
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.tables import Table
 from saccade.fields import Field, Label, Text, WordPieces
-from saccade.fields.looking import Look, Looking
+from saccade.fields.looking import Looking, last_self_attention
 from saccade.fields.tags import pad_lists
 from saccade.interpretation.explorer import Measure, Outcome
-from saccade.interpretation.recording import Trace, record
+from saccade.interpretation.recording import Trace
 from saccade.tasks.answers import NOWHERE, Answer, Attended
 from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.base import Example, Row, Task
@@ -82,10 +82,7 @@ class TagPerWord(OneLabel):
     ) -> list[Answer]:
         if options.top > 1:
             raise ValueError("top lists several labels of one input, but every word has one tag: leave it out.")
-        with record(model) as trace:
-            found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
-        looking = self.looking(task, trace, batch)
-        weights = None if looking is None else looking.look.weights(trace, len(examples)).cpu()
+        found, weights = self.of_positions(task, model, batch)
         lengths = batch[f"{self.role}_mask"].sum(1).tolist()
         counts = batch["label_places_mask"].sum(1).tolist()
         answers = []
@@ -108,9 +105,7 @@ class TagPerWord(OneLabel):
 
     def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         """The last attention of the texts to themselves."""
-        count = len(batch[self.role])
-        looked = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] == call.shape[3]]
-        return Looking(Look(looked[-1], apart=True), self.role, self.role) if looked else None
+        return last_self_attention(trace, self.role, len(batch[self.role]))
 
     def score(self, task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["label"] for example in examples]

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from saccade.data.cell import Cell
 from saccade.evaluation import labels
 from saccade.fields import Field, Label, Visits
-from saccade.fields.looking import Look, Looking
+from saccade.fields.looking import Looking, last_self_attention
 from saccade.interpretation.explorer import Measure, Outcome
-from saccade.interpretation.recording import Trace, record
+from saccade.interpretation.recording import Trace
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.contributing import Linked
@@ -101,10 +101,7 @@ class EachVisit(Form):
     ) -> list[Answer]:
         if options.top > 1:
             raise ValueError("top lists several labels of one input, but every visit has its own: leave it out.")
-        with record(model) as trace:
-            found = self.probabilities(self.logits(model(*task.given(batch)), batch)).cpu()
-        looking = self.looking(task, trace, batch)
-        weights = None if looking is None else looking.look.weights(trace, len(examples)).cpu()
+        found, weights = self.of_positions(task, model, batch)
         counts = batch[f"{self.role}_mask"].sum(1).tolist()
         answers = []
         for row, several in enumerate(found.split(counts)):
@@ -121,9 +118,7 @@ class EachVisit(Form):
 
     def looking(self, task: Task, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
         """The last attention of visits to visits."""
-        count = len(batch[self.role])
-        looked = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] == call.shape[3]]
-        return Looking(Look(looked[-1], apart=True), self.role, self.role) if looked else None
+        return last_self_attention(trace, self.role, len(batch[self.role]))
 
     def items(self, examples: Sequence[Example]) -> list[int]:
         return [sum(each is not None for each in self._outcomes(example)) for example in examples]

@@ -52,8 +52,8 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch, queri
     for draw, chance in zip(draws, chances, strict=True):
         forced[:] = draw
         model.zero_grad()
-        model.baseline.fill_(-0.7)
-        model.baseline_set.fill_(True)
+        model.baseline.value.fill_(-0.7)
+        model.baseline.known.fill_(True)
         model.costs(states, mask, losses=losses).total.sum().backward()
         found = [total + chance * each for total, each in zip(found, gradients(model), strict=True)]
     for estimate, truth in zip(found, wanted, strict=True):
@@ -64,15 +64,15 @@ def test_training_moves_the_baseline_and_evaluation_does_not() -> None:
     model, states, mask = made()
     found = model.costs(states, mask, losses=losses)
     first = -losses(found.logits).mean()
-    torch.testing.assert_close(model.baseline, first)  # there was none before
+    torch.testing.assert_close(model.baseline.value, first)  # there was none before
     found = model.costs(states, mask, losses=losses)
-    torch.testing.assert_close(model.baseline, 0.9 * first - 0.1 * losses(found.logits).mean())
-    before = model.baseline.clone()
+    torch.testing.assert_close(model.baseline.value, 0.9 * first - 0.1 * losses(found.logits).mean())
+    before = model.baseline.value.clone()
     model.eval()
     found = model.costs(states, mask, losses=losses)
     torch.testing.assert_close(found.total, losses(found.logits))
     torch.testing.assert_close(found.logits, model(states, mask))
-    assert model.baseline == before
+    assert model.baseline.value == before
 
 
 def test_soft_attention_minimises_the_loss_alone() -> None:

@@ -139,8 +139,8 @@ def test_the_expected_gradient_is_that_of_the_expected_cost(generator, baseline)
                 exact, torch.autograd.grad(p * costs[row], parameters, allow_unused=True), strict=True
             ):
                 each += 0 if gradient is None else gradient
-            model.baseline_value.fill_(baseline)
-            model.baseline_set.fill_(True)
+            model.baseline.value.fill_(baseline)
+            model.baseline.known.fill_(True)
             with Forced(model, z):
                 found = model.costs(tokens(), MASK, losses=losses)
             gradients = torch.autograd.grad(found.total[row], parameters, allow_unused=True)
@@ -155,15 +155,15 @@ def test_the_baseline_moves_in_training_alone():
     model = made().train()
     with Forced(model, next(iter(outcomes()))):
         cost = model.eval().costs(tokens(), MASK, losses=losses).total.mean().item()
-        assert not model.baseline_set
+        assert not model.baseline.known
         model.train().costs(tokens(), MASK, losses=losses)
-        assert model.baseline_value.item() == pytest.approx(-cost)  # the first batch is its own baseline
-        model.baseline_value.fill_(2.0)
+        assert model.baseline.value.item() == pytest.approx(-cost)  # the first batch is its own baseline
+        model.baseline.value.fill_(2.0)
         model.costs(tokens(), MASK, losses=losses)
-    assert model.baseline_value.item() == pytest.approx(0.9 * 2.0 - 0.1 * cost)
+    assert model.baseline.value.item() == pytest.approx(0.9 * 2.0 - 0.1 * cost)
     without = made(baseline="none").train()
     without.costs(tokens(), MASK, losses=losses)
-    assert not without.baseline_set
+    assert without.baseline is None
 
 
 def test_penalties_grow_in_training_alone():

@@ -124,8 +124,8 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch) -> No
         share = torch.stack([decoded.weights[0, t, place] for t, place in enumerate(picks)]).prod()
         bound = bound + share * logs
         forced[:] = picks
-        model.baseline.fill_(-1.3)
-        model.baseline_set.fill_(True)
+        model.baseline.value.fill_(-1.3)
+        model.baseline.known.fill_(True)
         total = loss_of(model, a, mask, target, real)
         found = torch.autograd.grad(total, parameters, allow_unused=True)
         mean = [m if g is None else m + share.detach() * g for m, g in zip(mean, found, strict=True)]
@@ -142,8 +142,8 @@ def test_the_baseline_moves_in_training_and_the_entropy_counts() -> None:
     for _ in range(3):
         torch.manual_seed(3)
         loss_of(model, a, mask, TARGET, REAL)
-        seen.append(float(model.baseline))
-    assert bool(model.baseline_set)
+        seen.append(float(model.baseline.value))
+    assert bool(model.baseline.known)
     reward = seen[0]  # the first batch starts from its own mean
     assert seen == pytest.approx([reward] * 3)
     torch.manual_seed(3)
