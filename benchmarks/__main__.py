@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def benchmark_names() -> list[str]:
-    """The files of this package that have a function `cases`; none is imported, since some need a peer to be installed."""
+    """The files of this package that have a function `cases`. Imports none of them: some need an optional peer."""
     return sorted(file.stem for file in Path(__file__).parent.glob("*.py") if "\ndef cases(" in file.read_text())
 
 
