@@ -18,7 +18,21 @@ pytest.importorskip("transformers", reason="the peer `transformers` is not insta
 from tests.parity.families import FAMILIES, build
 
 BY_NAME = {family.name: family for family in FAMILIES}
-FEW = ("GPT2", "Llama", "Bloom", "Bert", "DebertaV2", "Bart", "T5", "ViT", "Swin", "Wav2Vec2", "SpeechT5", "LED", "BigBird")
+FEW = (
+    "GPT2",
+    "Llama",
+    "Bloom",
+    "Bert",
+    "DebertaV2",
+    "Bart",
+    "T5",
+    "ViT",
+    "Swin",
+    "Wav2Vec2",
+    "SpeechT5",
+    "LED",
+    "BigBird",
+)
 FEW_GENERATE = ("GPT2", "Mistral", "Gemma2", "GptOss", "Marian", "Whisper")
 SUPPORTED = [family for family in FAMILIES if family.warning is None]
 OTHERS = ("ConvBert", "SiglipVision")
