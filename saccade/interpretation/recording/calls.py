@@ -54,6 +54,7 @@ class Calls:
 
     def __init__(self) -> None:
         self.thread = _Thread()
+        self._kernels: dict[Any, Callable[..., Any]] = {}
 
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace the module that defines it, its name, and what makes its replacement."""
@@ -65,6 +66,16 @@ class Calls:
         found.append((*EDGE_SOFTMAX, functools.partial(self._wrap, self._run_edges)))
         found.append(("torch.overrides", "has_torch_function", self._has_torch_function))
         return found
+
+    def kernel(self, name: str, original: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """Calls a kernel that a function mode has seen, as its replacement would."""
+        if self.thread.inside or not self.thread.recordings:
+            return original(*args, **kwargs)
+        if original not in self._kernels:
+            function = next((each for each in ATTENTION if each.name == name), None)
+            run = self._run_softmax if function is None else functools.partial(self._run, function)
+            self._kernels[original] = self._wrap(run, original)
+        return self._kernels[original](*args, **kwargs)
 
     def softmax(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a softmax."""

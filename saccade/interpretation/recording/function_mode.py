@@ -8,35 +8,38 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.softmaxes import EFFECT_OF, Effect, Softmaxes
 from saccade.kernels.private_torch import function_modes, set_function_modes
 
-IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor")}
+KERNELS = ("softmax", "_softmax", "scaled_dot_product_attention", "multi_head_attention_forward")
+"""Functions that a model may have got hold of before they were replaced, by name."""
 
 
 class Role(NamedTuple):
-    """What a function means to a recording: its effect on weights, and whether it overwrites its first argument."""
+    """What a function means to a recording."""
 
+    name: str
     effect: Effect | None = None
-    writes: bool = False
-
-
-NONE = Role()
+    kernel: bool = False
 
 
 class RecordingMode(TorchFunctionMode):
-    """Follows the results of softmaxes, and reports tensors before they are overwritten.
+    """Follows the results of softmaxes, and sees kernels that were not replaced.
 
     Every function that the model calls passes through a mode, which slows short inputs down. So the mode starts only
-    when there is a softmax to follow or a kept tensor that may be overwritten; it stops with the recording.
+    when there is a softmax to follow, or code that refers to a kernel in a way that cannot be replaced; it stops with
+    the recording.
 
     Args:
         softmaxes: the softmaxes to follow.
-        written: called with tensors that are about to be overwritten.
-        attended: called with completed attention, and the frame that called its last function.
+        kernel: calls the replacement of a kernel with the name, the kernel and its arguments.
+        attended: called with completed attention, the frame that called its last function, and the values read.
+        place_at: the place of the module that runs in a frame.
         change_at: returns the change of the attention that is called in a frame, if there is one; None if nothing
             changes.
     """
@@ -45,16 +48,18 @@ class RecordingMode(TorchFunctionMode):
         self,
         *,
         softmaxes: Softmaxes,
-        written: Callable[[Any], None],
-        attended: Callable[[Callable[[], Captured], FrameType], None],
+        kernel: Callable[[str, Any, Any, dict[str, Any]], Any],
+        attended: Callable[[Callable[[], Captured], FrameType, Tensor | None], None],
+        place_at: Callable[[FrameType], Place | None],
         change_at: Callable[[FrameType], Change | None] | None,
     ) -> None:
         super().__init__()
         self.started = False
         self._outer = function_modes()
         self._softmaxes = softmaxes
-        self._written = written
+        self._kernel = kernel
         self._attended = attended
+        self._place_at = place_at
         self._change_at = change_at
 
     def start(self) -> None:
@@ -73,28 +78,28 @@ class RecordingMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         role = _role(func)
-        if role is NONE and not kwargs:
-            return func(*args)
+        if role is None:
+            return func(*args, **kwargs) if kwargs else func(*args)
         kwargs = kwargs or {}
-        if role.writes or "out" in kwargs:
-            self._written(kwargs.get("out", args[0] if args else None))
-        if role.effect is Effect.PRODUCT and self._change_at is not None and self._softmaxes.followed:
-            change_at, frame = self._change_at, sys._getframe(1)
+        if role.kernel:
+            return self._kernel(role.name, func, args, kwargs)
+        if not self._softmaxes.followed or role.effect is None:
+            return func(*args, **kwargs)
+        frame = sys._getframe(1)
+        if role.effect is Effect.PRODUCT and self._change_at is not None:
+            change_at = self._change_at
             given, options = self._softmaxes.changed(args, kwargs, lambda: change_at(frame))
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)
-        if role.effect is not None and self._softmaxes.followed:
-            attended = self._softmaxes.step(role.effect, args, kwargs, result)
-            if attended is not None:
-                self._attended(lambda: attended, sys._getframe(1))
+        completed = self._softmaxes.step(role.effect, args, kwargs, result, role.name, lambda: self._place_at(frame))
+        if completed is not None:
+            self._attended(lambda: completed.attended, frame, completed.values)
         return result
 
 
 @functools.lru_cache(maxsize=4096)
-def _role(func: Any) -> Role:
+def _role(func: Any) -> Role | None:
     name = getattr(func, "__name__", "").partition(".")[0]
-    operator = name.startswith("__") and name.endswith("__")
-    writes = name == "__setitem__" or name in IN_PLACE if operator else name.endswith("_")
-    role = Role(EFFECT_OF.get(name), writes)
-    return NONE if role == NONE else role
+    role = Role(name, EFFECT_OF.get(name), name in KERNELS)
+    return role if role.effect is not None or role.kernel else None

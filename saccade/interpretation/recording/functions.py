@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from saccade.interpretation.recording.flex import flex_changed, flex_forward
+from saccade.interpretation.recording.jagged import Jagged
 from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
-from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot
+from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot, grouped
 from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
 
 Changed = tuple[Any, Tensor] | None
@@ -48,6 +49,8 @@ def sdpa_forward(
     enable_gqa: bool = False,
 ) -> Captured:
     """A call of `F.scaled_dot_product_attention`."""
+    if query.is_nested:
+        return Captured(Jagged(scale, is_causal), {"query": query, "key": key})
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
@@ -66,14 +69,15 @@ def sdpa_changed(
     **kwargs: Any,
 ) -> Changed:
     """`F.scaled_dot_product_attention` with changed weights."""
+    if query.is_nested:
+        raise NotImplementedError("The weights of nested tensors cannot be changed: pad them.")
     recipe, tensors = sdpa_forward(query, key, value, attn_mask, dropout_p, *args, **kwargs)
     assert isinstance(recipe, ScaledDot)
     own = recipe.compute(tensors, slice(0, query.shape[-2]))
     weights = change(own, recipe.allowed(tensors))
     if weights is own:
         return None
-    if query.dim() > 2 and value.shape[-3] != query.shape[-3] and value.shape[-3] > 1:  # grouped heads
-        value = value.repeat_interleave(query.shape[-3] // value.shape[-3], dim=-3)
+    value = grouped(value, query.shape[-3]) if query.dim() > 2 else value
     dropped = F.dropout(weights, dropout_p).reshape(*recipe.leading(tensors), *weights.shape[-2:])
     return dropped.to(value.dtype) @ value, weights
 

@@ -29,6 +29,9 @@ class Edges(Recipe):
     def shape(self, tensors: Tensors) -> Shape:
         return 1, tensors["weights"].shape[1], self.num_targets, self.num_sources
 
+    def sizes(self, tensors: Tensors) -> None:
+        return None
+
     def compute(self, tensors: Tensors, rows: slice) -> Tensor:
         weights, targets, sources = tensors["weights"], tensors["targets"], tensors["sources"]
         first, last, _ = rows.indices(self.num_targets)

@@ -6,23 +6,28 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
+
+from saccade.interpretation.recording.positions import Positions
 
 Rows = Tensor | Sequence[Sequence[int]]
 
 
-def join(name: str, steps: Sequence[Tensor], rows: Rows | None) -> Tensor:
-    """Concatenates the weights (batch, heads, queries, keys) of several calls, padded to the largest number of keys.
+def join(name: str, steps: Sequence[Tensor], places: Sequence[Positions], rows: Rows | None) -> Tensor:
+    """One matrix of the weights (batch, heads, queries, keys) of several calls, zero where a call has no key.
 
     Args:
         name: the module, for error messages.
         steps: one tensor per call.
+        places: the positions of the first key and query of each call. A query that is computed again replaces the
+            earlier one.
         rows: (hypotheses, calls), the batch row of each hypothesis at each call, negative after its end.
     """
-    keys = max(step.shape[3] for step in steps)
-    steps = [F.pad(step, (0, keys - step.shape[3])) for step in steps]
+    first = [place.query for place in places]
     if rows is not None:
-        steps = _follow(name, steps, _table(rows))
+        table = _table(rows)
+        together = _check_rows(name, steps, table)
+        steps = _follow(name, steps, table, together)
+        first = [None] * len(steps) if together else first
     sizes = [step.shape[0] for step in steps]
     if len(set(sizes)) > 1:
         changed = next(i for i, size in enumerate(sizes) if size != sizes[0])
@@ -30,7 +35,17 @@ def join(name: str, steps: Sequence[Tensor], rows: Rows | None) -> Tensor:
             f"The batch of {name!r} has {sizes[0]} rows at its first call and {sizes[changed]} at call {changed}: "
             "give rows=, the row of each hypothesis at each call."
         )
-    return torch.cat(list(steps), dim=2)
+    starts, end = [], 0
+    for step, start in zip(steps, first, strict=False):
+        starts.append(end if start is None else start)
+        end = starts[-1] + step.shape[2]
+    queries = max(start + step.shape[2] for start, step in zip(starts, steps, strict=True))
+    keys = max(place.key + step.shape[3] for place, step in zip(places, steps, strict=False))
+    joined = steps[0].new_zeros(*steps[0].shape[:2], queries, keys)
+    for step, query, place in zip(steps, starts, places, strict=False):
+        joined[:, :, query : query + step.shape[2]] = 0.0
+        joined[:, :, query : query + step.shape[2], place.key : place.key + step.shape[3]] = step
+    return joined
 
 
 def _table(rows: Rows) -> Tensor:
@@ -40,16 +55,20 @@ def _table(rows: Rows) -> Tensor:
     return torch.tensor([[*row, *[-1] * (longest - len(row))] for row in rows], dtype=torch.long).view(-1, longest)
 
 
-def _follow(name: str, steps: Sequence[Tensor], rows: Tensor) -> list[Tensor]:
+def _check_rows(name: str, steps: Sequence[Tensor], rows: Tensor) -> bool:
+    """Whether hypotheses are queries; an error if rows do not fit."""
     if rows.dim() != 2:
         raise ValueError(f"rows must be (hypotheses, calls), got {tuple(rows.shape)}.")
-    count = rows.shape[1]
     if bool((rows[:, len(steps) :] >= 0).any()):
-        raise ValueError(f"rows has {count} calls, but {name!r} was called {len(steps)} times.")
-    if _hypotheses_are_queries(name, steps, rows):
+        raise ValueError(f"rows has {rows.shape[1]} calls, but {name!r} was called {len(steps)} times.")
+    return _hypotheses_are_queries(name, steps, rows)
+
+
+def _follow(name: str, steps: Sequence[Tensor], rows: Tensor, together: bool) -> list[Tensor]:
+    if together:
         steps = [step.transpose(1, 2).flatten(0, 1).unsqueeze(2) for step in steps]
     found = []
-    for number, step in enumerate(steps[:count]):
+    for number, step in enumerate(steps[: rows.shape[1]]):
         here = rows[:, number].to(step.device)
         if bool((here >= step.shape[0]).any()):
             raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from itertools import chain
 from types import FrameType
 from typing import Any
 
@@ -38,10 +39,12 @@ class Names:
     Attributes:
         modules: all modules but the childless kinds.
         code: the globals of their `forward`, where functions may have names of their own.
+        outside: the classes of other models that attended inside the model.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.modules = [model]  # keeps them alive, so that ids stay unique
+        self.outside: dict[str, None] = {}
         self._places: dict[int, Place] = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
@@ -70,14 +73,45 @@ class Names:
         return getattr(inspect.unwrap(type(module).forward), "__globals__", {})
 
     def place(self, frame: FrameType | None) -> Place | None:
-        """The place of the innermost module that runs in a frame; None outside the model."""
+        """The place of the innermost module that runs in a frame; None outside the model.
+
+        Another model that the model runs, such as the draft model of assisted generation, is outside.
+        """
         places = self._places
+        unknown: list[nn.Module] | None = None
         while frame is not None:
-            place = places.get(_key(_owner(frame)))
-            if place is not None:
-                return place
+            owner = _owner(frame)
+            if owner is not None:
+                place = places.get(_key(owner))
+                if place is not None:
+                    return place if unknown is None or self._part_of(owner, unknown) else None
+                if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(("torch.", "saccade.")):
+                    unknown = [*(unknown or []), owner]
             frame = frame.f_back
         return None
+
+    def _part_of(self, owner: nn.Module, unknown: list[nn.Module]) -> bool:
+        """Whether modules that the model does not know are part of it: they learn nothing, or a module lists them."""
+        if all(next(module.parameters(), None) is None for module in unknown):
+            return True
+        listed = [value for value in vars(owner).values() if isinstance(value, list | tuple | dict)]
+        held = chain(*(value.values() if isinstance(value, dict) else value for value in listed))
+        if {id(each) for each in held} & {id(module) for module in unknown}:
+            return True
+        self.outside[type(unknown[-1]).__name__] = None
+        return False
+
+    def modules_of(self, frame: FrameType | None) -> Iterator[nn.Module]:
+        """The modules of the model that run in a frame, the innermost first."""
+        for each in _frames(frame):
+            owner = _owner(each)
+            if owner is not None and _key(owner) in self._places:
+                yield owner
+
+    def items(self) -> Iterator[tuple[nn.Module, Place]]:
+        """Every module with its place."""
+        for module in self.modules:
+            yield module, self._places[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.calls import Calls, Recording
+from saccade.interpretation.recording.hidden import HiddenKernels
 from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named, own_values
 from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
@@ -33,28 +34,35 @@ class Patches:
         self._overridden: list[tuple[type, str, Any]] = []
         self._stances: list[Any] = []
         # Callers compare these functions by identity.
+        self._hidden = HiddenKernels()
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
-    def start(self, recording: Recording, modules: Iterable[Namespace], code: Iterable[Namespace]) -> None:
+    def start(self, recording: Recording, modules: Sequence[nn.Module], code: Iterable[Namespace]) -> bool:
         """Tells a recording of this thread's attention from now on; nothing runs compiled meanwhile.
 
         Args:
             recording: what is notified.
-            modules: the namespaces of the model's modules, which may hold functions under their own names.
+            modules: the model's modules, which may hold functions under their own names.
             code: the globals of the code of these modules, likewise.
+
+        Returns:
+            Whether the modules may call functions that were not replaced.
         """
         with self._lock:
             try:
                 if not self._active:
                     self._install()
                 found = self._references
-                for namespace, name in named(modules, found.ids, own_values) + named(code, found.ids):
+                hidden = self._hidden.anywhere(modules, found.ids)
+                spaces = map(vars, modules)
+                for namespace, name in named(spaces, found.ids, own_values) + named(code, found.ids):
                     self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
             except BaseException:
                 self._uninstall()
                 raise
             self._active += 1
         self.calls.thread.recordings.append(recording)
+        return hidden
 
     def stop(self, recording: Recording) -> None:
         """Ends a recording; the last one restores every function."""

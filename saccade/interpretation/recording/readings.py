@@ -21,6 +21,9 @@ class Lazy(Recipe):
     def shape(self, tensors: Tensors) -> Shape:
         return Given().shape(self.resolve(tensors).tensors)
 
+    def sizes(self, tensors: Tensors) -> None:
+        return None
+
     def resolve(self, tensors: Tensors) -> Captured:
         return Captured(Given(), {"weights": self.reading.weights.detach()})
 

@@ -34,6 +34,10 @@ class Recipe:
         """(batch, heads, queries, keys)."""
         raise NotImplementedError
 
+    def sizes(self, tensors: Tensors) -> tuple[int, int] | None:
+        """How many queries and keys there are; None if keys are not positions of a sequence."""
+        return self.shape(tensors)[2:]
+
     def resolve(self, tensors: Tensors) -> Captured:
         """An equivalent call that is cheaper to compute, with projections done; called once for all queries."""
         return Captured(self, tensors)
@@ -70,6 +74,9 @@ class ScaledDot(Recipe):
         query, key = tensors["query"], tensors["key"]
         return (*four(self.leading(tensors)), query.shape[-2], key.shape[-2])
 
+    def sizes(self, tensors: Tensors) -> tuple[int, int] | None:
+        return tensors["query"].shape[-2], tensors["key"].shape[-2]
+
     def leading(self, tensors: Tensors) -> tuple[int, ...]:
         """The dimensions of the weights before queries and keys."""
         query, key = tensors["query"], tensors["key"]
@@ -92,8 +99,7 @@ class ScaledDot(Recipe):
         leading = self.leading(tensors)
         first = rows.start or 0
         query = full(query[..., rows, :])
-        if query.dim() > 2 and key.shape[-3] != query.shape[-3] and key.shape[-3] > 1:  # grouped heads
-            key = key.repeat_interleave(query.shape[-3] // key.shape[-3], dim=-3)
+        key = grouped(key, query.shape[-3]) if query.dim() > 2 else key
         scale = query.shape[-1] ** -0.5 if self.scale is None else self.scale
         scores = torch.matmul(query, full(key).transpose(-2, -1)).mul_(scale)
         if self.causal:
@@ -103,7 +109,7 @@ class ScaledDot(Recipe):
         if mask is not None:
             part = mask[..., rows, :] if mask.dim() > 1 and mask.shape[-2] > 1 else mask
             scores = scores.masked_fill_(~part, -torch.inf) if part.dtype == torch.bool else scores + part
-        weights = softmax_or_zeros(scores)
+        weights = torch.softmax(scores, -1) if mask is None else softmax_or_zeros(scores)
         return weights.expand(*leading, *weights.shape[-2:]).reshape(*four(leading), *weights.shape[-2:])
 
     def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
@@ -167,6 +173,12 @@ def four(leading: tuple[int, ...]) -> tuple[int, int]:
     for size in leading[:-1] if len(leading) > 1 else leading:
         batch *= size
     return batch, heads
+
+
+def grouped(key: Tensor, heads: int) -> Tensor:
+    """Keys or values (*batch, heads, keys, dim) with one head for each head of the queries, which may share them."""
+    given = key.shape[-3]
+    return key if given in (1, heads) else key.repeat_interleave(heads // given, dim=-3)
 
 
 def full(tensor: Tensor) -> Tensor:

@@ -12,15 +12,19 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from saccade.interpretation.recording.changes import Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
+from saccade.interpretation.recording.heads import Heads, NumHeads
+from saccade.interpretation.recording.missing import Watch, warn
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.patches import patches
+from saccade.interpretation.recording.positions import Positions, Tracker
 from saccade.interpretation.recording.readings import attended_by
 from saccade.interpretation.recording.recipes import Captured, Change
-from saccade.interpretation.recording.retention import Kept, Reduction, Retention, storage_of
+from saccade.interpretation.recording.retention import Reduction, Retention
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace, matches
@@ -37,6 +41,7 @@ def record(
     reduce: Reduction = None,
     dtype: torch.dtype | None = None,
     spill: str | os.PathLike[str] | None = None,
+    num_heads: NumHeads = None,
 ) -> Recorder:
     """Records the attention of a model, and changes it on request: `with record(model) as trace: model(...)`.
 
@@ -44,8 +49,8 @@ def record(
     references to the queries, keys and mask of each call, and computes the weights when they are read. It sees
     `F.scaled_dot_product_attention`, `nn.MultiheadAttention` and the layers built on it, FlexAttention, a softmax whose
     result is multiplied by values, the edge softmax of PyTorch Geometric, and Saccade's attention. It does not see
-    kernels outside PyTorch, functions captured earlier (`functools.partial`), or other normalisations than softmax that
-    a model computes itself.
+    kernels outside PyTorch, attention in blocks, or other normalisations than softmax that a model computes itself:
+    modules that look like attention, ran, and were not recorded are in `trace.missing`, and a warning names them.
 
     It records what runs inside the model and in this thread. Compiled models run uncompiled. What a backward pass
     computes again (checkpointing) is not recorded twice.
@@ -61,28 +66,34 @@ def record(
             computed immediately, in blocks.
         dtype: the dtype in which queries and keys, or reduced weights, are kept, such as torch.float16.
         spill: an empty folder to write everything to that is kept, immediately.
+        num_heads: of attention over (batch * heads, queries, keys), or such numbers by path or pattern; by default the
+            modules tell it (`num_heads`, `heads`, ...).
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"record takes an nn.Module, got {type(model).__name__}.")
     retention = Retention(heads=heads, reduce=reduce, dtype=dtype, spill=None if spill is None else Path(spill))
-    return Recorder(model, [keep] if isinstance(keep, str) else list(keep), retention, Changes(change or {}))
+    return Recorder(
+        model, [keep] if isinstance(keep, str) else list(keep), retention, Changes(change or {}), Heads(num_heads)
+    )
 
 
 class Recorder:
     """The context manager that `record` returns."""
 
-    def __init__(self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes) -> None:
+    def __init__(
+        self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes, heads: Heads
+    ) -> None:
         self._names = Names(model)
         self._root = type(model).__name__
         self._patterns = patterns
         self._keep_all = "*" in patterns
         self._retention = retention
+        self._heads = heads
         self._changes = changes
         self.changes = bool(changes)
         self._softmaxes = Softmaxes()
         self.trace = Trace()
-        self._kept_in: dict[int, list[Kept]] = {}
-        self._indexed = 0
+        self._positions = Tracker()
         self._seen = 0
         self._entered = False
 
@@ -93,23 +104,34 @@ class Recorder:
         self._runs = Runs(self._names, sys._getframe(1))
         self._mode = RecordingMode(
             softmaxes=self._softmaxes,
-            written=self._secure,
-            attended=self._completed,
+            kernel=patches.calls.kernel,
+            place_at=self._names.place,
+            attended=self._multiplied,
             change_at=self.change_at if self.changes else None,
         )
-        patches.start(self, map(vars, self._names.modules), self._names.code)
+        hidden = patches.start(self, self._names.modules, self._names.code)
+        self._watch = Watch(self._names)
+        if hidden:
+            self._mode.start()
+        self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
         return self.trace
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._mode.stop()
+        self._watch.stop()
+        self._optimiser.remove()
         patches.stop(self)
         self._softmaxes.followed.clear()
+        self._retention.end()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
-        del self._mode, self._runs
+        watch = self._watch
+        del self._mode, self._runs, self._optimiser, self._positions, self._watch
         if error is None:
             self._changes.check_used()
+            self.trace.missing = watch.found(self.trace.noted, self.trace.left_out, self._softmaxes, self._names)
+            warn(self.trace.missing, stacklevel=3)
 
     def change_at(self, frame: FrameType) -> Change | None:
         """The change of attention that is called in this frame, if there is one."""
@@ -125,15 +147,17 @@ class Recorder:
         with patches.calls.muted():
             return change(weights, mask)
 
-    def attended(self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "") -> None:
-        """Keeps attention that was called in this frame, if the model called it."""
+    def attended(
+        self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "", values: Tensor | None = None
+    ) -> None:
+        """Keeps attention that was called in this frame, if the model called it; `values` are what it read."""
         place = self._names.place(frame)
         if place is None or in_backward():
             return
         self._seen += 1
         place = (place, suffix) if suffix else place or ((), self._root)
         if not self._keep_all and not any(matches(path_of(place), pattern) for pattern in self._patterns):
-            self.trace.leave_out(path_of(place))
+            self.trace.left_out.add(path_of(place))
             return
         with without_function_modes():
             attended = attend()
@@ -142,18 +166,31 @@ class Recorder:
                     raise NotImplementedError(
                         f"{part} of {path_of(place)!r} is inside torch.func: record outside of it."
                     )
-            recipe, kept = self._retention.keep(attended, place)
-        kept.run = self._runs.number(frame)
-        self.trace.noted.append((place, recipe, kept))
-        if kept.may_change:
-            self._mode.start()
+            attended = self._heads.split(attended, place, self._names.modules_of(frame))
+            kept = self._retention.keep(attended, place)
+            kept.run = self._runs.number(frame)
+            kept.positions = self._locate(attended, place, kept.run, values)
+        self.trace.noted.append((place, kept))
+
+    def _locate(self, attended: Captured, place: Place, run: int, values: Tensor | None) -> Positions:
+        shape = attended.recipe.sizes(attended.tensors)
+        if shape is None:
+            return Positions()
+        tensor = attended.tensors.get("key", values)
+        return self._positions.locate(place, run, *shape, None if tensor is None or tensor.is_nested else tensor)
 
     def _path(self, place: Place) -> str:
         return path_of(place) or self._root
 
-    def _completed(self, attend: Callable[[], Captured], frame: FrameType) -> None:
+    def _completed(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None = None) -> None:
         with patches.calls.muted():
-            self.attended(attend, frame)
+            self.attended(attend, frame, values=values)
+
+    def _multiplied(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None) -> None:
+        place = self._names.place(frame)
+        if place is not None:
+            self._watch.multiplied(place, attend().tensors["weights"].shape, self._names.forward(frame))
+        self._completed(attend, frame, values)
 
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
         """Follows a softmax, which may become attention."""
@@ -177,17 +214,8 @@ class Recorder:
             self._completed(lambda: attended_by(reading), sys._getframe(1))
         return reading
 
-    def _secure(self, written: Any) -> None:
-        """Copies kept tensors that are about to be overwritten, such as a decoder's cache."""
-        for _, _, kept in self.trace.noted[self._indexed :]:
-            for tensor in kept.tensors.values():
-                self._kept_in.setdefault(storage_of(tensor), []).append(kept)
-        self._indexed = len(self.trace.noted)
-        if not self._kept_in:
-            return
+    def _copy_parameters(self, *_: Any) -> None:
+        """Before an optimiser changes them."""
         copies: dict[Any, Tensor] = {}
-        for tensor in written if isinstance(written, list | tuple) else [written]:
-            if isinstance(tensor, Tensor) and tensor.layout == torch.strided:
-                storage = storage_of(tensor)
-                for kept in self._kept_in.pop(storage, ()):
-                    kept.secure(storage, copies)
+        for _place, kept in self.trace.noted:
+            kept.copy_tensors(copies)

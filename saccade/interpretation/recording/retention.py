@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,87 +10,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.interpretation.recording.blocks import no_autocast, reduced
+from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.naming import Place, path_of
-from saccade.interpretation.recording.recipes import Captured, Given, Recipe, Shape, Tensors, Top
-from saccade.kernels.modes import exporting
+from saccade.interpretation.recording.recipes import Captured, Tensors
+from saccade.interpretation.recording.steps import Steps
 from saccade.kernels.private_torch import version
-
-BLOCK = 1 << 24
-"""How many weights are computed at a time."""
-
-OVERWRITTEN = -2
-"""A version that no tensor has."""
 
 Reduction = str | tuple[str, int] | None
 
-
-class Kept:
-    """The tensors of one call, in memory or in a file.
-
-    In memory they are references to the model's own tensors. The recording copies them when it sees that they are
-    about to be overwritten (`secure`). A change that it did not see shows in their version, and reading them is then an
-    error.
-
-    Attributes:
-        run: the number of the run of the model that made the call, see `Runs`.
-    """
-
-    __slots__ = ("_files", "_versions", "run", "shape", "tensors")
-
-    def __init__(self, tensors: Tensors) -> None:
-        self.tensors = tensors
-        self.shape: Shape | None = None
-        self.run = 0
-        self._versions: dict[str, int] = {}
-        for part, tensor in tensors.items():
-            self._versions[part] = version(tensor)
-        self._files: dict[str, Path] = {}
-
-    def __getstate__(self) -> tuple[Any, ...]:
-        """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
-        return self.tensors, self.shape, self.run, self._files, self._overwritten()
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.tensors, self.shape, self.run, self._files, overwritten = state
-        self._versions = {
-            part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
-        }
-
-    def _overwritten(self) -> list[str]:
-        return [part for part, tensor in self.tensors.items() if version(tensor) != self._versions[part]]
-
-    @property
-    def may_change(self) -> bool:
-        """Whether it may be overwritten: a tensor that was never changed in place hardly ever will be."""
-        return any(self._versions.values())
-
-    def load(self, name: str) -> Tensors:
-        """The tensors; `name` is the name of the call in errors."""
-        for part in self._overwritten():
-            raise RuntimeError(
-                f"{part} of {name!r} was changed in place since it was recorded, so its weights can no longer be "
-                "computed: read them before parameters or caches change, or record with "
-                'reduce="mean" or spill=folder.'
-            )
-        if not self._files:
-            return self.tensors
-        from safetensors.torch import load_file
-
-        return {part: load_file(path)[part] for part, path in self._files.items()}
-
-    def secure(self, storage: int, copies: dict[Any, Tensor]) -> None:
-        """Copies the tensors in a storage that is about to be overwritten; `copies` holds the copies of other calls."""
-        for part, tensor in self.tensors.items():
-            if storage_of(tensor) == storage and version(tensor) == self._versions[part]:
-                place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
-                if place not in copies:
-                    copies[place] = tensor.clone()
-                self.tensors[part] = copies[place]
-                self._versions[part] = version(copies[place])
-
-    def spill(self, files: dict[str, Path]) -> None:
-        self._files = files
-        self.tensors, self._versions = {}, {}
+PARAMETERS = ("query_weight", "key_weight", "query_bias", "key_bias", "norm_weight", "norm_bias", "extra_key")
+"""Parts that change only when the model learns."""
 
 
 @dataclass
@@ -122,30 +51,58 @@ class Retention:
             self.spill.mkdir(parents=True, exist_ok=True)
             if next(self.spill.glob("*.safetensors"), None) is not None:
                 raise ValueError(f"spill={str(self.spill)!r} already holds .safetensors files: give an empty folder.")
+        self._everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
         self._masks: dict[Any, tuple[Tensor, Path]] = {}
+        self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
         self._count = 0
+        self._steps = Steps()
 
-    def keep(self, attended: Captured, place: Place) -> tuple[Recipe, Kept]:
+    def keep(self, attended: Captured, place: Place) -> Kept:
         """What to keep of a call of the module at this place, without its autograd graph."""
         recipe, tensors = attended
         for part, tensor in tensors.items():
             if tensor.requires_grad or type(tensor) is not Tensor:
                 tensors[part] = tensor.detach()
-        if self.heads is None and self.reduce is None and self.dtype is None and self.spill is None:
-            return recipe, Kept(tensors)
-        with torch.no_grad(), _no_autocast(tensors):
-            if self.heads is not None:
-                recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
-            recipe, tensors = recipe.resolve(tensors)
-            if self.reduce is not None:
-                recipe, tensors = reduced(recipe, tensors, self.reduce)
-            if self.dtype is not None:
-                tensors = {part: self._cast(part, tensor) for part, tensor in tensors.items()}
-        kept = Kept(tensors)
+        if not self._everything:
+            with torch.no_grad(), no_autocast(tensors):
+                if self.heads is not None:
+                    recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
+                recipe, tensors = recipe.resolve(tensors)
+                if self.reduce is not None:
+                    recipe, tensors = reduced(recipe, tensors, self.reduce)
+                if self.dtype is not None:
+                    tensors = {part: self._cast(part, tensor) for part, tensor in tensors.items()}
+        kept = Kept(recipe, tensors)
         if self.spill is not None:
             kept.shape = recipe.shape(tensors)
             self._write(kept)
-        return recipe, kept
+        elif not self._steps.take(place, kept):
+            self._copy_what_changes(kept)
+        return kept
+
+    def end(self) -> None:
+        """Forgets what is needed only while calls are kept."""
+        self._masks.clear()
+        self._copies.clear()
+        self._steps = Steps()
+
+    def _copy_what_changes(self, kept: Kept) -> None:
+        """Copies tensors that were written to before, such as a cache: they probably will be again."""
+        copied: Tensors = {}
+        for part, tensor in kept.tensors.items():
+            now = version(tensor)
+            if now and part not in PARAMETERS:
+                copied[part] = self._copy(part, tensor, now)
+        if copied:
+            kept.hold({**kept.tensors, **copied})
+
+    def _copy(self, part: str, tensor: Tensor, now: int) -> Tensor:
+        if part != "mask" or now < 0:
+            return tensor.clone()
+        place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride(), now)
+        if place not in self._copies:  # layers share masks; the tensor stays alive, so that its address stays its own
+            self._copies = {place: (tensor, tensor.clone())}
+        return self._copies[place][1]
 
     def _cast(self, part: str, tensor: Tensor) -> Tensor:
         return tensor if part == "mask" or not tensor.is_floating_point() else tensor.to(self.dtype)
@@ -178,60 +135,3 @@ class Retention:
             files[part] = path
         save_file(fresh, path)
         kept.spill(files)
-
-
-def weights_of(recipe: Recipe, tensors: Tensors) -> Tensor:
-    """All weights of a call, computed in blocks of queries."""
-    with torch.no_grad(), _no_autocast(tensors):
-        recipe, tensors = recipe.resolve(tensors)
-        blocks = _blocks(recipe, tensors)
-        if len(blocks) == 1:
-            weights = recipe.compute(tensors, blocks[0])
-            return weights.clone() if isinstance(recipe, Given) else weights
-        first = recipe.compute(tensors, blocks[0])
-        whole = first.new_empty(recipe.shape(tensors))
-        for rows in blocks:
-            whole[:, :, rows] = recipe.compute(tensors, rows)
-        return whole
-
-
-def reduced(recipe: Recipe, tensors: Tensors, reduce: Reduction) -> Captured:
-    """Reduced weights, without ever holding all of them."""
-    keys = recipe.shape(tensors)[3]
-    parts = []
-    for rows in _blocks(recipe, tensors):
-        weights = recipe.compute(tensors, rows)
-        if reduce == "mean":
-            parts.append((weights.mean(1, keepdim=True),))
-        elif reduce == "max":
-            parts.append((weights.amax(1, keepdim=True),))
-        else:
-            assert isinstance(reduce, tuple)
-            values, places = weights.topk(min(reduce[1], keys), dim=-1)
-            parts.append((values, places.int()))  # type: ignore[arg-type]
-    joined = [torch.cat(part, dim=2) for part in zip(*parts, strict=True)]
-    if isinstance(reduce, tuple):
-        return Captured(Top(keys), {"values": joined[0], "places": joined[1]})
-    return Captured(Given(), {"weights": joined[0]})
-
-
-def storage_of(tensor: Tensor) -> int:
-    """The address of a tensor's memory; 0 if it has none of its own, as inside torch.vmap."""
-    try:
-        return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):
-        return 0
-
-
-def _no_autocast(tensors: Tensors) -> AbstractContextManager[object]:
-    """Weights are computed in single precision also inside autocast. Lazy ones have no tensors: the model computes."""
-    device = next((tensor.device.type for tensor in tensors.values()), None)
-    return nullcontext() if device is None else torch.autocast(device, enabled=False)
-
-
-def _blocks(recipe: Recipe, tensors: Tensors) -> list[slice]:
-    batch, heads, queries, keys = recipe.shape(tensors)
-    if exporting():  # an exported program cannot depend on the sizes
-        return [slice(0, queries)]
-    size = max(BLOCK // max(batch * heads * keys, 1), 1)
-    return [slice(start, min(start + size, queries)) for start in range(0, max(queries, 1), size)]

@@ -6,11 +6,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 
@@ -18,30 +19,55 @@ class Effect(Enum):
     """What a function does to attention weights."""
 
     SAME = auto()  # makes other weights of the same meaning: masked, cast, sliced
+    TIMES = auto()  # the same, or values multiplied by weights that are summed afterwards
     KEPT = auto()  # drops some out, or views them differently
+    MIXED = auto()  # may mix heads
     PRODUCT = auto()
+    SUM = auto()
+    LOST = auto()  # rearranges them so that it is no longer known which key a weight belongs to
 
 
 EFFECTS = {
     Effect.SAME: (
         *("to", "type", "type_as", "float", "half", "bfloat16", "double", "clone", "contiguous", "nan_to_num"),
-        *("masked_fill", "where", "mul", "multiply", "div", "__mul__", "__rmul__", "__truediv__", "__getitem__"),
+        *("masked_fill", "where", "div", "__truediv__", "__getitem__"),
         *("sub", "__sub__", "add", "__add__", "masked_fill_", "mul_", "div_"),
     ),
+    Effect.TIMES: ("mul", "multiply", "__mul__", "__rmul__"),
     Effect.KEPT: (
         *("dropout", "alpha_dropout", "feature_dropout", "dropout_", "transpose", "permute", "view", "reshape"),
         *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "movedim", "swapaxes", "mT", "T", "repeat"),
     ),
+    Effect.MIXED: ("linear", "conv2d"),
     Effect.PRODUCT: ("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"),
+    Effect.SUM: ("sum",),
+    Effect.LOST: ("pad", "as_strided", "unfold", "roll", "chunk", "split", "unbind", "index_select"),
 }
 EFFECT_OF = {name: effect for effect, names in EFFECTS.items() for name in names}
 
 
 @dataclass(eq=False)
 class _Candidate:
+    """Weights that may be attention.
+
+    Attributes:
+        used: whether a product has used them, or weights made of them.
+        mixed: whether heads were mixed after the softmax: the factor of the product is then what counts.
+        summed: the axis over which values that were multiplied by the weights are to be summed.
+    """
+
     weights: Tensor
-    used: bool = False
+    used: list[bool]
+    mixed: bool = False
+    summed: int | None = None
     changed: Tensor | None = None
+
+
+class Completed(NamedTuple):
+    """Attention that a product has completed, and the values it read, with keys as their second last axis."""
+
+    attended: Captured
+    values: Tensor | None
 
 
 class Softmaxes:
@@ -51,45 +77,106 @@ class Softmaxes:
 
     Attributes:
         paused: if not 0, nothing is followed.
+        lost: for each softmax that was lost track of, whether it was used after all, by which function, and where.
     """
 
     def __init__(self) -> None:
         self.paused = 0
         self.followed: dict[int, tuple[weakref.ref[Tensor], _Candidate]] = {}
+        self.lost: list[tuple[list[bool], str, Place]] = []
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> bool:
-        """Follows the result of a softmax over the last axis; other axes are not attention."""
+        """Follows the result of a softmax over the last axis, or the second last if the last has one entry."""
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
-        if self.paused or not isinstance(result, Tensor) or result.dim() < 2 or dim not in (-1, result.dim() - 1):
+        if self.paused or not isinstance(result, Tensor) or result.dim() < 2 or not isinstance(dim, int):
             return False
-        self._follow(result, _Candidate(result.detach()))
+        weights, axis = result.detach(), dim % result.dim()
+        if axis == result.dim() - 2 and result.dim() > 2 and result.shape[-1] == 1:
+            weights = weights.transpose(-2, -1)
+        elif axis != result.dim() - 1:
+            return False  # other axes are not attention
+        self._follow(result, _Candidate(weights, [False]))
         return True
 
-    def step(self, part: Effect, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Captured | None:
-        """Takes note of a function that ran, and returns the attention that it completes, if any."""
-        if self.paused:
+    def step(
+        self,
+        effect: Effect,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        result: Any,
+        name: str,
+        place_of: Callable[[], Place | None],
+    ) -> Completed | None:
+        """Takes note of a function that ran, and returns the attention that it completes, if any.
+
+        Args:
+            effect: of the function.
+            args, kwargs, result: of the call.
+            name: of the function.
+            place_of: gives the place of the module that called it.
+        """
+        found = None if self.paused else self._factor(args, kwargs)
+        if found is None or found[1].used[0]:
             return None
-        candidate = self._candidate(args, kwargs)
-        if candidate is None or candidate.used:
+        factor, candidate = found
+        if effect is Effect.LOST:
+            place = place_of() if candidate.weights.dim() > 2 else None
+            if place is not None:
+                self.lost.append((candidate.used, name, place))
             return None
-        if part is Effect.PRODUCT:
-            candidate.used = True
-            return Captured(Given(), {"weights": candidate.weights}) if candidate.weights.dim() > 2 else None
-        if isinstance(result, Tensor) and result.is_floating_point():
-            self._follow(result, self._derived(candidate, part, result))
+        if effect is Effect.SUM:
+            return self._sum(candidate, args, kwargs, factor)
+        if not isinstance(result, Tensor) or not result.is_floating_point():
+            return None
+        others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
+        if effect in (Effect.PRODUCT, Effect.MIXED):
+            if _mixes_heads(candidate, factor, others, result):
+                self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
+                return None
+            return self._product(candidate, factor, others) if effect is Effect.PRODUCT else None
+        keys = candidate.weights.shape[-1]
+        if effect is Effect.TIMES and factor.shape[-1] == 1 < result.shape[-1] and factor.shape[-2:-1] == (keys,):
+            self._follow(result, _Candidate(candidate.weights, candidate.used, summed=result.dim() - 2))
+        elif candidate.summed is None:
+            self._follow(result, self._derived(candidate, effect, result))
         return None
+
+    def _product(self, candidate: _Candidate, factor: Tensor, others: list[Tensor]) -> Completed | None:
+        if candidate.summed is not None:
+            return None
+        weights = factor.detach() if candidate.mixed else candidate.weights
+        values = next((each for each in others if each.dim() > 2 and each.shape[-2] == weights.shape[-1]), None)
+        if weights.dim() == 2:  # without a batch, or one query for each row
+            pooled = any(each.dim() > 2 for each in others)
+            if not others or (not pooled and weights.shape[1] not in others[0].shape):
+                return None
+            weights = weights.unsqueeze(1 if pooled else 0)
+        candidate.used[0] = True
+        return Completed(Captured(Given(), {"weights": weights}), values)
+
+    def _sum(
+        self, candidate: _Candidate, args: Sequence[Any], kwargs: dict[str, Any], factor: Tensor
+    ) -> Completed | None:
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        axes = [dim] if isinstance(dim, int) else list(dim or [])
+        if candidate.summed is None or candidate.summed not in [axis % factor.dim() for axis in axes]:
+            return None
+        candidate.used[0] = True
+        weights = candidate.weights
+        return Completed(Captured(Given(), {"weights": weights.unsqueeze(1) if weights.dim() == 2 else weights}), None)
 
     def changed(
         self, args: Sequence[Any], kwargs: dict[str, Any], find_change: Callable[[], Change | None]
     ) -> tuple[Any, dict[str, Any]]:
         """The arguments of a product, with changed weights if there is a change for them."""
-        candidate = None if self.paused else self._candidate(args, kwargs)
-        if candidate is None or candidate.weights.dim() < 3:
+        found = None if self.paused else self._factor(args, kwargs)
+        if found is None or found[1].weights.dim() < 3:
             return args, kwargs
-        if not candidate.used:
+        factor, candidate = found
+        if not candidate.used[0]:
             change = find_change()
             if change is not None:
-                self._change(candidate, next(self._found((*args, *kwargs.values())))[0], change)
+                self._change(candidate, factor, change)
         if candidate.changed is None:
             return args, kwargs
         return self._with(args, candidate), {name: self._with(value, candidate) for name, value in kwargs.items()}
@@ -119,11 +206,16 @@ class Softmaxes:
             return type(value)(self._with(each, candidate) for each in value)
         return value
 
-    def _derived(self, candidate: _Candidate, part: Effect, result: Tensor) -> _Candidate:
+    def _derived(self, candidate: _Candidate, effect: Effect, result: Tensor) -> _Candidate:
         old, new = candidate.weights.shape, result.shape
-        if part is Effect.SAME and len(old) == len(new) and old[:-2] == new[:-2]:
-            return _Candidate(result.detach())
-        if part is Effect.KEPT and len(new) > len(old) and new[-1] == old[-1] and (new[-2] == old[-2] or len(old) == 2):
+        if effect is not Effect.KEPT and len(old) == len(new) and old[:-2] == new[:-2]:
+            return _Candidate(result.detach(), candidate.used, mixed=candidate.mixed)
+        if (
+            effect is Effect.KEPT
+            and len(new) > len(old)
+            and new[-1] == old[-1]
+            and (new[-2] == old[-2] or len(old) == 2)
+        ):
             # The heads are split from the batch, or a single query gets its axis. Dropout keeps the shape.
             candidate.weights = candidate.weights.view(new) if result.numel() == candidate.weights.numel() else result
         return candidate
@@ -132,9 +224,8 @@ class Softmaxes:
         key = id(tensor)
         self.followed[key] = (weakref.ref(tensor, _forgetter(self.followed, key)), candidate)
 
-    def _candidate(self, args: Sequence[Any], kwargs: dict[str, Any]) -> _Candidate | None:
-        found = next(self._found(args), None) or next(self._found(list(kwargs.values())), None)
-        return None if found is None else found[1]
+    def _factor(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Tensor, _Candidate] | None:
+        return next(self._found(args), None) or next(self._found(list(kwargs.values())), None)
 
     def _found(self, values: Sequence[Any]) -> Iterator[tuple[Tensor, _Candidate]]:
         for value in values:
@@ -144,6 +235,29 @@ class Softmaxes:
                     yield value, entry[1]
             elif isinstance(value, list | tuple):
                 yield from self._found(value)
+
+
+def _mixes_heads(candidate: _Candidate, factor: Tensor, others: list[Tensor], result: Tensor) -> bool:
+    """Whether a product is that of heads with a small matrix (talking heads), and not that of weights with values."""
+    weights = candidate.weights
+    if weights.dim() != 4 or factor.dim() != 4 or result.dim() != 4 or not others:
+        return False
+    batch, heads, queries, keys = weights.shape
+    small = others[0].dim() == 2 or tuple(others[0].shape[2:]) == (1, 1)  # a matrix, or a 1 x 1 convolution
+    if not small or heads not in others[0].shape[:2]:
+        return False
+    before, after = tuple(factor.shape), tuple(result.shape)
+    first = before == (batch, heads, queries, keys) and (after[0], *after[2:]) == (batch, queries, keys)
+    last = before == (batch, queries, keys, heads) and after[:3] == before[:3]
+    return first or last
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
 
 
 def _forgetter(followed: dict[int, Any], key: int) -> Callable[[weakref.ref[Tensor]], None]:

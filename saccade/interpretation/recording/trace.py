@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from saccade.interpretation.recording.blocks import weights_of
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.joining import Rows, join
+from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Place, kind_of, path_of
-from saccade.interpretation.recording.recipes import Given, Recipe, Shape
-from saccade.interpretation.recording.retention import Kept, weights_of
+from saccade.interpretation.recording.recipes import Given, Shape
 
 if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
 
 
-Step = tuple[str, Recipe, Kept]
+Step = tuple[str, Kept]
 """The name of a call and what is kept of it. Unlike `Recorded` it does not refer to the list that holds it, so that
 memory is freed without waiting for the garbage collector."""
 
@@ -33,17 +35,16 @@ class Recorded:
         path: the path without the number.
     """
 
-    def __init__(self, name: str, path: str, recipe: Recipe, kept: Kept, steps: list[Step]) -> None:
+    def __init__(self, name: str, path: str, kept: Kept, steps: list[Step]) -> None:
         self.name = name
         self.path = path
         self.kept = kept
-        self._recipe = recipe
         self._steps = steps
 
     @property
     def weights(self) -> Tensor:
         """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
-        return weights_of(self._recipe, self.kept.load(self.name))
+        return weights_of(self.kept.recipe, self.kept.load(self.name))
 
     @property
     def picked(self) -> Tensor | None:
@@ -58,8 +59,25 @@ class Recorded:
     def shape(self) -> Shape:
         """(batch, heads, queries, keys), without computing the weights where possible."""
         if self.kept.shape is None:
-            self.kept.shape = self._recipe.shape(self.kept.load(self.name))
+            self.kept.shape = self.kept.recipe.shape(self.kept.load(self.name))
         return self.kept.shape
+
+    @property
+    def key_positions(self) -> range:
+        """The positions of the keys in their sequence: a cache with a window holds only the last ones."""
+        first = self.kept.positions.key
+        return range(first, first + self.shape[3])
+
+    @property
+    def query_positions(self) -> range | None:
+        """The positions of the queries in their sequence; None where they follow those of the call before."""
+        first = self.kept.positions.query
+        return None if first is None else range(first, first + self.shape[2])
+
+    @property
+    def run(self) -> int:
+        """The number of the run of the model that made the call: see `Trace.runs`."""
+        return self.kept.run
 
     @property
     def heads(self) -> int:
@@ -74,27 +92,28 @@ class Recorded:
     @property
     def edges(self) -> tuple[Tensor, Tensor]:
         """The edges of a graph layer (2, edges), sources first, and their weights (edges, heads)."""
-        if not isinstance(self._recipe, Edges):
+        if not isinstance(self.kept.recipe, Edges):
             raise ValueError(f"{self.name!r} is not attention along the edges of a graph: use .weights.")
         tensors = self.kept.load(self.name)
         return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
 
     def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
         """The calls of the module as one matrix, see `Trace.joined`."""
-        calls = [kept.run for _, _, kept in self._steps]
+        calls = [kept.run for _, kept in self._steps]
         runs = list(dict.fromkeys(calls))
         if run is not None and not 0 <= run < len(runs):
             raise ValueError(f"run={run}, but {self.path!r} has {len(runs)} runs, counted from 0.")
         if run is None and 1 < len(runs) < len(calls):
             raise ValueError(
                 f"The {len(calls)} calls of {self.path!r} come from {len(runs)} runs of the model, such as several "
-                "calls of generate: choose one with joined(name, run=0), or record each run in its own block."
+                "calls of generate: choose one with joined(name, run=0), or take one of trace.runs."
             )
-        steps = [step for step in self._steps if run is None or step[2].run == runs[run]]
-        return join(self.path, [weights_of(recipe, kept.load(name)) for name, recipe, kept in steps], rows)
+        steps = [(name, kept) for name, kept in self._steps if run is None or kept.run == runs[run]]
+        weights = [weights_of(kept.recipe, kept.load(name)) for name, kept in steps]
+        return join(self.path, weights, [kept.positions for _, kept in steps], rows)
 
     def __repr__(self) -> str:
-        return f"Recorded({self.name!r}, {type(self._recipe).__name__})"
+        return f"Recorded({self.name!r}, {type(self.kept.recipe).__name__})"
 
 
 class Trace(Mapping[str, Recorded]):
@@ -104,24 +123,27 @@ class Trace(Mapping[str, Recorded]):
     stands for the module's first call.
 
     Attributes:
-        noted: place, recipe and tensors of each call; names are assigned when the trace is read.
+        missing: modules that look like attention, ran, and were not recorded, with the reason.
+        left_out: the paths of the modules that `keep` excludes.
+        noted: the place of each call and what is kept of it; names are assigned when the trace is read.
     """
 
     def __init__(self) -> None:
-        self.noted: list[tuple[Place, Recipe, Kept]] = []
+        self.noted: list[tuple[Place, Kept]] = []
         self._names: dict[str, Recorded] = {}
         self._modules: dict[str, list[Recorded]] = {}
         self._steps: dict[str, list[Step]] = {}
-        self._left_out: set[str] = set()
+        self.left_out: set[str] = set()
+        self.missing: list[Missing] = []
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
-        for place, recipe, kept in self.noted[len(self._names) :]:
+        for place, kept in self.noted[len(self._names) :]:
             path = path_of(place)
             steps = self._steps.setdefault(path, [])
             name = f"{path}#{len(steps)}" if steps else path
-            steps.append((name, recipe, kept))
-            self._names[name] = Recorded(name, path, recipe, kept, steps)
+            steps.append((name, kept))
+            self._names[name] = Recorded(name, path, kept, steps)
             self._modules.setdefault(path, []).append(self._names[name])
         return self._names
 
@@ -158,6 +180,14 @@ class Trace(Mapping[str, Recorded]):
         """The paths of the modules that attended, in the order of their first calls."""
         return list(self._by_path)
 
+    @property
+    def runs(self) -> list[Trace]:
+        """The runs of the model, such as calls of `generate`, each as a trace of its own."""
+        runs: dict[int, Trace] = {}
+        for place, kept in self.noted:
+            runs.setdefault(kept.run, Trace()).noted.append((place, kept))
+        return list(runs.values())
+
     def find(self, pattern: str) -> list[Recorded]:
         """All calls of the modules that match a part of a path or a pattern."""
         return [call for call in self.calls if matches(call.path, pattern)]
@@ -165,7 +195,8 @@ class Trace(Mapping[str, Recorded]):
     def joined(self, name: str, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
         """The calls of one module as one matrix, with the steps of a decoder as its rows.
 
-        Steps with fewer keys are padded with zeros.
+        Keys stand at their positions, also those of a cache that has dropped older ones; what a step does not attend is
+        zero. A query that is computed again, as in assisted generation, replaces the earlier one.
 
         Args:
             name: the module, as for `trace[name]`.
@@ -209,14 +240,12 @@ class Trace(Mapping[str, Recorded]):
             self, path, queries=queries, keys=keys, row=row, rows=rows, keep=keep, title=title, measures=measures
         )
 
-    def leave_out(self, path: str) -> None:
-        """Remembers the path of a module that `keep` excludes, for error messages."""
-        self._left_out.add(path)
-
     def why_empty(self) -> str:
         """Why there are no calls, for error messages."""
-        if self._left_out:
-            return f"Nothing was kept: keep= matches none of {', '.join(sorted(self._left_out))}."
+        if self.left_out:
+            return f"Nothing was kept: keep= matches none of {', '.join(sorted(self.left_out))}."
+        if self.missing:
+            return f"No attention was recorded: {'; '.join(f'{path}: {reason}' for path, reason in self.missing)}."
         return (
             "No attention was recorded: the model did not run inside the block and in its thread, or it attends in a "
             "way that saccade.record does not see."

@@ -1,7 +1,12 @@
 import pytest
 import torch
 
-from saccade.interpretation.recording.joining import join
+from saccade.interpretation.recording import joining
+from saccade.interpretation.recording.positions import Positions
+
+
+def join(name, parts, rows, places=None):
+    return joining.join(name, parts, places or [Positions()] * len(parts), rows)
 
 
 def steps(batches, keys):
@@ -56,3 +61,19 @@ def test_steps_that_are_read_again_are_refused():
     parts = [torch.rand(2, 3, step, step) for step in (1, 2, 3)]
     with pytest.raises(ValueError, match=r"'x' have 1, 2, \.\.\. queries.*with a cache"):
         join("x", parts, [[0, 1, 1]])
+
+
+def test_keys_stand_at_their_positions():
+    parts = [torch.rand(2, 3, 5, 5), torch.rand(2, 3, 1, 4), torch.rand(2, 3, 1, 4)]
+    joined = join("x", parts, None, [Positions(0, 0), Positions(2, 5), Positions(3, 6)])
+    assert joined.shape == (2, 3, 7, 7)
+    assert torch.equal(joined[:, :, :5, :5], parts[0])
+    assert torch.equal(joined[:, :, 5:6, 2:6], parts[1])
+    assert torch.equal(joined[:, :, 6:7, 3:7], parts[2])
+    assert (joined[:, :, 5, :2] == 0).all()
+
+
+def test_a_query_that_is_computed_again_replaces_the_earlier_one():
+    parts = [torch.rand(1, 3, 4, 4), torch.rand(1, 3, 2, 4)]
+    joined = join("x", parts, None, [Positions(0, 0), Positions(0, 2)])
+    assert torch.equal(joined, torch.cat([parts[0][:, :, :2], parts[1]], dim=2))

@@ -82,7 +82,7 @@ def test_half_precision_is_computed_in_single(tensors, dtype):
 
 def test_long_inputs_are_computed_in_blocks(monkeypatch):
     layer, x = Layer(), torch.randn(BATCH, KEYS, 12)
-    monkeypatch.setattr("saccade.interpretation.recording.retention.BLOCK", BATCH * 3 * KEYS * 2)
+    monkeypatch.setattr("saccade.interpretation.recording.blocks.BLOCK", BATCH * 3 * KEYS * 2)
     with saccade.record(layer) as trace:
         layer(x, is_causal=True)
     torch.testing.assert_close(trace["Layer"].weights, layer.weights(x, causal=True).float(), rtol=0, atol=1e-6)

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import saccade
 from saccade.interpretation.recording.patches import patches
 from tests.interpretation.recording import models
-from tests.interpretation.recording.models import Eager, Layer, Stack
+from tests.interpretation.recording.models import Eager, Layer, Stack, plain_weights
 
 
 @pytest.fixture
@@ -58,9 +58,17 @@ def test_jagged_tensors_are_attended_as_they_are_without_a_recording():
     jagged = torch.nested.nested_tensor(rows, layout=torch.jagged).transpose(1, 2)
     model = Plain()
     alone = model(jagged)
-    with saccade.record(model):
+    with saccade.record(model) as trace:
         found = model(jagged)
     assert all(torch.equal(a, b) for a, b in zip(found.unbind(), alone.unbind(), strict=True))
+    weights = trace["Plain"].weights
+    assert trace["Plain"].shape == weights.shape == (2, 2, 5, 5)
+    for number, row in enumerate(jagged.unbind()):
+        length = row.shape[1]
+        expected = plain_weights(row, row).float()
+        torch.testing.assert_close(weights[number, :, :length, :length], expected, rtol=0, atol=1e-6)
+        assert (weights[number, :, length:] == 0).all()
+        assert (weights[number, :, :, length:] == 0).all()
 
 
 def test_what_a_notebook_imports_after_a_recording_is_seen(monkeypatch, x):

@@ -1,0 +1,72 @@
+"""Heads that a model has joined with the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from torch import Tensor, nn
+
+from saccade.interpretation.recording.naming import Place, path_of
+from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
+from saccade.interpretation.recording.trace import matches
+
+ATTRIBUTES = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head")
+"""What modules call the number of their heads."""
+
+NumHeads = int | Mapping[str, int] | None
+
+
+class Heads:
+    """The number of heads of attention over (batch * heads, queries, keys).
+
+    Args:
+        given: the number, or numbers by path or pattern; by default modules tell it.
+    """
+
+    def __init__(self, given: NumHeads) -> None:
+        numbers = given.values() if isinstance(given, Mapping) else [] if given is None else [given]
+        wrong = [number for number in numbers if not isinstance(number, int) or number < 1]
+        if wrong:
+            raise ValueError(f"num_heads must be 1 or more, or a dictionary of such numbers by path, got {given!r}.")
+        self._given = given
+
+    def split(self, attended: Captured, place: Place, modules: Iterable[nn.Module]) -> Captured:
+        """The same attention with an axis for the heads.
+
+        Args:
+            attended: the call.
+            place: of its module.
+            modules: the module and those around it.
+        """
+        recipe, tensors = attended
+        main = tensors.get("weights" if isinstance(recipe, Given) else "query")
+        if type(recipe) not in (Given, ScaledDot) or main is None or main.dim() != 3 or main.is_nested:
+            return attended
+        rows = main.shape[0]
+        heads = self._number(path_of(place), rows, modules)
+        if heads == 1:
+            return attended
+        return Captured(recipe, {part: _split(tensor, rows, heads) for part, tensor in tensors.items()})
+
+    def _number(self, path: str, rows: int, modules: Iterable[nn.Module]) -> int:
+        if isinstance(self._given, Mapping):
+            given = next((number for pattern, number in self._given.items() if matches(path, pattern)), None)
+        else:
+            given = self._given
+        if given is not None:
+            if rows % given:
+                raise ValueError(f"num_heads={given}: the first axis of the weights of {path!r} has {rows} entries.")
+            return given
+        for module in islice(modules, 2):
+            for name in ATTRIBUTES:
+                number = getattr(module, name, None)
+                if isinstance(number, int) and not isinstance(number, bool):
+                    return number if number > 0 and rows % number == 0 else 1
+        return 1
+
+
+def _split(tensor: Tensor, rows: int, heads: int) -> Tensor:
+    if tensor.dim() == 3 and tensor.shape[0] == rows:
+        return tensor.unflatten(0, (-1, heads))
+    return tensor.unsqueeze(0) if tensor.dim() == 3 else tensor

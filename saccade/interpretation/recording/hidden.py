@@ -1,0 +1,105 @@
+"""Finding code that refers to kernels in a way that cannot be replaced."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator, Set
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from torch import nn
+
+from saccade.interpretation.recording.function_mode import KERNELS
+from saccade.interpretation.recording.references import own_values
+
+DEEP = 5
+"""How many references are followed from the code of a module."""
+LONG = 100
+"""Longer lists and dictionaries hold data."""
+HOLDERS = frozenset((partial, dict, list, tuple, types.FunctionType, types.MethodType))
+TABLES = frozenset(("_nn", "ops"))
+"""`torch._C._nn` and `torch.ops`, as code names them."""
+LIBRARIES = ("torch.", "saccade.", "builtins.", "numpy.")
+
+
+class HiddenKernels:
+    """Whether a model may call a kernel by a reference that no name leads to.
+
+    Such are default arguments, closures, partial functions, dictionaries, class attributes, and PyTorch's own tables
+    (`torch.ops`, `torch._C._nn`). Each class is searched once.
+    """
+
+    def __init__(self) -> None:
+        self._classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+
+    def anywhere(self, modules: Iterable[nn.Module], ids: Set[int]) -> bool:
+        """Whether any of the modules refers to the functions with these ids in such a way."""
+        modules = list(modules)
+        for kind in set(map(type, modules)):
+            if kind not in self._classes:
+                own = [each for each in kind.__mro__ if not f"{each.__module__}.".startswith(LIBRARIES)]
+                search = _Search(ids)
+                self._classes[kind] = any(search.holds(value) for each in own for value in vars(each).values())
+            if self._classes[kind]:
+                return True
+        values = [value for module in modules for value in own_values(vars(module)) if type(value) in HOLDERS]
+        search = _Search(ids)
+        return any(search.holds(value) for value in values)
+
+
+class _Search:
+    def __init__(self, ids: Set[int]) -> None:
+        self._ids = ids
+        self._seen: dict[int, Any] = {}  # values stay alive, so that ids stay unique
+
+    def holds(self, value: Any, depth: int = 0) -> bool:
+        """Whether a value is, holds or runs one of the functions."""
+        if id(value) in self._ids:
+            return True
+        if depth > DEEP or id(value) in self._seen:
+            return False
+        self._seen[id(value)] = value
+        if isinstance(value, types.FunctionType):
+            if f"{value.__module__}.".startswith(LIBRARIES):
+                return False
+            names = frozenset(_names(value.__code__))
+            if not names.isdisjoint(TABLES) and not names.isdisjoint(KERNELS):
+                return True
+            # What a global name refers to is replaced there, unless something else holds it.
+            used = [value.__globals__.get(name) for name in names]
+            inside = [*_bound(value), *(each for each in used if type(each) in HOLDERS)]
+        else:
+            inside = _inside(value)
+        return any(self.holds(each, depth + 1) for each in inside)
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, dict) and len(value) <= LONG:
+        return list(value.values())
+    if isinstance(value, list | tuple) and len(value) <= LONG:
+        return list(value)
+    if isinstance(value, staticmethod | classmethod | types.MethodType):
+        return [value.__func__]
+    return [value.fget] if isinstance(value, property) else []
+
+
+def _bound(function: types.FunctionType) -> Iterator[Any]:
+    """The values of a function's default arguments and closure."""
+    yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    """The global names and attributes that a function uses, and those of the functions in it."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)

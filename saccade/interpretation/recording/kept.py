@@ -1,0 +1,91 @@
+"""The tensors of one call, in memory or in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from saccade.interpretation.recording.positions import START, Positions
+from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
+from saccade.kernels.private_torch import version
+
+OVERWRITTEN = -2
+"""A version that no tensor has."""
+
+
+class Kept:
+    """One call: its tensors, and how to compute its weights from them.
+
+    In memory they are references to the model's own tensors; those that had been written to before are copies. A later
+    change shows in their version, and reading them is then an error.
+
+    Attributes:
+        run: the number of the run of the model that made the call, see `Runs`.
+        positions: of its keys and queries.
+    """
+
+    __slots__ = ("_files", "_versions", "positions", "recipe", "run", "shape", "tensors")
+
+    def __init__(self, recipe: Recipe, tensors: Tensors) -> None:
+        self.recipe = recipe
+        self.shape: Shape | None = None
+        self.run = 0
+        self.positions: Positions = START
+        self._files: dict[str, Path] = {}
+        self.hold(tensors)
+
+    def hold(self, tensors: Tensors) -> None:
+        """Keeps these tensors."""
+        self.tensors = tensors
+        self._versions = {part: version(tensor) for part, tensor in tensors.items()}
+
+    def replace(self, recipe: Recipe, tensors: Tensors) -> None:
+        """Keeps other tensors that give the same weights."""
+        self.recipe = recipe
+        self.hold(tensors)
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
+        return self.recipe, self.tensors, self.shape, self.run, self.positions, self._files, self.overwritten()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.recipe, self.tensors, self.shape, self.run, self.positions, self._files, overwritten = state
+        self._versions = {
+            part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
+        }
+
+    def overwritten(self) -> list[str]:
+        """The parts that were changed in place since they were kept."""
+        return [part for part, tensor in self.tensors.items() if version(tensor) != self._versions[part]]
+
+    def load(self, name: str) -> Tensors:
+        """The tensors; `name` is the name of the call in errors."""
+        for part in self.overwritten():
+            raise RuntimeError(
+                f"{part} of {name!r} was changed in place since it was recorded, so its weights can no longer be "
+                "computed: read them before parameters or caches change, or record with "
+                'reduce="mean" or spill=folder.'
+            )
+        if not self._files:
+            return self.tensors
+        from safetensors.torch import load_file
+
+        return {part: load_file(path)[part] for part, path in self._files.items()}
+
+    def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
+        """Copies what is about to be overwritten; `copies` holds those of other calls, which share parameters."""
+        for part, tensor in self.tensors.items():
+            seen = self._versions[part]
+            if seen and version(tensor) == seen:
+                place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+                if place not in copies:
+                    copies[place] = tensor.clone()
+                self.tensors[part] = copies[place]
+                self._versions[part] = version(copies[place])
+
+    def spill(self, files: dict[str, Path]) -> None:
+        """Keeps files instead of tensors."""
+        self._files = files
+        self.tensors, self._versions = {}, {}

@@ -1,0 +1,129 @@
+"""What looks like attention, ran, and was not recorded."""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Iterable, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+from torch import nn
+
+from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.naming import Names, Place, path_of
+from saccade.interpretation.recording.softmaxes import Softmaxes
+
+ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|adapter\w*|pooling\w*)$", re.IGNORECASE)
+LIBRARIES = ("torch.", "saccade.")
+
+
+class Missing(NamedTuple):
+    """Attention that is not in a trace.
+
+    Args:
+        path: of the module, or the name of its class if it is not part of the model.
+        reason: why.
+    """
+
+    path: str
+    reason: str
+
+
+class Watch:
+    """Notices which modules that look like attention run.
+
+    They are those with attention in the name of their class, and none inside them. Each has a hook until it runs for
+    the first time.
+
+    Args:
+        names: the modules of the model.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._ran: dict[Place, str] = {}
+        self._blocks: set[Place] = set()
+        self._mark = f"saccade sizes {id(self)}"
+        self._hooks: dict[Place, Any] = {}
+        for module, place in innermost(list(names.items())):
+            self._hooks[place] = module.register_forward_pre_hook(self._runs(place))
+
+    def _runs(self, place: Place) -> Any:
+        def run(module: nn.Module, _: Any) -> None:
+            self._ran[place] = type(module).__name__
+            self._hooks.pop(place).remove()
+
+        return run
+
+    def stop(self) -> None:
+        """Removes what is left of the hooks."""
+        while self._hooks:
+            self._hooks.popitem()[1].remove()
+
+    def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
+        """Takes note of weights of this shape that `forward` multiplied by values.
+
+        If it multiplies several of different sizes, and some have more axes than batch, heads, queries and keys, it
+        attends in blocks.
+        """
+        if forward is None:
+            return
+        sizes = forward.f_locals.setdefault(self._mark, set())
+        sizes.add((len(shape), *shape[-2:]))
+        if len(sizes) > 1 and max(sizes)[0] > 4:
+            self._blocks.add(place)
+
+    def found(
+        self, noted: list[tuple[Place, Kept]], left_out: Iterable[str], softmaxes: Softmaxes, names: Names
+    ) -> list[Missing]:
+        """What is missing; attention in blocks is taken out of what was noted."""
+        reasons: dict[str, str] = {}
+        for place in self._blocks:
+            reasons[path_of(place)] = "it attends in blocks of queries and keys"
+        noted[:] = [(place, kept) for place, kept in noted if place not in self._blocks]
+        recorded = {*{path_of(place) for place, _ in noted}, *left_out}
+        for place, kind in self._ran.items():
+            path = path_of(place)
+            if path not in reasons and not any(f"{each}.".startswith(f"{path}.") for each in recorded):
+                reasons[path] = f"{kind} ran, and computes attention in a way that is not seen"
+        for used, name, place in softmaxes.lost:
+            path = path_of(place)
+            if not used[0] and path not in recorded:
+                reasons.setdefault(path, f"the result of a softmax was given to {name}, which is not followed")
+        for kind in names.outside:
+            reasons[kind] = "it is not part of the model: record it by itself"
+        return [Missing(path, reason) for path, reason in reasons.items()]
+
+
+def innermost(modules: Sequence[tuple[nn.Module, Place]]) -> list[tuple[nn.Module, Place]]:
+    """The modules that look like attention, without those around others of them; modules come before those inside."""
+    found: list[tuple[nn.Module, Place]] = []
+    around: set[Place] = set()
+    for module, place in reversed(modules):
+        if place in around or not _looks_like_attention(type(module)):
+            continue
+        found.append((module, place))
+        while place and place[0] not in around:
+            place = place[0]
+            around.add(place)
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _looks_like_attention(kind: type) -> bool:
+    name = kind.__name__
+    return (
+        ATTENTION.search(name) is not None
+        and PART_OF_IT.search(name) is None
+        and not kind.__module__.startswith(LIBRARIES)
+    )
+
+
+def warn(missing: Sequence[Missing], stacklevel: int) -> None:
+    """One warning of all that is missing."""
+    if missing:
+        told = "; ".join(f"{path} ({reason})" for path, reason in missing[:5])
+        more = f"; and {len(missing) - 5} more, see trace.missing" if len(missing) > 5 else ""
+        warnings.warn(f"Attention that is not in the trace: {told}{more}.", stacklevel=stacklevel)

@@ -1,0 +1,112 @@
+"""The steps of a decoder: their weights take less memory than the keys, of which each step has new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from saccade.interpretation.recording.blocks import no_autocast
+from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.naming import Place
+from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot, full, grouped, softmax_or_zeros
+from saccade.kernels.private_torch import version
+
+SLACK = 4 << 20
+"""How many bytes of keys may wait before any weights are computed."""
+
+
+class Steps:
+    """Keeps weights instead of keys, where these are smaller.
+
+    Steps wait, as references, until their keys take more memory than the weights so far; then the weights of all of
+    them are computed together, since the last keys of a cache that grows contain those of the steps before. Keys that
+    may be overwritten do not wait.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[Place, list[Kept]] = {}
+        self._keys: dict[Place, Tensor] = {}
+        self._bytes = 0
+        self._weights = 0
+
+    def take(self, place: Place, kept: Kept) -> bool:
+        """Whether the call is such a step; its tensors may then be replaced at any time."""
+        recipe = kept.recipe
+        if type(recipe) is not ScaledDot or recipe.causal:
+            return False
+        query, key = kept.tensors["query"], kept.tensors["key"]
+        if query.dim() != 4 or query.shape[1] * query.shape[2] >= key.shape[1] * key.shape[3]:
+            return False
+        if query.shape[2] == key.shape[2] or query.shape[0] != key.shape[0]:
+            return False
+        before = self._keys.get(place)
+        if before is not None and before.data_ptr() == key.data_ptr() and version(key) == 0:
+            return False  # of another sequence, and all steps share them
+        self._keys[place] = key
+        if any(version(tensor) for tensor in kept.tensors.values()):
+            self._settle([kept])
+            return True
+        self._waiting.setdefault(place, []).append(kept)
+        self._bytes += key.numel() * key.element_size()
+        if self._bytes > max(SLACK, self._weights):
+            for calls in self._waiting.values():
+                self._settle_waiting(calls)
+            self._waiting.clear()
+            self._bytes = 0
+        return True
+
+    def _settle_waiting(self, calls: Sequence[Kept]) -> None:
+        calls = [call for call in calls if not call.overwritten()]  # reading the others is an error
+        group: list[Kept] = []
+        for call in reversed(calls):
+            if group and not _contains(group[0], call):
+                self._settle(group[::-1])
+                group = []
+            group.append(call)
+        if group:
+            self._settle(group[::-1])
+
+    def _settle(self, calls: Sequence[Kept]) -> None:
+        """Replaces the tensors of calls by their weights; the keys of the last contain those of the others."""
+        with torch.no_grad(), no_autocast(calls[0].tensors):
+            weights = _weights(calls)
+        self._weights += weights.numel() * weights.element_size()
+        row = 0
+        for call in calls:
+            queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
+            call.replace(*Captured(Given(), {"weights": weights[:, :, row : row + queries, :keys]}))
+            row += queries
+
+
+def _contains(last: Kept, call: Kept) -> bool:
+    """Whether the keys of a step begin with those of an earlier one."""
+    now, then = last.tensors["key"], call.tensors["key"]
+    same = last.recipe == call.recipe and now.dtype == then.dtype and now.shape[:2] == then.shape[:2]
+    return same and now.shape[2] >= then.shape[2] and torch.equal(now[:, :, : then.shape[2]], then)
+
+
+def _weights(calls: Sequence[Kept]) -> Tensor:
+    """(batch, heads, queries of all calls, keys of the last)."""
+    recipe, tensors = calls[-1].recipe, calls[-1].tensors
+    assert isinstance(recipe, ScaledDot)
+    if len(calls) == 1:
+        return recipe.compute(tensors, slice(0, tensors["query"].shape[2]))
+    query = torch.cat([full(call.tensors["query"]) for call in calls], dim=2)
+    key = full(grouped(tensors["key"], query.shape[1]))
+    scale = query.shape[-1] ** -0.5 if recipe.scale is None else recipe.scale
+    scores = torch.matmul(query, key.transpose(-2, -1)).mul_(scale)
+    row = 0
+    for call in calls:
+        queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
+        here = scores[:, :, row : row + queries]
+        if keys < scores.shape[3]:
+            here[..., keys:] = -torch.inf
+        mask = call.tensors.get("mask")
+        if mask is not None and mask.dtype == torch.bool:
+            here[..., :keys].masked_fill_(~mask, -torch.inf)
+        elif mask is not None:
+            here[..., :keys] += mask
+        row += queries
+    return softmax_or_zeros(scores)
