@@ -107,8 +107,8 @@ class Link(Node):
     def _codes(self, pairs: Pairs, *, both: bool = False) -> NDArray[np.int64]:
         """A number for each pair; those of both directions one after the other."""
         count = len(self.graph.features)
-        codes: NDArray[np.int64] = pairs @ [count, 1]
-        return np.concatenate([codes, pairs @ [1, count]]) if both else codes
+        codes = pairs @ np.array([count, 1])
+        return np.concatenate([codes, pairs @ np.array([1, count])]) if both else codes
 
     def _edges_among(self, places: Pairs) -> int:
         """How many of these pairs are edges of the graph, in either direction."""

@@ -34,13 +34,15 @@ class Windows(NamedTuple):
     @classmethod
     def of(cls, tokens: Tensor, mask: Tensor, segments: Tensor | None, size: int) -> Windows:
         """Splits texts (batch, length) into windows of `size` tokens, the repeated first one included."""
-        parts = [None if each is None else _split(each, size) for each in (tokens, mask, segments)]
-        assert parts[0] is not None and parts[1] is not None
+        windows = cls(
+            _split(tokens, size), _split(mask, size), None if segments is None else _split(segments, size), None
+        )
         if exporting():  # whose shapes must not depend on values
-            return cls(parts[0], parts[1], parts[2], None)
-        kept = parts[1][:, 1:].any(1) | (torch.arange(len(parts[1]), device=mask.device) % _count(tokens, size) == 0)
-        tokens, mask = parts[0][kept], parts[1][kept]
-        return cls(tokens, mask, None if parts[2] is None else parts[2][kept], kept)
+            return windows
+        first = torch.arange(len(windows.mask), device=mask.device) % _count(tokens, size) == 0
+        kept = windows.mask[:, 1:].any(1) | first
+        of_kept = None if windows.segments is None else windows.segments[kept]
+        return cls(windows.tokens[kept], windows.mask[kept], of_kept, kept)
 
     def joined(self, states: Tensor, batch: int, length: int) -> Tensor:
         """The states (batch, length, dim) of the texts, from those of the windows (windows, size, dim)."""

@@ -95,7 +95,7 @@ def test_pairs_without_a_link_are_drawn_evenly(field, directed):
     taken = {(0, 1), (1, 2), (2, 3), (3, 4), (0, 3), (5, 4)}
     taken |= set() if directed else {(b, a) for a, b in taken}
     wanted = {(a, b) for a in range(6) for b in range(6) if a != b} - taken
-    counts = {pair: 0 for pair in wanted}
+    counts = dict.fromkeys(wanted, 0)
     for pair in map(tuple, drawn.tolist()):
         counts[pair] += 1  # a KeyError for any other
     assert drawn.shape == (3000, 2)
