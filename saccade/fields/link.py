@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from saccade.artifacts import ArtifactError, pack_tensors, read_tensors
 from saccade.data.cell import Cell, shown
 from saccade.data.errors import DataError
 from saccade.fields.base import Padded, fields
@@ -21,6 +23,8 @@ from saccade.interpretation.recording import Trace
 
 Pairs = NDArray[np.int64]
 """(count, 2): the numbers of two nodes."""
+
+PAIRS = "pairs.safetensors"
 
 TRIES = 20
 """How often pairs are drawn before a graph counts as full; each time twice as many as are missing."""
@@ -100,6 +104,22 @@ class Link(Node):
             self._unread = int((~read).sum())
             self._use(graph._replace(edges=graph.edges[read], edge_features=features))
         self._linked = self._edges_among(places)
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        (folder / PAIRS).write_bytes(pack_tensors({"pairs": torch.from_numpy(self._pairs)}))
+
+    def load(self, folder: Path) -> None:
+        super().load(folder)
+        self._pairs = np.empty((0, 2), dtype=np.int64)
+        if (folder / PAIRS).exists():  # which earlier versions did not write
+            found = read_tensors(folder / PAIRS).get("pairs")
+            if found is None or found.dtype != torch.int64 or found.dim() != 2 or found.shape[1] != 2:
+                raise ArtifactError(f"{folder / PAIRS} is damaged: it must have two nodes for each training pair.")
+            if found.numel() and not 0 <= int(found.min()) <= int(found.max()) < len(self.graph.features):
+                raise ArtifactError(f"{folder / PAIRS} is damaged: it names nodes that the graph does not have.")
+            self._pairs = found.numpy()
+        self._linked = self._edges_among(self._pairs)
 
     def _encoded(self, values: Iterable[str]) -> Pairs:
         return np.array([self.encode(value) for value in values], dtype=np.int64).reshape(-1, 2)

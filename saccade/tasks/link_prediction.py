@@ -69,7 +69,7 @@ class LinkPrediction(Classification):
         links = [{**example, "label": YES} for example in examples]
         if not links:
             return []
-        generator = torch.Generator().manual_seed(len(links))
+        generator = torch.Generator().manual_seed(1)
         known = [self.pair.encode(link[self.role]) for link in links]
         drawn = self.pair.unlinked(self.negatives * len(links), generator, known)
         return [*links, *({self.role: self.pair.named(pair), "label": NO} for pair in drawn.tolist())]

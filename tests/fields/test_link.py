@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow, DataError
 from saccade.fields import Link
@@ -108,3 +109,19 @@ def test_a_full_graph_has_no_pairs_without_a_link(tmp_path):
     np.savez(tmp_path / "full.npz", x=np.eye(5, dtype=np.float32), edges=edges)
     with pytest.raises(DataError, match="Nearly all pairs of nodes are linked"):
         Link(graph=str(tmp_path / "full.npz")).unlinked(3, torch.Generator())
+
+
+def test_a_resumed_training_draws_the_same_pairs(field, tmp_path):
+    field.fit(["0 1", "0 3"])
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    field.save(folder)
+    again = Link(graph="elsewhere.npz")
+    again.load(folder)
+    one, other = (each.unlinked(50, torch.Generator().manual_seed(3)) for each in (field, again))
+    assert one.tolist() == other.tolist()
+    assert again.learned() == field.learned()
+    for pairs in (torch.tensor([[0, 6]]), torch.tensor([0, 1]), torch.zeros(1, 2)):
+        (folder / "pairs.safetensors").write_bytes(pack_tensors({"pairs": pairs}))
+        with pytest.raises(ArtifactError, match=r"pairs\.safetensors is damaged"):
+            again.load(folder)
