@@ -18,6 +18,14 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> s
     return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
 
 
+def earlier(output: Path) -> dict[str, Any]:
+    """What `publish` wrote there before, so that a reproduction can be measured part by part; empty if nothing."""
+    kept = output / "results.json"
+    found: dict[str, Any] = json.loads(kept.read_text()) if kept.is_file() else {}
+    found.pop("environment", None)
+    return found
+
+
 def publish(output: Path, *, results: Mapping[str, Any], table: str) -> None:
     """Writes results.json and table.md, and updates the table in the README.md next to the folder, if there is one.
 

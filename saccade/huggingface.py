@@ -29,7 +29,7 @@ from saccade.artifacts import (
 from saccade.data.tokenisers.bert_folder import read_wordpiece, wordpiece_files
 from saccade.data.tokenisers.wordpiece import SPECIAL, WordPiece
 from saccade.layers import TransformerEncoderLayer
-from saccade.layers.limits import most_positions
+from saccade.layers.limits import fewest, most_positions
 from saccade.models.bert import Bert
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -93,8 +93,10 @@ class Pretrained(NamedTuple):
     def encode(self, texts: Sequence[str], *, max_length: int | None = None) -> Tensor:
         """(texts, dim): each text as one vector; of a long one, so many tokens, by default all that the model reads."""
         cls, sep = (self.tokeniser.special(name) for name in ("[CLS]", "[SEP]"))
-        most = min(filter(None, (max_length, most_positions(self.model)))) - 2
-        return self.model.vectors([[cls, *ids[:most], sep] for ids in self.tokeniser.encode_all(texts)])
+        read = most_positions(self.model) if self.model.window is None else None
+        most = fewest([max_length, read])
+        kept = slice(None if most is None else most - 2)
+        return self.model.vectors([[cls, *ids[kept], sep] for ids in self.tokeniser.encode_all(texts)])
 
 
 def is_folder(folder: str | os.PathLike[str]) -> bool:

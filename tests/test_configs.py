@@ -93,6 +93,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
         "graphs/gat",
         "graphs/graph",
         "graphs/link",
+        "graphs/link-prediction",
         "patients/gru",
         "patients/logistic",
         "patients/retain",

@@ -153,3 +153,17 @@ def test_a_damaged_folder_is_refused(saved):
     (folder / "config.json").write_text("[1, 2")
     with pytest.raises(ArtifactError, match="not valid JSON"):
         huggingface.load(folder)
+
+
+def test_windows_read_what_positions_do_not_reach(tmp_path):
+    torch.manual_seed(3)
+    tokeniser = WordPiece(vocab_size=40).fit(["the eye rests", "the eye jumps"])
+    model = Bert(vocab=tokeniser.size, head="none", dim=22, num_heads=2, num_layers=1, max_length=13).eval()
+    folder = huggingface.save(tmp_path / "bert", model, tokeniser)
+    text = "the eye rests " * 20
+    whole = huggingface.load(folder, pooling="mean")
+    torch.testing.assert_close(*(whole.encode([text + end]) for end in ("", "jumps")))  # which is not read
+    windows = huggingface.load(folder, pooling="mean", window=7)
+    one, other = (windows.encode([text + end]) for end in ("", "jumps"))
+    assert not torch.allclose(one, other)
+    torch.testing.assert_close(windows.encode([text], max_length=13), windows.encode([text + "jumps"], max_length=13))

@@ -117,6 +117,19 @@ def test_a_long_table_is_read_as_the_records_are(work, run, capsys):
     assert "cannot be read in parts" in err
 
 
+@pytest.mark.parametrize("overlap", [0, 3])
+def test_patients_in_both_files_are_told_in_nested_files_too(work, capsys, overlap):
+    training, validating = ((work / f"{name}.jsonl").read_text().splitlines() for name in ("train", "valid"))
+    (work / "mixed.jsonl").write_text("\n".join([*training[:overlap], *validating]) + "\n")
+    data = ["--data.train", str(work / "train.jsonl"), "--data.valid", str(work / "mixed.jsonl")]
+    capsys.readouterr()
+    trained(work, f"mixed-{overlap}", *data, "--data.group", "patient", "--trainer.max_steps", "1")
+    said = "".join(capsys.readouterr())
+    warning = "WARNING: 3 of the 23 different values of 'patient' in the validation data are in the training data"
+    assert (warning in said) == bool(overlap)
+    assert ("in the training data" in said) == bool(overlap)
+
+
 def test_predict_and_explain(work, run, capsys):
     record = json.dumps([["cough"], ["rash"], {"codes": {"fever": 38.9, "martian": None}}])
     code, out, err = call(capsys, "predict", run, "--input", record, "--format", "jsonl")

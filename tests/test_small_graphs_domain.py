@@ -94,3 +94,27 @@ def test_links(people, capsys, monkeypatch):
     code, out, err = call(capsys, "explain", run, "--input", "p1 p7")
     assert code == 0, err
     assert "layers.1.attention of p7" in out
+
+
+def test_links_alone(people, capsys, monkeypatch):
+    """The graph and the data name links; pairs without one are drawn, and held-out links are not read."""
+    lines = (people / "edges.csv").read_text().splitlines()[1:]
+    edges = sorted({tuple(sorted(line.split(","))) for line in lines})
+    random.Random(6).shuffle(edges)
+    for name, part in (("links", edges[:60]), ("later", edges[60:])):
+        (people / f"{name}.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in part))
+    field = "--task.inputs.pair"
+    given = [f"{field}.graph", str(people / "edges.csv"), f"{field}.nodes", str(people / "nodes.csv")]
+    given += ["--data.train", str(people / "links.csv"), "--output", str(people / "links")]
+    given += ["--trainer.max_steps", "80", "--trainer.validate_every", "40", "--trainer.learning_rate", "0.02"]
+    code, out, err = call(capsys, "train", "graphs/link-prediction", *given)
+    assert code == 0, err
+    assert "other edges are not read" in out + err
+    assert "validation pairs are" not in out + err
+    run = str(people / "links")
+    code, out, err = call(capsys, "evaluate", run, "--data", str(people / "later.csv"))
+    assert code == 0, err
+    assert float(out.split("auroc")[1].split()[0]) >= 60.0  # at most 75: half of the pairs drawn are of one group, too
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"p1 p7\np1 p8\n"), encoding="utf-8"))
+    code, out, _ = call(capsys, "predict", run)
+    assert (code, out.split()) == (0, ["yes", "no"])

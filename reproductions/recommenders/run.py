@@ -17,7 +17,7 @@ import numpy as np
 
 import saccade
 from reproductions.recommenders import simulated
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.data.splits import last_of_each
 from saccade.runs import Run
 
@@ -84,7 +84,7 @@ def main(command: Sequence[str] | None = None) -> int:
     parser.add_argument("--users", type=int, default=USERS, help="simulated users; 0 for none")
     parser.add_argument("--simulated-epochs", type=int, default=28)
     given = parser.parse_args(command)
-    results: dict[str, Any] = {}
+    results = earlier(given.output)
     if given.users:
         results["simulated"] = pointing(given.runs / "simulated", given.users, given.simulated_epochs)
     if given.data is None:

@@ -17,6 +17,8 @@ from saccade.fields.base import Field, Padded, fields
 
 FILE = "number.json"
 SMALLEST, LARGEST = math.ulp(0.0), sys.float_info.max
+MOST = 1e30
+"""The largest number that is read: squares of larger ones do not fit into the numbers that models compute with."""
 
 
 @fields.register("number")
@@ -35,6 +37,9 @@ class Number(Field):
         if not math.isfinite(value):
             fix = "Write a number such as 3.5, or skip such rows with --data.bad_rows skip."
             raise cell.bad(f"the {cell.role} is not a finite number but {raw!r:.40}", fix)
+        if abs(value) > MOST:
+            fix = "Correct it, divide the whole column, or skip such rows with --data.bad_rows skip."
+            raise cell.bad(f"the {cell.role} {value:.4g} is too large: numbers may be from -1e30 to 1e30", fix)
         return value
 
     def fit(self, values: Iterable[float]) -> None:

@@ -22,6 +22,7 @@ from saccade.layers.initialisation import truncated_normal
 from saccade.models.base import TextEncoder, models
 from saccade.models.transformer import check_shape, head_sizes
 from saccade.models.unpadded import Unpadded
+from saccade.models.windows import Windows, unpadded_states
 from saccade.multihead import MultiHead
 from saccade.registry import nearest
 from saccade.scores import QueryFreeScore, Score
@@ -67,6 +68,10 @@ class Bert(TextEncoder):
         feed_forward_dim: defaults to four times dim.
         num_segments: how many texts an input may consist of.
         max_length: the number of learned positions.
+        window: longer texts are read in windows of so many tokens, each of which begins with `[CLS]` and attends to
+            itself alone; what is pooled are the states of all of them. For texts of any length, and in a time that
+            grows with their length, not with its square. None reads a text as a whole.
+        frozen_layers: the embeddings and so many layers, from the first, stay as they are in training.
         score, selection: used in the heads; a short name, or an instance for the head size (dim / num_heads).
         dropout: applied to embeddings, to the output of every sublayer and before the classifier.
         attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
@@ -93,6 +98,8 @@ class Bert(TextEncoder):
         activation: Literal["relu", "gelu"] = "gelu",
         num_segments: int = 2,
         max_length: int = 512,
+        window: int | None = None,
+        frozen_layers: int = 0,
         score: str | Score | partial[Score] = "scaled_dot",
         selection: str | Selection | partial[Selection] = "softmax",
         dropout: float = 0.1,
@@ -109,6 +116,16 @@ class Bert(TextEncoder):
             raise ValueError(f"pooling must be 'cls', 'mean' or 'attention', got {pooling!r}.")
         if (classes is not None) != (head in ("label", "tokens")):
             raise ValueError(f"head={head!r} and classes={classes} do not go together.")
+        if window is not None and not 2 <= window <= max_length:
+            raise ValueError(f"window must be from 2 to the {max_length} positions of max_length, got {window}.")
+        if not 0 <= frozen_layers <= num_layers:
+            raise ValueError(f"frozen_layers must be from 0 to num_layers={num_layers}, got {frozen_layers}.")
+        pools = head not in ("tokens", "span")
+        if window is not None and pooling == "cls" and pools:
+            raise ValueError(
+                "pooling='cls' sees only the first window of a text: set pooling to 'mean' or 'attention', or leave "
+                f"window={window} out."
+            )
         sizes = head_sizes(dim, num_heads, max_length)
 
         def layer() -> TransformerEncoderLayer:
@@ -126,12 +143,12 @@ class Bert(TextEncoder):
             )
 
         self.pooling = pooling
+        self.window = window
         self.dropout = dropout
         self.embedding = TokenEmbedding(vocab_size=vocab, dim=dim, positions="learned", max_length=max_length)
         self.segments = nn.Embedding(num_segments, dim)
         self.norm = nn.LayerNorm(dim, eps=epsilon)
         self.layers = nn.ModuleList(layer() for _ in range(num_layers))
-        pools = head not in ("tokens", "span")
         self.pooler = nn.Linear(dim, dim) if pooling == "cls" and pools else None
         self.reader: Attention | None = None
         if pooling == "attention" and pools:
@@ -141,6 +158,9 @@ class Bert(TextEncoder):
         self.next_sentence = nn.Linear(dim, 2) if head == "pretraining" else None
         self.head = head
         truncated_normal(self, std=0.02)
+        if frozen_layers:
+            for part in (self.embedding, self.segments, self.norm, *self.layers[:frozen_layers]):
+                part.requires_grad_(False)
 
     def forward(self, tokens: Tensor, mask: Tensor, segments: Tensor | None = None) -> Tensor:
         states, pooled = self.read(tokens, mask, segments)
@@ -154,10 +174,18 @@ class Bert(TextEncoder):
 
     def read(self, tokens: Tensor, mask: Tensor, segments: Tensor | None = None) -> BertStates:
         """The states of all tokens and the vector of each text, before any head; shapes as for `forward`."""
+        if self.window is None or (not exporting() and tokens.shape[1] <= self.window):
+            states = self._states(tokens, mask, segments)
+        else:
+            windows = Windows.of(tokens, mask, segments, self.window)
+            states = windows.joined(self._states(windows.tokens, windows.mask, windows.segments), *tokens.shape)
+        return BertStates(states, self.pool(states, mask))
+
+    def _states(self, tokens: Tensor, mask: Tensor, segments: Tensor | None) -> Tensor:
         states = self.embed(tokens, segments)
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
-        return BertStates(states, self.pool(states, mask))
+        return states
 
     def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
         """(texts, dim): each text as one vector, computed without padding and without gradients (see `Unpadded`).
@@ -168,7 +196,12 @@ class Bert(TextEncoder):
         """
         was_training = self.training
         try:
-            return Unpadded(self.eval()).vectors(texts, first)
+            unpadded = Unpadded(self.eval())
+            if self.window is None:
+                return unpadded.vectors(texts, first)
+            states = unpadded_states(unpadded.states, texts, first, self.window)
+            with torch.no_grad():
+                return torch.cat([self.pool(each, each.new_ones(each.shape[:2]).bool()) for each in states])
         finally:
             self.train(was_training)
 

@@ -119,7 +119,7 @@ def cross_validate(
             say(f"\nFold {name}, {number + 1} of {len(split.names)}:")
             wanted, _ = planned(config, parts, {**split_by, "data.fold": name}, trust, origin)
             run = _trained(wanted, held, folder / f"fold-{number}", init_from, trust)
-            own = list(chosen(spool, split.tested(name)))
+            own = run.task.joined(chosen(spool, split.tested(name)))
             found = run.answer(own, **run.task.evaluate_options)
             figures = run.task.measure(run.model, found, own)
             done.append(Fold(name, run.folder, len(own), figures))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 import saccade
 from saccade.artifacts import CHECKSUMS, ArtifactError, make_folder, seal, verify
+from saccade.data.corpus import FOLD, GROUP, mark
 from saccade.data.errors import DataError
 from saccade.data.readers.columns import parts as single_columns
 from saccade.data.spool import Spool
@@ -70,7 +71,8 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
     of_training = fields_of(task, plan.data)
     read = {"train": read_examples(plan.data, sources["train"], task, of_training, scored=scored and share > 0)}
     if sources["valid"] is not None:
-        read["valid"] = read_examples(plan.data, sources["valid"], task, task.fields, scored=scored)
+        own = {role: field for role, field in of_training.items() if role != FOLD}
+        read["valid"] = read_examples(plan.data, sources["valid"], task, own, optional=[GROUP], scored=scored)
     in_memory = "train" in held
     split_by = [str(share), repr((plan.data.folds, plan.data.fold, plan.data.split, plan.data.group))]
     mark_of_data = "\n".join([read["train"].fingerprint(), repr(plan.plain["task"]), *split_by, saccade.__version__])
@@ -118,6 +120,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
             for role, field in task.inputs.items()
             for leak in field.leaks(example[role] for example in valid if role in example)
         ]
+        or _leaks_of_groups(split.marks[parts == Purpose.TRAIN], valid, plan.data.group)
     )
     valid = task.joined(valid)
     task.observe(sizes)
@@ -149,6 +152,18 @@ def _fit(plan: Plan, examples: Iterable[Example], source: str) -> None:
         columns = plan.data.columns or {}
         named = f" (column {'+'.join(map(str, single_columns(columns[error.role])))})" if error.role in columns else ""
         raise ValueError(f"{source}, {error.role}{named}: {error.problem}") from error
+
+
+def _leaks_of_groups(trained: NDArray[np.uint64], valid: Iterable[Example], column: str | None) -> list[str]:
+    """A warning if groups, such as patients, are both trained and validated on, by the marks of those trained on."""
+    groups = {mark(example, [GROUP]) for example in valid if GROUP in example}
+    both = len(groups.intersection(trained.tolist()))
+    if not both:
+        return []
+    return [
+        f"{both:,} of the {len(groups):,} different values of {column!r} in the validation data are in the training "
+        "data, too: the figures may be better than on new ones. Keep each in one file, or leave out data.valid."
+    ]
 
 
 def _is_stored(folder: Path, mark_of_data: str) -> bool:

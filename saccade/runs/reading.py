@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from saccade.data.cell import FieldLike
@@ -13,7 +13,13 @@ from saccade.tasks import Task
 
 
 def read_examples(
-    data: Corpus, source: Any, task: Task, fields: Mapping[str, FieldLike], *, scored: bool = True
+    data: Corpus,
+    source: Any,
+    task: Task,
+    fields: Mapping[str, FieldLike],
+    *,
+    optional: Collection[str] = (),
+    scored: bool = True,
 ) -> Examples:
     """The examples of a source; a column that is missing only for a figure is an error that names the figure.
 
@@ -22,16 +28,18 @@ def read_examples(
         source: files, or examples in memory.
         task: whose examples they are.
         fields: what is read in any case.
+        optional: roles among them that the source may lack.
         scored: whether the task's figures are computed from these examples.
     """
+    usual: dict[str, Any] = {"optional": optional, "extras": task.extras, "check": task.check_example}
     needed = {role: task.scored[role] for role in task.figure_columns if role not in fields} if scored else {}
     try:
-        return data.read(source, {**fields, **needed}, extras=task.extras, check=task.check_example)
+        return data.read(source, {**fields, **needed}, **usual)
     except DataError as error:
         if not needed:
             raise
         problem = error
-    data.read(source, fields, extras=task.extras, check=task.check_example)  # raises if something else is wrong, too
+    data.read(source, fields, **usual)  # raises if something else is wrong, too
     wants = [f"{task.figure_columns[role]} needs a column {role!r}" for role in needed]
     figures = " and ".join(dict.fromkeys(task.figure_columns[role] for role in needed))
     raise DataError(

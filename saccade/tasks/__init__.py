@@ -5,6 +5,7 @@ from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
 from saccade.tasks.language_modelling import LanguageModelling
+from saccade.tasks.link_prediction import LinkPrediction
 from saccade.tasks.options import Options
 from saccade.tasks.pretraining import Pretraining
 from saccade.tasks.rating import Rating
@@ -19,6 +20,7 @@ __all__ = [
     "Generated",
     "Generation",
     "LanguageModelling",
+    "LinkPrediction",
     "Loss",
     "Options",
     "Pretraining",

@@ -9,12 +9,17 @@ from torch import nn
 
 from saccade.fields import Field, Text, WordPieces
 from saccade.layers.limits import fewest, most_keys, most_positions
+from saccade.models import Bert
 
 
 def most_tokens(model: nn.Module) -> int | None:
-    """The most tokens of a text, without its end, that a model has positions for; None without a limit."""
+    """The most tokens of a text, without its end, that a model has positions for; None without a limit.
+
+    A BERT with windows has none.
+    """
     most = fewest([most_positions(model), most_keys(model)])
-    return None if most is None else most - 1
+    reads_on = isinstance(model, Bert) and model.window is not None
+    return None if most is None or reads_on else most - 1
 
 
 def read_by(model: nn.Module, inputs: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,5 +55,6 @@ def check_lengths(model: nn.Module, inputs: Mapping[str, Field]) -> None:
         if isinstance(field, WordPieces) and most is not None and field.max_length > most + 1:
             raise ValueError(
                 f"the model's {most + 1} positions are too few for a {role} of max_length={field.max_length}: set "
-                f"model.max_length to {field.max_length} or more, or max_length of {role} to {most + 1} or less."
+                f"model.max_length to {field.max_length} or more, max_length of {role} to {most + 1} or less, or a "
+                "model.window, in which longer texts are read."
             )

@@ -243,6 +243,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "han, words alone": partial(documents, sentence_pooling="average"),
     "bert": wordpieces,
     "bert, pooled by attention": partial(wordpieces, pooling="attention"),
+    "bert, windows": partial(wordpieces, pooling="attention", window=4),
     "bert, several labels": partial(wordpieces, form="several"),
     "bert, rating": partial(wordpieces, rated=True),
     "bert, tags": partial(wordpieces, form="tags", head="tokens"),

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
-from saccade.data.errors import BadRow
+from saccade.data.errors import BadRow, DataError
 from saccade.fields import Link
 from saccade.interpretation.recording import record
 from saccade.models import LinkGAT
@@ -70,3 +71,57 @@ def test_validation_pairs_that_the_graph_contains_are_reported(field):
     (leak,) = field.leaks(["1 0", "0 4"])
     assert leak.startswith("1 of 2 validation pairs are edges of the graph")
     assert field.leaks(["0 4"]) == field.leaks([]) == []
+
+
+def test_only_edges_that_are_training_pairs_are_read(field):
+    kept = Link(graph=field.files[0], edges="trained")
+    kept.fit(["1 0", "2 3", "0 4"])
+    assert kept.graph.edges.tolist() == [[0, 1], [2, 3]]
+    assert "2 edges" in kept.learned()
+    assert "2 other edges are not read, since they are no training pairs" in kept.learned()
+    assert "2 of 3 training pairs are edges" in kept.learned()
+    assert kept.leaks(["1 2", "3 4"]) == []
+    assert kept.leaks(["1 2", "3 2"]) == [
+        "1 of 2 validation pairs are trained on, too, in one direction or the other. Name each link once."
+    ]
+    with pytest.raises(ValueError, match="edges must be 'all' or 'trained', got 'none'"):
+        Link(graph="graph.npz", edges="none")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_pairs_without_a_link_are_drawn_evenly(field, directed):
+    field.directed = directed
+    field.fit(["0 3"])
+    drawn = field.unlinked(3000, torch.Generator().manual_seed(3), [[5, 4]])
+    taken = {(0, 1), (1, 2), (2, 3), (3, 4), (0, 3), (5, 4)}
+    taken |= set() if directed else {(b, a) for a, b in taken}
+    wanted = {(a, b) for a in range(6) for b in range(6) if a != b} - taken
+    counts = dict.fromkeys(wanted, 0)
+    for pair in map(tuple, drawn.tolist()):
+        counts[pair] += 1  # a KeyError for any other
+    assert drawn.shape == (3000, 2)
+    expected = 3000 / len(wanted)
+    assert all(abs(count - expected) < 5 * expected**0.5 for count in counts.values())
+
+
+def test_a_full_graph_has_no_pairs_without_a_link(tmp_path):
+    edges = np.array([(a, b) for a in range(5) for b in range(5)])
+    np.savez(tmp_path / "full.npz", x=np.eye(5, dtype=np.float32), edges=edges)
+    with pytest.raises(DataError, match="Nearly all pairs of nodes are linked"):
+        Link(graph=str(tmp_path / "full.npz")).unlinked(3, torch.Generator())
+
+
+def test_a_resumed_training_draws_the_same_pairs(field, tmp_path):
+    field.fit(["0 1", "0 3"])
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    field.save(folder)
+    again = Link(graph="elsewhere.npz")
+    again.load(folder)
+    one, other = (each.unlinked(50, torch.Generator().manual_seed(3)) for each in (field, again))
+    assert one.tolist() == other.tolist()
+    assert again.learned() == field.learned()
+    for pairs in (torch.tensor([[0, 6]]), torch.tensor([0, 1]), torch.zeros(1, 2)):
+        (folder / "pairs.safetensors").write_bytes(pack_tensors({"pairs": pairs}))
+        with pytest.raises(ArtifactError, match=r"pairs\.safetensors is damaged"):
+            again.load(folder)

@@ -33,6 +33,13 @@ def test_cells_that_are_not(raw):
         Number().read(raw, CELL)
 
 
+@pytest.mark.parametrize("raw", ["1e300", -2e30])
+def test_cells_that_are_too_large_to_compute_with(raw):
+    with pytest.raises(BadRow, match=r"prices\.csv, line 5: the price .* is too large: numbers may be from -1e30"):
+        Number().read(raw, CELL)
+    assert Number().read("1e30", CELL) == 1e30
+
+
 def test_models_see_mean_zero_and_deviation_one():
     draws = random.Random(3)
     values = [1e6 + draws.gauss(3.0, 0.7) for _ in range(301)]

@@ -131,3 +131,61 @@ def test_mistakes_are_named():
     ):
         with pytest.raises(ValueError, match=message):
             build(**arguments)
+
+
+def windowed(**arguments):
+    return build(window=6, **{"pooling": "mean", "head": "none", **arguments})
+
+
+def test_windows_are_texts_of_their_own():
+    model, whole = windowed(), build(pooling="mean", head="none")
+    tokens, mask, segments = batch()
+    states, pooled = model.read(tokens, mask, segments)
+    assert states.shape == (3, 13, 22)
+    # 13 tokens: the first with the next five, then the first again with five more, and with the last two.
+    parts = [[0, 1, 2, 3, 4, 5], [0, 6, 7, 8, 9, 10], [0, 11, 12]]
+    alone = [whole.read(tokens[:1, part], mask[:1, part], segments[:1, part]).states[0] for part in parts]
+    expected = torch.cat([alone[0], alone[1][1:], alone[2][1:]])
+    torch.testing.assert_close(states[0], expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(pooled[0], expected.mean(0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "attention"])
+def test_windows_padded_one_by_one_and_without_padding(pooling):
+    model = windowed(pooling=pooling)
+    tokens, mask, segments = batch()
+    together = model.read(tokens, mask, segments)
+    lengths = mask.sum(1).tolist()
+    for row, length in enumerate(lengths):
+        alone = model.read(*(each[row : row + 1, :length] for each in (tokens, mask, segments)))
+        torch.testing.assert_close(alone.states[0], together.states[row, :length], rtol=0, atol=1e-5)
+        torch.testing.assert_close(alone.pooled[0], together.pooled[row], rtol=0, atol=1e-5)
+    texts = [row[:length] for row, length in zip(tokens.tolist(), lengths, strict=True)]
+    torch.testing.assert_close(model.vectors(texts, [5, 3, 2]), together.pooled, rtol=0, atol=1e-5)
+
+
+def test_windows_read_more_tokens_than_there_are_positions():
+    model = windowed(max_length=7, head="label", pooling="attention").train()
+    tokens = torch.randint(0, VOCAB, (2, 101), generator=torch.Generator().manual_seed(3))
+    logits = model(tokens, torch.ones(2, 101, dtype=torch.bool))
+    logits.sum().backward()
+    assert logits.shape == (2, CLASSES)
+    used = model.embedding.weight.grad.abs().sum(1) > 0
+    assert set(tokens.flatten().tolist()) == set(used.nonzero().flatten().tolist())
+
+
+def test_windows_that_cannot_be():
+    with pytest.raises(ValueError, match="window must be from 2 to the 17 positions of max_length, got 18"):
+        build(window=18, pooling="mean")
+    with pytest.raises(ValueError, match="pooling='cls' sees only the first window of a text: set pooling to 'mean'"):
+        build(window=6)
+
+
+def test_frozen_layers_get_no_gradient():
+    model = build(frozen_layers=1).train()
+    model(*batch()).sum().backward()
+    given = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
+    trained = {".".join(name.split(".")[:2]) for name in given}
+    assert trained == {"layers.1", "pooler.weight", "pooler.bias", "classifier.weight", "classifier.bias"}
+    with pytest.raises(ValueError, match="frozen_layers must be from 0 to num_layers=2, got 3"):
+        build(frozen_layers=3)
