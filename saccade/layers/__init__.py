@@ -15,6 +15,7 @@ from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
 from saccade.layers.sequential import SequentialSelection
+from saccade.layers.spectrogram import SpectrogramEmbedding
 from saccade.layers.text_convolution import TextConvolution
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 
@@ -40,6 +41,7 @@ __all__ = [
     "Residual",
     "SequentialSelection",
     "SinusoidalPositions",
+    "SpectrogramEmbedding",
     "Tapes",
     "TextConvolution",
     "TokenEmbedding",

@@ -11,7 +11,7 @@ from torch import nn
 from saccade.attention import Attention
 from saccade.decoders import LearnedStart, LuongDecoder, ProjectSummary
 from saccade.encoders import PyramidalEncoder
-from saccade.layers import FeatureEmbedding, RecurrentStack, TokenEmbedding, initialisation
+from saccade.layers import FeatureEmbedding, RecurrentStack, SpectrogramEmbedding, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
 from saccade.models.base import EncoderDecoder, models
@@ -40,6 +40,8 @@ class ListenAttendSpell(EncoderDecoder):
     Args:
         source_vocab, source_dim: give exactly one: the number of source tokens, or the features of a frame.
         source_stride: how many frames the first layer reads as one; above 1 they are projected to listener_dim.
+        source_filters: of two convolutions over time and frequency before the first layer, which then reads every four
+            frames as one; 0, as in the paper, has none.
         listener_dim: features of one direction of the listener.
         pyramid: for each layer of the listener above the first, how many states below become one; 1 keeps their number.
         hidden_dim, num_layers: of the speller.
@@ -59,6 +61,7 @@ class ListenAttendSpell(EncoderDecoder):
         source_vocab: int | None = None,
         source_dim: int | None = None,
         source_stride: int = 1,
+        source_filters: int = 0,
         target_vocab: int,
         embedding_dim: int = 64,
         listener_dim: int = 128,
@@ -83,10 +86,20 @@ class ListenAttendSpell(EncoderDecoder):
             )
         if start not in ("learned", "summary"):
             raise ValueError(f"start must be 'learned' or 'summary', got {start!r}.")
+        if source_filters and (source_dim is None or source_stride > 1):
+            raise ValueError(
+                f"source_filters={source_filters} is for frames, instead of source_stride; got source_dim={source_dim} "
+                f"and source_stride={source_stride}."
+            )
         embedding: nn.Module | None = None
         input_dim = source_dim or listener_dim
         if source_vocab is not None:
             embedding = TokenEmbedding(vocab_size=source_vocab, dim=listener_dim, dropout=dropout)
+        elif source_filters:
+            embedding = SpectrogramEmbedding(
+                input_dim=input_dim, filters=source_filters, dim=listener_dim, dropout=dropout
+            )
+            input_dim = listener_dim
         elif source_dim is not None and source_stride > 1:
             embedding = FeatureEmbedding(input_dim=source_dim, dim=listener_dim, stride=source_stride, dropout=dropout)
             input_dim = listener_dim

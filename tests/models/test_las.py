@@ -86,6 +86,18 @@ def test_every_parameter_learns_from_sampled_steps_and_ctc() -> None:
     assert build().penalty(build()(frames, mask, TARGET), target, real, lambda: torch.zeros(2)) is None
 
 
+def test_convolutions_before_the_listener() -> None:
+    model = build(source_filters=5, pyramid=[2], ctc_weight=0.3).train()
+    frames, mask = source(30)
+    decoded = model(frames, mask, TARGET)
+    assert decoded.weights.shape == (2, 4, 4)
+    assert model.encoder.stride == 8
+    assert model.positions(mask).tolist() == [4, 2]
+    (decoded.features.square().sum() + model.encode(frames, mask).states.sum()).backward()
+    learning = [p.grad is not None and bool(p.grad.any()) for p in model.encoder.embedding.parameters()]
+    assert learning == [True] * 6
+
+
 def test_the_listener_works_with_other_decoders() -> None:
     model = RNNSearch(source_dim=3, target_vocab=11, embedding_dim=5, hidden_dim=4, encoder="pyramidal", ctc_weight=0.2)
     frames, mask = source()
@@ -100,6 +112,8 @@ def test_the_listener_works_with_other_decoders() -> None:
         ({"source_vocab": 5}, "either source_vocab"),
         ({"sampling": 1.0}, "sampling"),
         ({"start": "end"}, "'learned' or 'summary'"),
+        ({"source_filters": 5, "source_stride": 2}, "instead of source_stride"),
+        ({"source_filters": 5, "source_dim": None, "source_vocab": 7}, "is for frames"),
         ({"ctc_weight": 1.5}, "ctc_weight"),
         ({"score": "mpl_dot"}, "mlp_dot"),
     ],
