@@ -34,6 +34,7 @@ class Strange:
             found = [f"Input {which} is empty, and so is its answer." if one else many]
         if not self.inputs:
             return found
-        shown = ", ".join(map(repr, list(self.parts)[:8])) + (", ..." if len(self.parts) > 8 else "")
+        from saccade.tasks.noticing import never_seen  # which imports torch
+
         have = "1 input has" if self.inputs == 1 else f"{self.inputs:,} inputs have"
-        return [*found, f"{have} parts that the model has never seen and reads as unknown: {shown}"]
+        return [*found, f"{have} {never_seen(self.parts)}"]

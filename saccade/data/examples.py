@@ -18,8 +18,14 @@ Check = Callable[[Mapping[str, Any], Cell], None]
 """Whether the values of an example belong together."""
 
 
-def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike]) -> list[dict[str, Any]]:
-    """Rows in memory as examples, empty texts among them: less work than `Examples`, for the few rows of a request."""
+def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike], *, start: int = 1) -> list[dict[str, Any]]:
+    """Rows in memory as examples, empty texts among them: less work than `Examples`, for the few rows of a request.
+
+    Args:
+        rows: as `Examples` takes them.
+        fields: for each role the field that reads it.
+        start: the number of the first row.
+    """
     absent = absent_values(fields)
     reader = InMemory(source=Rows(rows), columns=Columns(None, fields, optional=absent))
     return [
@@ -28,7 +34,7 @@ def read_rows(rows: Sequence[Any], fields: Mapping[str, FieldLike]) -> list[dict
             role: value_of(fields[role], raw, Cell(reader.name, line, role, reader.folder), blank=raw is not None)
             for role, raw in reader.by_role(row, line).items()
         }
-        for line, row in enumerate(rows, start=1)
+        for line, row in enumerate(rows, start=start)
     ]
 
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from saccade.export.runner.text import KINDS
 from saccade.layers import LSTMNLayer
-from saccade.models import WordByWord
+from saccade.models import RETAIN, WordByWord
 from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
 from saccade.selections import (
@@ -68,6 +68,9 @@ def check_parts(model: nn.Module) -> None:
         for kind, reason in PARTS.items():
             if isinstance(part, kind):
                 raise ValueError(f"{kind.__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
+        if isinstance(part, RETAIN) and part.each_visit:
+            reason = "it reads every prefix of a record anew"
+            raise ValueError(f"RETAIN with a label at each visit cannot be exported: {reason}. {INSTEAD}")
         if isinstance(part, LSTMNLayer | WordByWord):
             for attention in (part.attention, getattr(part, "source_attention", None)):
                 for inner in () if attention is None else (attention.score, attention.selection):

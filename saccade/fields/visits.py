@@ -142,6 +142,21 @@ class Visits(Field):
         of_visits = [[feature.place for feature in self.book.features(visit)] for visit in read]
         return of_visits, [feature.place for feature in self.static.features(value["static"])]
 
+    def portable(self) -> dict[str, Any]:
+        books = {"visits": self.book.as_json(), "static": self.static.as_json()}
+        return {"kind": "visits", "max_visits": self.max_visits, **books}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        visits, codes, static = min(length, self.max_visits), length + 3, length + 6
+        return {
+            "values": torch.randint(self.book.size, (count, visits, codes)),
+            "mask": torch.arange(visits) < torch.arange(visits, visits - count, -1).clamp(min=1).unsqueeze(1),
+            "amounts": torch.randn(count, visits, codes),
+            "gaps": torch.rand(count, visits),
+            "static": torch.randint(self.static.size, (count, static)),
+            "static_amounts": torch.randn(count, static),
+        }
+
     def show(self, value: Record) -> str:
         visits, codes = len(value["visits"]), sum(len(visit["codes"]) for visit in value["visits"])
         counted = f"{visits:,} visit{'s' * (visits != 1)}, {codes:,} code{'s' * (codes != 1)}"

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from saccade.kernels.modes import exporting
+
 
 class CodeSum(nn.Module):
     r"""The sum of the vectors of codes, each times its amount: a multi-hot vector times a matrix.
@@ -29,6 +31,8 @@ class CodeSum(nn.Module):
         nn.init.normal_(self.weight, std=deviation)
 
     def forward(self, codes: Tensor, amounts: Tensor) -> Tensor:
+        if exporting():  # ONNX has no weighted bags
+            return self.each(codes, amounts).sum(-2)
         flat: Tensor = F.embedding_bag(
             codes.flatten(0, -2),
             self.weight,

@@ -90,11 +90,11 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run of {type(self.model).__name__} in {self.folder}>"
 
-    def read(self, inputs: Sequence[Any]) -> list[Example]:
-        """Values in memory as examples, read as the task's fields read them."""
+    def read(self, inputs: Sequence[Any], *, start: int = 1) -> list[Example]:
+        """Values in memory as examples, read as the task's fields read them; the first has the number `start`."""
         if isinstance(inputs, str | os.PathLike):
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
-        return list(read_rows([self.task.example(value) for value in inputs], self.task.inputs))
+        return list(read_rows([self.task.example(value) for value in inputs], self.task.inputs, start=start))
 
     def predict(
         self,

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 import saccade
 from saccade.registry import nearest
-from saccade.serving.batching import Full, Unavailable
+from saccade.serving.batching import Full, Gone, Unavailable
 from saccade.serving.hosting import BadInput, Hosted
 from saccade.serving.inputs import plain
 from saccade.serving.metrics import Metrics
@@ -32,6 +32,9 @@ from saccade.serving.status import add_status
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """What a request may call a server without a token."""
 
+
+LEFT = 499
+"""What the log says of a client that did not wait for its answer, as nginx does."""
 
 SHOWN = 10
 """How many fields of a bad request are named."""
@@ -176,6 +179,10 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Map
     @app.exception_handler(Full)
     async def full(request: Request, error: Full) -> Response:
         return answer(429, str(error), {"retry-after": str(error.seconds)})
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Gone) -> Response:
+        return answer(LEFT, str(error))
 
     @app.exception_handler(Unavailable)
     async def unavailable(request: Request, error: Unavailable) -> Response:

@@ -6,12 +6,12 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from saccade.serving.batching import Job, Unavailable
+from saccade.serving.batching import Gone, Job, Unavailable
 from saccade.serving.hosting import BadInput, Hosted, Mistake, Version
-from saccade.serving.inputs import cost, read_contents, read_inputs
+from saccade.serving.inputs import read_inputs
 from saccade.tasks import Example, Options
 
 SHORT = 4096
@@ -56,17 +56,19 @@ def _defaults(kind: type[Options]) -> Options:
     return kind.of({})
 
 
-async def read(version: Version, inputs: Sequence[Any], *, files: bool = False) -> list[tuple[Example, int]]:
+async def read(
+    version: Version, inputs: Sequence[Any], *, until: float, where: str = "input"
+) -> list[tuple[Example, int]]:
     """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded."""
     version.queue.check(len(inputs))
+    do = partial(read_inputs, version, inputs, where=where, until=until)
     if all(isinstance(value, str) for value in inputs) and sum(map(len, inputs)) <= SHORT:
-        return _examples(version, inputs, files)
-    return await asyncio.to_thread(_examples, version, inputs, files)
-
-
-def _examples(version: Version, inputs: Sequence[Any], files: bool) -> list[tuple[Example, int]]:
-    examples = read_contents(version, inputs) if files else read_inputs(version, inputs)
-    return [(example, cost(version, example)) for example in examples]
+        return do()
+    try:
+        async with asyncio.timeout(until - time.monotonic()):
+            return await asyncio.get_running_loop().run_in_executor(version.readers, do)
+    except TimeoutError:  # the thread stops after the input that it reads
+        raise Unavailable("The inputs could not be read in time.") from None
 
 
 async def answers(jobs: Sequence[Job]) -> list[bytes]:
@@ -119,6 +121,8 @@ async def events(job: Job, first: bytes | None, request: str) -> AsyncIterator[b
             yield b"event: token\ndata: " + event + b"\n\n"
             event = await next_event(job)
         yield b"event: answer\ndata: " + job.answer.result() + b"\n\n"
+    except Gone:
+        return
     except (Unavailable, BadInput, Mistake) as error:
         if isinstance(error, Mistake):
             error.log(request)

@@ -24,6 +24,13 @@ class Unavailable(Exception):  # noqa: N818 (a refusal)
     """There is no answer, through no fault of the input: the worker crashed, or the deadline has passed."""
 
 
+class Gone(Exception):  # noqa: N818 (nobody hears of it)
+    """The client has left: what it asked for need not be computed."""
+
+    def __init__(self) -> None:
+        super().__init__("The client has left.")
+
+
 @dataclass(eq=False)
 class Job:
     """One piece of work for a worker.

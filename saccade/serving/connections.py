@@ -7,6 +7,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from saccade.serving.batching import Gone
+
 SECONDS = 10.0
 """How long the headers of a request may take to arrive, from the moment the connection is open."""
 
@@ -24,7 +26,7 @@ class Connection(HttpToolsProtocol):
     """A connection that is closed if it does not ask for anything, or asks for it at too great length.
 
     uvicorn waits for ever for headers, however many come, and for clients that do not read their answers. Bodies have
-    limits of their own: see `Guard`.
+    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -43,6 +45,9 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
+        if self.cycle is not None and not self.cycle.response_complete:
+            for job in self.cycle.scope.get("state", {}).get("jobs", ()):
+                job.fail(Gone())
         if self._reader is not None:
             self._reader.cancel()
         super().connection_lost(exc)

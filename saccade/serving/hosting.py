@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ log = logging.getLogger("saccade.serving")
 
 KEPT = ("config.yaml", "task", "model.safetensors", "provenance.json", "README.md", "checksums.json", "export.json")
 """What a server copies of a run, an int8 export among them; a run without a final model is copied whole."""
+
+READERS = 2
+"""How many requests of a model are decoded at a time: a large picture takes 200 MB and seconds."""
 
 PAUSE = (0.2, 30.0)
 """Seconds before a crashed worker is replaced: the first time, and at most if it crashes again and again."""
@@ -63,6 +67,10 @@ class Version:
         try:
             self.folder = copy_run(check_run(folder), Path(self._copy.name))
             run = load(self.folder, trust=trust)  # all of it: a damaged run is refused here
+        except (ValueError, OSError) as error:
+            self._copy.cleanup()
+            kind = ValueError if isinstance(error, ValueError) else OSError
+            raise kind(str(error).replace(self._copy.name, str(folder))) from None  # nobody knows the copy
         except BaseException:
             self._copy.cleanup()
             raise
@@ -71,6 +79,7 @@ class Version:
         self.model_name = type(run.model).__name__
         self.parameters = sum(parameter.numel() for parameter in run.model.parameters())
         self.queue = Batches(limit=settings.queue, budget=settings.batch_cost, wait=settings.wait)
+        self.readers = ThreadPoolExecutor(READERS, "saccade-read")
         self.started = False
         self.ready = 0
         self.users = 0
@@ -101,6 +110,7 @@ class Version:
             await self._unused.wait()
         self.queue.close()
         await asyncio.gather(*self._slots)
+        self.readers.shutdown(wait=False)
         self._copy.cleanup()
 
     def release(self) -> None:
@@ -144,6 +154,8 @@ class Version:
 
     async def _replace(self, pause: float) -> Process | None:
         await asyncio.sleep(pause)
+        if self.queue.closed and not self.queue.waiting:
+            return None
         try:
             return await Process.start(self.folder, trust=self.trust)
         except (Unavailable, ValueError, OSError) as error:
@@ -154,10 +166,15 @@ class Version:
         """Gives a batch to a worker, and its replies to the jobs."""
         self.metrics.batches.labels(self.name).observe(len(batch))
         first = batch[0]
+
+        def event(value: bytes) -> bool:
+            first.events.put_nowait(value)
+            return not first.answer.done()
+
         left = max(job.deadline for job in batch) - time.monotonic()
         try:
             replies = await asyncio.wait_for(
-                process.ask(first.kind, [job.given for job in batch], first.events.put_nowait), max(0.1, left)
+                process.ask(first.kind, [job.given for job in batch], event), max(0.1, left)
             )
         except TimeoutError:  # the worker may never come back
             error = Unavailable("The answer was not ready in time.")
@@ -189,6 +206,8 @@ class Hosted:
         self.settings = settings
         self._closing: set[asyncio.Task[None]] = set()
         self._reloading = asyncio.Lock()
+        self._asked = False
+        """Whether a reload waits for another one to end."""
 
     @property
     def task(self) -> Task:
@@ -212,7 +231,11 @@ class Hosted:
 
     async def reload(self) -> bool:
         """Takes over what the run folder holds now; a damaged one is refused, and the old one goes on serving."""
+        if self._asked:
+            return False  # the one that waits will read what the folder holds then
+        self._asked = True
         async with self._reloading:
+            self._asked = False
             new: Version | None = None
             try:
                 new = await asyncio.to_thread(self._make)
@@ -234,9 +257,12 @@ class Hosted:
         """Ends all workers, once they have answered."""
         await asyncio.gather(self.version.close(), *self._closing)
 
-    def job(self, kind: str, given: Any, *, key: Any = None, cost: int = 1) -> Job:
+    def deadline(self) -> float:
+        """When a request that comes now must have been answered, on the monotonic clock."""
+        return time.monotonic() + self.settings.deadline
+
+    def job(self, kind: str, given: Any, *, deadline: float, key: Any = None, cost: int = 1) -> Job:
         """A new job, to be put into the queue."""
-        deadline = time.monotonic() + self.settings.deadline
         return Job(kind, given, key, cost, deadline, asyncio.get_running_loop().create_future())
 
 

@@ -4,42 +4,62 @@ from __future__ import annotations
 
 import base64
 import binascii
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from saccade.fields import Field
+from saccade.serving.batching import Unavailable
 from saccade.serving.hosting import BadInput, Version
 from saccade.tasks import Example
 
 BASE64 = "base64"
 
+NAME = 200
+"""How many characters of a file's name are kept."""
 
-def read_inputs(version: Version, inputs: Sequence[Any]) -> list[Example]:
-    """The examples that inputs stand for; `BadInput` names the first that cannot be used, counted from 0."""
-    raw = []
+
+class Upload:
+    """The contents of a file, as a client sent it.
+
+    Args:
+        content: its bytes.
+        name: what the client calls it, if it says so.
+    """
+
+    def __init__(self, content: bytes, name: Any = None) -> None:
+        self.content, self.name = content, name[:NAME] if isinstance(name, str) else ""
+
+    def __repr__(self) -> str:
+        return f"<file {self.name!r} of {len(self.content):,} bytes>"
+
+    def raw(self) -> Any:
+        """What a field reads: a name is kept for the answer, and never opened."""
+        return {"bytes": self.content, "path": self.name} if self.name else self.content
+
+
+def read_inputs(version: Version, inputs: Sequence[Any], *, where: str, until: float) -> list[tuple[Example, int]]:
+    """The examples that inputs stand for, with their costs.
+
+    `BadInput` names the first that cannot be used. Once the time is over, no more are read: a request may have many
+    pictures or recordings, which take long to decode.
+
+    Args:
+        version: of the model.
+        inputs: JSON values, or uploaded files.
+        where: the field that an input is in, `{}` for its number from 0: "inputs[{}]".
+        until: on the monotonic clock.
+    """
+    found = []
     for number, value in enumerate(inputs):
+        if time.monotonic() > until:
+            raise Unavailable("The inputs took too long to read: send fewer at a time.")
         try:
-            raw.append(_decoded(version, value))
-        except BadInput as error:
-            raise BadInput(f"inputs[{number}]: {error}") from None
-    return _read(version, raw, "inputs")
-
-
-def read_contents(version: Version, contents: Sequence[bytes]) -> list[Example]:
-    """The same for the contents of files, of a model whose only input is a file."""
-    return _read(version, contents, "files")
-
-
-def _read(version: Version, raw: Sequence[Any], where: str) -> list[Example]:
-    try:
-        return list(version.read(raw))
-    except (TypeError, ValueError, OverflowError) as found:
-        for number, value in enumerate(raw):  # which one was it?
-            try:
-                version.read([value])
-            except (TypeError, ValueError, OverflowError) as error:
-                raise BadInput(f"{where}[{number}]: {plain(error)}") from None
-        raise BadInput(f"{where}: {plain(found)}") from None
+            (example,) = version.read([_decoded(version, value)], start=number + 1)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadInput(f"{where.format(number)}: {plain(error)}") from None
+        found.append((example, cost(version, example)))
+    return found
 
 
 def cost(version: Version, example: Example) -> int:
@@ -64,12 +84,14 @@ def _decoded(version: Version, value: Any) -> Any:
 
 
 def _content(field: Field, value: Any) -> Any:
+    if isinstance(value, Upload):
+        return value.raw()
     if not field.suffixes or (field.optional and value is None):
         return value
     kinds = ", ".join(field.suffixes)
     if not isinstance(value, Mapping) or value.keys() - {BASE64, "name"} or not isinstance(value.get(BASE64), str):
         raise BadInput(f'send the contents of a file ({kinds}) as {{"base64": "..."}}, or as multipart/form-data.')
     try:
-        return base64.b64decode(value[BASE64], validate=True)
+        return Upload(base64.b64decode(value[BASE64], validate=True), value.get("name")).raw()
     except (binascii.Error, ValueError):
         raise BadInput("base64 is not valid.") from None

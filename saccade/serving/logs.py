@@ -8,7 +8,8 @@ import sys
 from datetime import UTC, datetime
 
 USUAL = {*vars(logging.makeLogRecord({})), "color_message"}
-ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+ENCODER = json.JSONEncoder(default=str)
+"""In ASCII: an input that is logged may hold half a character, line ends of its own, or commands to a terminal."""
 
 
 class JsonFormatter(logging.Formatter):

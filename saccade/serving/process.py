@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from saccade.runs.frames import pack, read_async
 from saccade.serving.batching import Unavailable
-from saccade.serving.worker import Reply
+from saccade.serving.worker import STOP, Reply
 
 START = 120.0
 """Seconds that a worker may take to load its model."""
@@ -63,8 +63,15 @@ class Process:
         """Its process id."""
         return self._process.pid
 
-    async def ask(self, kind: str, several: Sequence[Any], event: Callable[[bytes], None]) -> list[Reply]:
-        """A reply to each job; raises `Unavailable` if the worker ends before."""
+    async def ask(self, kind: str, several: Sequence[Any], event: Callable[[bytes], bool]) -> list[Reply]:
+        """A reply to each job; raises `Unavailable` if the worker ends before.
+
+        Args:
+            kind: what to do.
+            several: what with.
+            event: takes the events of a stream, and says whether anyone still listens.
+        """
+        heard = True
         try:
             self._to.write(pack((kind, list(several))))
             await self._to.drain()
@@ -72,7 +79,9 @@ class Process:
                 reply = await read_async(self._from)
                 if isinstance(reply, list):
                     return reply
-                event(reply.value)
+                if not event(reply.value) and heard:
+                    heard = False
+                    self._to.write(pack((STOP, [])))
         except (asyncio.IncompleteReadError, ConnectionError):
             raise Unavailable("The worker that computed this answer ended unexpectedly: try again.") from None
 

@@ -18,7 +18,9 @@ from saccade.serving.asking import (
     options_of_form,
     read,
 )
-from saccade.serving.hosting import BadInput, Hosted
+from saccade.serving.batching import Job
+from saccade.serving.hosting import BadInput, Hosted, Version
+from saccade.serving.inputs import Upload
 from saccade.serving.json_route import JsonRoute
 from saccade.serving.schema import bodies
 from saccade.serving.settings import Settings
@@ -34,7 +36,7 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         given: Any = body
         inputs = given.inputs if isinstance(given.inputs, list) else [given.inputs]
         model = asked_for(request, given.model, inputs)
-        return await predicted(model, inputs, given_options(given.options), given.attention)
+        return await predicted(request, model, inputs, given_options(given.options), given.attention)
 
     @app.post("/predict/files", summary="Answer files: recordings, pictures")
     async def predict_files(
@@ -49,18 +51,18 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         named = chosen(models, model)
         if len(named.task.inputs) != 1 or not next(iter(named.task.inputs.values())).suffixes:
             raise BadInput(f"files: the model {named.name} does not read files alone; use /predict.")
-        contents = [await file.read() for file in files]
+        contents = [Upload(await file.read(), file.filename) for file in files]
         asked_for(request, model, contents)
-        return await predicted(named, contents, options_of_form(options), attention, files=True)
+        return await predicted(request, named, contents, options_of_form(options), attention, where="files[{}]")
 
     async def stream(request: Request, body: Annotated[Stream, Body()]) -> Response:  # type: ignore[valid-type]
         given: Any = body
         model = asked_for(request, given.model, [given.input])
         with model.using() as version:
             asked = checked_options(version.task.options, given_options(given.options))
-            ((example, size),) = await read(version, [given.input])
-            job = model.job("stream", (example, asked), cost=size)
-            version.queue.put([job])
+            ((example, size),) = await read(version, [given.input], until=(until := model.deadline()))
+            job = model.job("stream", (example, asked), cost=size, deadline=until)
+            put(request, version, [job])
         first = await next_event(job)  # a mistake in the input is still an error of the request
         return StreamingResponse(
             events(job, first, request.state.request),
@@ -76,9 +78,9 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
             own = {field for field in version.task.explain_options.__dataclass_fields__ if field in options}
             checked_options(version.task.explain_options, {name: options[name] for name in own})
             checked_options(version.task.options, {name: value for name, value in options.items() if name not in own})
-            ((example, size),) = await read(version, [given.input])
-            job = model.job("explain", (example, options, given.format, title), cost=size)
-            version.queue.put([job])
+            ((example, size),) = await read(version, [given.input], until=(until := model.deadline()))
+            job = model.job("explain", (example, options, given.format, title), cost=size, deadline=until)
+            put(request, version, [job])
         (found,) = await answers([job])
         if given.format == "json":
             return Response(found, media_type="application/json")
@@ -103,17 +105,30 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
     return {f"/{name}": body for name, body in typed.items()}
 
 
+def put(request: Request, version: Version, jobs: list[Job]) -> None:
+    """Puts the jobs of a request into the queue, and notes them: they are given up if the client leaves."""
+    version.queue.put(jobs)
+    request.state.jobs = jobs
+
+
 async def predicted(
-    model: Hosted, inputs: Sequence[Any], options: Mapping[str, Any], attention: bool, **how: bool
+    request: Request,
+    model: Hosted,
+    inputs: Sequence[Any],
+    options: Mapping[str, Any],
+    attention: bool,
+    *,
+    where: str = "inputs[{}]",
 ) -> Response:
     """The answers to the inputs of a request, each a job of its own, which shares batches with those of others."""
+    until = model.deadline()
     with model.using() as version:
         asked = checked_options(version.task.options, options)
         try:
             several = [asked.part([number], len(inputs)) for number in range(len(inputs))]
         except ValueError as error:
             raise BadInput(f"options: {error}") from None
-        examples = await read(version, inputs, **how)
+        examples = await read(version, inputs, until=until, where=where)
         looks = attention or asked.looks
         jobs = [
             model.job(
@@ -121,9 +136,10 @@ async def predicted(
                 (example, own, looks),
                 key=(own, looks) if own.shares else None,
                 cost=size * own.rows,
+                deadline=until,
             )
             for (example, size), own in zip(examples, several, strict=True)
         ]
-        version.queue.put(jobs)
+        put(request, version, jobs)
     found = await answers(jobs)
     return Response(b'{"predictions":[' + b",".join(found) + b"]}", media_type="application/json")

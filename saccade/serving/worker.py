@@ -6,10 +6,11 @@ import io
 import json
 import math
 import os
+import select
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +19,14 @@ import torch
 from saccade.runs import Run, load
 from saccade.runs.frames import pack, read
 from saccade.tasks import Answer, Example, Options
+from saccade.tasks.noticing import warnings_about
+
+STOP = "stop"
+"""A message that ends the stream that a worker is writing, if it still is: nobody listens any more."""
+
+
+class StoppedError(Exception):
+    """A stream was told to stop."""
 
 
 class Reply(NamedTuple):
@@ -58,10 +67,7 @@ class Work:
     def _predict(self, examples: Sequence[Example], options: Options, attention: bool) -> list[Reply]:
         with torch.inference_mode():  # less work for each operation; these tensors go nowhere else
             answers = self.run.answer(examples, batch_size=len(examples), **_given(options))
-            return [
-                Reply("done", self._json(example, answer, attention))
-                for example, answer in zip(examples, answers, strict=True)
-            ]
+            return [Reply("done", each) for each in self._json(examples, answers, attention)]
 
     def _explain(self, example: Example, options: dict[str, Any], form: str, title: str) -> Reply:
         from saccade.interpretation.explorer import render
@@ -72,10 +78,14 @@ class Work:
     def _stream(self, example: Example, options: Options) -> Reply:
         task, model = self.run.task, self.run.model
         answer = task.stream(model, example, options, lambda event: self.emit(Reply("event", _dump(event))))
-        return Reply("done", self._json(example, answer, True))
+        return Reply("done", *self._json([example], [answer], True))
 
-    def _json(self, example: Example, answer: Answer, attention: bool) -> bytes:
-        return _dump(self.run.task.as_json(example, answer, attention=attention))
+    def _json(self, examples: Sequence[Example], answers: Sequence[Answer], attention: bool) -> Iterator[bytes]:
+        """The answers, each with what is to be said about its input."""
+        warnings = warnings_about(self.run.task, self.run.model, examples)
+        for number, (example, answer) in enumerate(zip(examples, answers, strict=True)):
+            shown = self.run.task.as_json(example, answer, attention=attention)
+            yield _dump({**shown, "warnings": warnings[number]} if number in warnings else shown)
 
 
 def place_of(error: BaseException) -> str:
@@ -118,11 +128,17 @@ def main() -> None:
             out.write(pack(replies))
             out.flush()
 
+        def say_unless_stopped(event: Reply) -> None:
+            if select.select([sys.stdin], [], [], 0)[0]:  # between two batches, the server sends nothing else
+                raise StoppedError
+            say(event)
+
         try:
-            work = Work(load(sys.argv[1], trust=sys.argv[2] == "trust"), say)
+            work = Work(load(sys.argv[1], trust=sys.argv[2] == "trust"), say_unless_stopped)
         except (ValueError, OSError) as error:
             say(Reply("bad", str(error)))
             return
         say(Reply("ready"))
         while (message := read(sys.stdin.buffer)) is not None:
-            say(work.do(*message))
+            if message[0] != STOP:  # that of a stream that had just ended
+                say(work.do(*message))

@@ -182,7 +182,9 @@ class Classification(Task):
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
         about = {"form": self.form.name, "labels": self.label.names, "most": most_tokens(model)}
-        several = isinstance(self.label, Labels | Tags)
+        if self.label.positive_class is not None:
+            about["positive"] = self.label.positive_class
+        several = isinstance(self.label, Labels | Tags | VisitLabel)
         between = {"between": self.label.show(["", ""])} if several else {}  # of the labels of an answer
         return {"kind": "classification", **about, **between}
 

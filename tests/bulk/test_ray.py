@@ -71,6 +71,6 @@ def test_bad_rows_are_named_as_without_ray(run, tmp_path, cluster) -> None:
     from saccade.bulk import predict_files
 
     path = tmp_path / "rows.jsonl"
-    path.write_text('{"text": "ba su"}\n{"text": ""}\n' + f'{{"text": "{ROWS[0]["text"]}"}}\n' * 5)
-    with pytest.raises(ValueError, match=r"rows.jsonl, line 2: the source is empty"):
+    path.write_text('{"text": "ba su"}\n{"text": 1.5}\n' + f'{{"text": "{ROWS[0]["text"]}"}}\n' * 5)
+    with pytest.raises(ValueError, match=r"rows.jsonl, line 2: the source is not text"):
         predict_files(saccade.load(run), [str(path)], tmp_path / "out", engine="ray", corpus=COLUMNS, block_rows=1)

@@ -17,7 +17,20 @@ from saccade.artifacts import save_weights
 from saccade.data.cell import Cell
 from saccade.data.tokenisers import tokenisers
 from saccade.encoders.backbones import EfficientNetLite0
-from saccade.fields import Audio, Document, Image, Label, Labels, Node, Tags, Text, WordPieces
+from saccade.fields import (
+    Audio,
+    Document,
+    Image,
+    Label,
+    Labels,
+    Node,
+    Tags,
+    Text,
+    VisitLabel,
+    VisitLabels,
+    Visits,
+    WordPieces,
+)
 from saccade.models import models
 from saccade.tasks import Classification, Generation, LanguageModelling, Rating, Spans, Task
 
@@ -127,6 +140,30 @@ def documents(folder: Path, **given: Any) -> Case:
     asked = [["ba su", "", "dodo"], ["we, we, kelu su su su"], ["x", "minamo", "ba", "su ba", "kelu"]]
     sizes = {**TINY, "context_dim": 7}
     return made(Classification(inputs={"text": text}), "han", rows, asked, **sizes, **given)
+
+
+VISITS: list[Any] = [
+    [["a", "b"], {"codes": {"glucose": 7.1, "smoker": "yes", "c": True, "d": False}}, []],
+    {"visits": [{"time": "2024-05-01", "codes": ["a", 5]}, {"time": "2024-05-01T14:30", "codes": {"glucose": "5"}}]},
+    {"visits": [{"time": 3, "codes": {"b": None}}, {"time": 3.5, "codes": ["c"]}], "static": {"age": 61, "sex": None}},
+    {"visits": [["b"]] * 5, "static": ["tall"], "name": "P4"},
+]
+
+
+def records(model: str, folder: Path, *, each: bool = False, several: bool = False, **given: Any) -> Case:
+    """Records of visits, with an outcome for the whole or for each visit."""
+    values = [*VISITS, *([["a", "c"]] * (1 + n % 3) for n in range(5))]
+    counts = [len(value["visits"]) if isinstance(value, dict) else len(value) for value in values]
+    wanted: list[Any] = [["no", "yes"][n % 2] for n in range(len(values))]
+    label: Label = Label(positive="yes")
+    if each:
+        label = VisitLabels() if several else VisitLabel()
+        outcomes: list[Any] = [["x", "y"][: n % 3] for n in range(3)] if several else ["no", "yes", None]
+        wanted = [[outcomes[(n + k) % 3] for k in range(count)] for n, count in enumerate(counts)]
+    rows = [{"record": value, "label": out} for value, out in zip(values, wanted, strict=True)]
+    asked = [*VISITS, '[["a"], ["unknown", "b"]]']
+    task = Classification(inputs={"record": Visits(max_visits=4)}, label=label)
+    return made(task, model, rows, asked, options=({}, {"threshold": 0.7}), **given)
 
 
 def picture(seed: int, width: int = 19, height: int = 23, kind: str = "PNG") -> bytes:
@@ -252,6 +289,12 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "lstmn_pair": partial(pairs, "lstmn_pair", **TINY),
     "lstmn_pair, shallow": partial(pairs, "lstmn_pair", fusion="shallow", window=2, compare=True, **TINY),
     "word_by_word": partial(pairs, "word_by_word", compare=True, **TINY),
+    "retain": partial(records, "retain", **TINY),
+    "visit_rnn": partial(records, "visit_rnn", attends=False, **TINY),
+    "visit_rnn, each visit": partial(records, "visit_rnn", attends=False, each=True, cell="lstm", num_layers=2, **TINY),
+    "visit_transformer": partial(records, "visit_transformer", attends=False, **HEADS),
+    "visit_transformer, each visit": partial(records, "visit_transformer", each=True, several=True, **HEADS),
+    "visit_bag": partial(records, "visit_bag", attends=False),
     "gat": nodes,
     "show_attend_tell": partial(pictures, encoder="residual", annotation_dim=6, **TINY),
     "show_attend_tell, patches": partial(pictures, encoder="patches", annotation_dim=12, **TINY),

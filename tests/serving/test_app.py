@@ -1,7 +1,9 @@
 """The HTTP interface, with real workers."""
 
+import asyncio
 import base64
 import json
+import logging
 import os
 import shutil
 import signal
@@ -12,7 +14,12 @@ from fastapi.testclient import TestClient
 
 import saccade
 from saccade.serving.app import make_app
+from saccade.serving.hosting import Hosted
+from saccade.serving.logs import JsonFormatter
+from saccade.serving.metrics import Metrics
+from saccade.serving.process import Process
 from saccade.serving.settings import Settings
+from saccade.serving.worker import Reply
 from tests.serving.conftest import wav
 
 TOKEN = "a token of many letters"
@@ -61,6 +68,19 @@ def test_empty_inputs_get_empty_answers_in_their_place(client) -> None:
     labels = [each["answer"] for each in ask(client, ["", "good film"], model="films").json()["predictions"]]
     assert labels[0] is None
     assert labels[1] in ("yes", "no")
+
+
+def test_answers_say_what_the_model_did_not_know(client, reverse) -> None:
+    known, strange, empty = ask(client, ["abc", "aXbYXc", ""]).json()["predictions"]
+    assert "warnings" not in known
+    assert strange["warnings"] == ["The input has parts that the model has never seen and reads as unknown: 'X', 'Y'"]
+    assert empty["warnings"] == ["The input is empty, and so is its answer."]
+    (long,) = ask(client, "abcd" * 500, options={"beam": 1, "max_length": 3}).json()["predictions"]
+    assert long["warnings"] == ["The input has 2,000 tokens, and the model reads only the first 1,024."]
+    streamed = client.post("/stream", json={"input": "<b>", "model": "reverse"}).text
+    assert json.loads(streamed.strip().rpartition("data: ")[2])["warnings"][0].endswith("unknown: '<', '>'")
+    (film,) = ask(client, ["good zebra"], model="films").json()["predictions"]
+    assert "'zebra'" in film["warnings"][0]
 
 
 @pytest.mark.parametrize(
@@ -159,11 +179,16 @@ def test_recordings_as_base64_and_as_files(client, tones) -> None:
     encoded = [{"base64": base64.b64encode(sound).decode(), "name": "tone.wav"} for sound in sounds]
     found = ask(client, encoded, model="tones", options={"beam": 2}).json()["predictions"]
     assert [each["answer"] for each in found] == wanted
-    files = [("files", ("tone.wav", sound)) for sound in sounds]
+    assert [each["input"] for each in found] == ["tone.wav", "tone.wav"]
+    unnamed = [{"base64": each["base64"]} for each in encoded]
+    found = ask(client, unnamed, model="tones", options={"beam": 2}).json()["predictions"]
+    assert [each["input"] for each in found] == ["recording 1", "recording 2"]
+    files = [("files", ("/etc/passwd", sound)) for sound in sounds]  # a name, which is never opened
     form = {"model": "tones", "options": '{"beam": 2}', "attention": "true"}
     found = client.post("/predict/files", files=files, data=form).json()["predictions"]
     assert [each["answer"] for each in found] == wanted
     assert found[0]["nbest"][0]["weights"]
+    assert found[0]["input"] == "/etc/passwd"
 
 
 @pytest.mark.parametrize(
@@ -185,6 +210,31 @@ def test_bad_files_name_the_field(client, form, content, place) -> None:
     answer = client.post("/predict/files", files=files, data=form)
     assert answer.status_code == 422, answer.text
     assert place in answer.text
+
+
+def test_one_input_is_named_as_one(client) -> None:
+    for path in ("/stream", "/explain"):
+        answer = client.post(path, json={"input": {"a": 1}, "model": "reverse"})
+        assert answer.json()["detail"].startswith("input: the source is not text")
+
+
+def test_reading_ends_with_the_deadline(films) -> None:
+    client = TestClient(make_app({"films": films}, settings=Settings(deadline=0.5)), LOCAL)  # without workers
+    version, read = client.app.state.models["films"].version, []
+
+    def slow(inputs, start):
+        time.sleep(0.2)
+        read.append(start)
+        return [{"text": inputs[0]}]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(version, "read", slow)
+        before = time.monotonic()
+        answer = client.post("/predict", json={"inputs": ["good " * 1000] * 50})
+        assert (answer.status_code, answer.json()["detail"]) == (503, "The inputs could not be read in time.")
+        assert time.monotonic() - before < 5
+        version.readers.shutdown()  # waits for the thread, which has stopped, too
+    assert 1 <= len(read) <= 4
 
 
 def test_a_seed_gives_the_same_draws_in_any_company(client, reverse) -> None:
@@ -315,7 +365,7 @@ def test_a_mistake_of_ours_says_where_without_the_input(client, caplog) -> None:
     caplog.set_level("INFO", "saccade.serving")
     version = hosted.version
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(version, "read", lambda inputs: [{"nothing": inputs[0]}])
+        patch.setattr(version, "read", lambda inputs, start: [{"nothing": inputs[0]}])
         answer = ask(client, "secretsecret")
     assert answer.status_code == 500
     assert answer.json()["detail"] == "Internal server error."
@@ -362,6 +412,8 @@ def test_a_new_version_is_taken_over_and_a_damaged_one_refused(films, reverse, t
         whole = weights.read_bytes()
         weights.write_bytes(whole[:-7])
         assert client.portal.call(hosted.reload) is False
+        with pytest.raises(OSError, match=f"{folder}/model.safetensors"):
+            make_app({"run": folder})  # not that of the copy
         assert hosted.version is before
         assert ask(client, "good film", model="run").status_code == 200
         weights.write_bytes(whole)
@@ -383,6 +435,52 @@ def test_a_new_version_is_taken_over_and_a_damaged_one_refused(films, reverse, t
             time.sleep(0.1)
         assert before.queue.closed
         assert not before.processes
+
+
+def test_many_signals_are_one_reload_or_two(films) -> None:
+    hosted = Hosted("films", films, settings=Settings(), metrics=Metrics())
+    made = []
+
+    def refuse() -> None:
+        made.append(time.sleep(0.1))
+        raise ValueError("refused")
+
+    hosted._make = refuse
+
+    async def storm() -> list[bool]:
+        return await asyncio.gather(*(hosted.reload() for _ in range(20)))
+
+    assert not any(asyncio.run(storm()))
+    assert len(made) == 2
+
+
+def test_a_stream_that_nobody_hears_is_stopped(reverse) -> None:
+    run, heard = saccade.load(reverse), []
+    (example,) = run.read(["abcd"])
+    options = run.task.options.of({"max_length": 3000, "forbidden": ["a"]})
+
+    async def stop_after_three() -> list[Reply]:
+        process = await Process.start(reverse, trust=False)
+        try:
+            (stopped,) = await process.ask("stream", [(example, options)], lambda event: bool(heard.append(event)))
+            (answered,) = await process.ask("predict", [(example, run.task.options.of({}), False)], lambda _: True)
+        finally:
+            await process.end()
+        return [stopped, answered]
+
+    stopped, answered = asyncio.run(stop_after_three())
+    assert (stopped.state, answered.state) == ("failed", "done")
+    assert json.loads(answered.value)["answer"] == run.predict(["abcd"])[0].text
+    assert 1 <= len(heard) < 1500
+
+
+def test_the_log_is_one_line_of_ascii_for_each_event() -> None:
+    given = 'a\n{"event": "fake"}\r\x1b[2J\x9b31m\u2028\x85\ud800ä'
+    record = logging.makeLogRecord({"msg": "request", "given": [given]})
+    line = JsonFormatter().format(record)
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["given"] == [given]
 
 
 def test_links_to_folders_are_refused(films, tmp_path) -> None:

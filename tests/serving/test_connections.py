@@ -1,5 +1,6 @@
 """Connections that ask for nothing, for too much, or do not listen."""
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -12,14 +13,25 @@ pytest.importorskip("fastapi_offline", reason="needs the extra serve")
 import uvicorn
 
 from saccade.serving import connections
+from saccade.serving.batching import Gone, Job
 from saccade.serving.connections import Connection
+
+waiting: list[Job] = []
+"""Jobs of requests that wait for an answer."""
 
 LARGE = 2**27
 """More bytes than the buffers of two sockets hold."""
 
 
 async def application(scope, receive, send) -> None:
-    """Reads the body, then answers with its size, or with many bytes."""
+    """Reads the body, then answers with its size, or with many bytes, or waits for a job that nobody does."""
+    if scope["path"] == "/job":
+        job = Job("predict", None, None, 1, 0.0, asyncio.get_running_loop().create_future())
+        scope["state"] = {"jobs": [job]}
+        waiting.append(job)
+        with contextlib.suppress(Gone):
+            await job.answer
+        waiting.remove(job)
     size, more = 0, True
     while more:
         message = await receive()
@@ -115,6 +127,17 @@ def test_connections_have_a_limit(opened) -> None:
     several = [opened() for _ in range(6)]
     answers = [everything(each) for each in several]
     assert [answer[:12] for answer in answers] == [b"HTTP/1.1 408"] * 5 + [b"HTTP/1.1 503"]
+
+
+def test_jobs_end_when_their_client_leaves(opened) -> None:
+    connection = opened()
+    connection.sendall(b"GET /job HTTP/1.1\r\nhost: a\r\n\r\n")
+    for wanted in (1, 0):
+        until = time.monotonic() + 10
+        while len(waiting) != wanted and time.monotonic() < until:
+            time.sleep(0.005)
+        assert len(waiting) == wanted
+        connection.close()
 
 
 def test_a_client_that_does_not_read_is_left(opened, server) -> None:

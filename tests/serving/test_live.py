@@ -99,6 +99,9 @@ def test_the_live_page(served, chromium, reverse) -> None:
         assert page.inner_text("#answer").strip() == wanted.text.strip()
         assert page.locator("#weights tbody tr").count() == len(wanted.attention.weights)
         assert page.locator("#weights img").count() == 0
+        warning = page.locator("#warnings")
+        assert warning.is_visible() == ("<" in text)
+        assert ("unknown: '<', 'i'" in warning.inner_text()) == ("<" in text)
     page.click("#explain")
     page.frame_locator("#page").locator("[data-ready=true]").first.wait_for(timeout=20_000)
     page.goto(f"http://{address}/docs")

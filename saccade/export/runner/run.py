@@ -10,5 +10,7 @@ if __name__ == "__main__":
     model = Model(Path(__file__).parent)
     for found in model.predict(sys.argv[1:]):
         answer = found["answer"]
-        shown = model.task.about["between"].join(answer) if isinstance(answer, list) else answer
+        if isinstance(answer, list):
+            parts = [", ".join(part) if isinstance(part, list) else part for part in answer]
+        shown = model.task.about["between"].join(parts) if isinstance(answer, list) else answer
         print("" if answer is None else shown, f"{found['score']:.4f}", sep="\t")

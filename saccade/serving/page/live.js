@@ -147,6 +147,7 @@ async function ask(event) {
 function start() {
   find("result").hidden = false;
   find("answer").textContent = "";
+  find("warnings").hidden = true;
   find("outcomes").replaceChildren();
   find("weights").replaceChildren(make("thead"), make("tbody"));
 }
@@ -171,7 +172,9 @@ function row(name, weights) {
 function finish(found, milliseconds) {
   const best = found.nbest?.[0] ?? found;
   const value = best.answer;
-  find("answer").textContent = Array.isArray(value) ? value.join(", ") || "(none)" : String(value);
+  find("answer").textContent = Array.isArray(value) ? value.join(", ") || "(none)" : String(value ?? "(none)");
+  find("warnings").textContent = (found.warnings ?? []).join(" ");
+  find("warnings").hidden = !found.warnings;
   const likely = Object.entries(found.probabilities ?? {}).sort((a, b) => b[1] - a[1]).slice(0, 8);
   find("outcomes").replaceChildren(
     ...likely.map(([name, p]) => {
