@@ -37,12 +37,13 @@ class Step(_Looked):
     """The result of one step.
 
     Args:
-        logits: (batch, vocab), or the head and the features (batch, dim) that it turns into logits, on first access.
+        logits: (batch, vocab), or the head and the features (batch, dim), or whatever else its `collect` returned, that
+            it turns into logits on first access. A head that copies adds columns for words outside the vocabulary.
         state: the state for the next step.
         weights: (batch, keys), or a function that computes them, or None without attention.
     """
 
-    def __init__(self, logits: Tensor | tuple[OutputHead, Tensor], state: Any, weights: Weights = None) -> None:
+    def __init__(self, logits: Tensor | tuple[OutputHead, Any], state: Any, weights: Weights = None) -> None:
         super().__init__(weights)
         self._logits = logits
         self.state = state
@@ -73,7 +74,8 @@ class Decoded(_Looked):
     """The result of teacher forcing over all steps.
 
     Args:
-        features: (batch, steps, dim), for the decoder's head; a loss passes it real positions only.
+        features: (batch, steps, dim), or whatever else the head's `collect` returned; a loss passes it real positions
+            only.
         weights: (batch, steps, keys), or a function that computes them, or None without attention.
         selection: computes the distribution over keys of all steps, for losses of what was drawn from it.
         encoded: the source that was decoded, for losses of the encoder's states.
@@ -81,7 +83,7 @@ class Decoded(_Looked):
 
     def __init__(
         self,
-        features: Tensor,
+        features: Any,
         weights: Weights = None,
         selection: Callable[[], Distribution] | None = None,
         encoded: EncoderOutput | None = None,
@@ -92,7 +94,7 @@ class Decoded(_Looked):
         self._selection = selection
 
     @classmethod
-    def of_steps(cls, features: Tensor, readings: Sequence[Reading]) -> Self:
+    def of_steps(cls, features: Any, readings: Sequence[Reading]) -> Self:
         """The result of steps that each read once, at least one of them."""
         return cls(
             features,

@@ -1,8 +1,30 @@
 """Output heads: from a decoder's features to logits and to a loss."""
 
-from saccade.decoders.heads.base import OutputHead
+from saccade.decoders.heads.base import Cues, Origins, OutputHead
+from saccade.decoders.heads.blends import Bias, Blend, Gate, Sentinel, SharedSoftmax
+from saccade.decoders.heads.copying import CopyAttended, CopyScored
 from saccade.decoders.heads.linear import LinearHead
 from saccade.decoders.heads.low_rank import LowRankHead
 from saccade.decoders.heads.mixture import MixtureHead
+from saccade.decoders.heads.ways import GENERATE, Entries, Said, Way, WaysHead
 
-__all__ = ["LinearHead", "LowRankHead", "MixtureHead", "OutputHead"]
+__all__ = [
+    "GENERATE",
+    "Bias",
+    "Blend",
+    "CopyAttended",
+    "CopyScored",
+    "Cues",
+    "Entries",
+    "Gate",
+    "LinearHead",
+    "LowRankHead",
+    "MixtureHead",
+    "Origins",
+    "OutputHead",
+    "Said",
+    "Sentinel",
+    "SharedSoftmax",
+    "Way",
+    "WaysHead",
+]

@@ -2,23 +2,81 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from torch import Tensor, nn
 
 from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
+from saccade.kernels.picked_logits import Picked, picked_logits_reference
 from saccade.kernels.top_log_probs import top_log_probs
+
+
+class Cues(NamedTuple):
+    """What a head may read of a step besides its features; batch and steps first, as in the features.
+
+    Args:
+        state: (*, state_dim), that of the decoder.
+        inputs: (*, input_dim), the embedding of the previous token.
+        context: (*, context_dim), what was read of the source.
+        weights: (*, keys), how the source was read.
+        keys: (*, keys, context_dim), what was read: the encoder's states.
+        mask: bool (*, keys), True = real.
+        words: (*, keys), what each position of the source says: an id of the target's vocabulary, or from its size on
+            that of a word that only this source has; None if nothing can be copied.
+        tokens: (*, keys), the ids of the source; None if it is not a text.
+    """
+
+    state: Tensor
+    inputs: Tensor
+    context: Tensor
+    weights: Tensor
+    keys: Tensor
+    mask: Tensor
+    words: Tensor | None
+    tokens: Tensor | None
+
+
+class Origins(NamedTuple):
+    """Where tokens came from.
+
+    Args:
+        ways: the names of the ways to say a word, "generate" first.
+        shares: (*, ways), how much of the token's probability each way contributed; they sum to 1.
+        places: (*, ways), the position that contributed most to each way; -1 for none.
+    """
+
+    ways: tuple[str, ...]
+    shares: Tensor
+    places: Tensor
 
 
 class OutputHead(nn.Module):
     """Turns features into logits over the vocabulary.
 
-    A new head implements `logits`, and overrides `loss` and `best` if it can do without the full logits.
+    A new head implements `logits`, and overrides `loss` and `best` if it can do without the full logits. A head that
+    reads more than features sets `cued`, and `collect` returns what the other methods then get for features: anything
+    that can be indexed by rows.
     """
 
-    def logits(self, features: Tensor) -> Tensor:
+    cued: bool = False
+    """Whether `collect` reads its cues; decoders that would have to compute them can leave them out otherwise."""
+
+    copies: bool = False
+    """Whether it can say words that only the source has: ids from the size of the vocabulary on."""
+
+    def collect(self, features: Tensor, cues: Cues | None = None) -> Any:
+        """What the head needs of each step: by default features (*, dim) alone."""
+        return features
+
+    def known(self, tokens: Tensor) -> Tensor:
+        """The tokens as an embedding has them: words outside the vocabulary become the unknown word."""
+        return tokens
+
+    def logits(self, features: Any) -> Tensor:
         """Logits (*, vocab) of features (*, dim)."""
         raise NotImplementedError
 
-    def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
+    def loss(self, features: Any, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         """Sums the cross-entropy over rows.
 
         Args:
@@ -29,7 +87,15 @@ class OutputHead(nn.Module):
         """
         return cross_entropy(self.logits(features), targets, smoothing=smoothing, first=first)
 
-    def best(self, features: Tensor, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
+    def picked(self, features: Tensor, picks: Tensor) -> Picked:
+        """The logits of a few classes (rows, k) of features (rows, dim), and the sum of all of them."""
+        return picked_logits_reference(self.logits(features), picks)
+
+    def mean_logit(self, features: Tensor, first: int) -> Tensor:
+        """The mean (rows,) of the logits from class `first` on."""
+        return self.logits(features)[..., first:].mean(-1)
+
+    def best(self, features: Any, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
         """The largest log-probabilities (rows, count) of features (rows, dim), and their classes; no gradient.
 
         Args:
@@ -38,5 +104,9 @@ class OutputHead(nn.Module):
         """
         return top_log_probs(self.logits(features).float(), count, without)
 
-    def forward(self, features: Tensor) -> Tensor:
+    def origins(self, features: Any, tokens: Tensor) -> Origins | None:
+        """Where tokens (*,) came from; None for a head with only one way to say a word."""
+        return None
+
+    def forward(self, features: Any) -> Tensor:
         return self.logits(features)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from saccade.decoders.heads.base import OutputHead
 from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
 from saccade.kernels.linear import PackedLayers, top_of_linear
+from saccade.kernels.picked_logits import Picked, picked_logits
 
 
 class LinearHead(OutputHead):
@@ -50,6 +52,17 @@ class LinearHead(OutputHead):
             return super().loss(features, targets, smoothing=smoothing, first=first)
         weight, bias = self.proj.weight, self.proj.bias
         return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)
+
+    def picked(self, features: Tensor, picks: Tensor) -> Picked:
+        if not isinstance(self.proj, nn.Linear) or features.dim() != 2:
+            return super().picked(features, picks)
+        return picked_logits(features, self.proj.weight, self.proj.bias, picks)
+
+    def mean_logit(self, features: Tensor, first: int) -> Tensor:
+        if not isinstance(self.proj, nn.Linear):
+            return super().mean_logit(features, first)
+        bias = None if self.proj.bias is None else self.proj.bias[first:].mean(0, keepdim=True)
+        return F.linear(features, self.proj.weight[first:].mean(0, keepdim=True), bias).squeeze(-1)
 
     def best(self, features: Tensor, count: int, without: Tensor) -> tuple[Tensor, Tensor]:
         return top_of_linear(features, self.proj, count, without, layers=self.packed)
