@@ -18,7 +18,7 @@ TOY = {
     "trainer.validate_examples": "3",
     "trainer.batch_tokens": "60",
 }
-TEXTS = ("dates", "inflection", "translation")
+TEXTS = ("copying", "dates", "inflection", "translation")
 """The folders of the configurations that go from text to text; other tests train the others."""
 
 SEVERAL = ("translation/multi-source", "translation/multimodal")
@@ -67,6 +67,8 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     heads = ["", "-sparsemax", "-entmax", "-additive", "-trees"]
     searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
     expected = {
+        "copying/copynet",
+        "copying/pointer-generator",
         "classification/han",
         "classification/bert",
         "classification/bert-spans",
@@ -116,7 +118,11 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     config = read_config(name)
     known = Plan(config).model.plain
     sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
-    vocabulary = {} if name.startswith(("dates", "inflection")) else {"task.source.tokeniser.vocab_size": "16"}
+    vocabulary = (
+        {}
+        if name.startswith(("copying/copynet", "dates", "inflection"))
+        else {"task.source.tokeniser.vocab_size": "16"}
+    )
     run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})
     assert run.result is not None
     assert run.result.step == 2

@@ -18,7 +18,6 @@ from saccade.checks import check_count
 from saccade.data.cell import Cell, text_of
 from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import read_lines
-from saccade.data.special import EOS
 from saccade.evaluation import CAUTION, MEANINGS
 from saccade.evaluation.faithfulness import faithfulness as test_faithfulness
 from saccade.evaluation.report import AlignmentFigure, alignment_figures
@@ -42,7 +41,7 @@ from saccade.tasks.generation.forced_alignment import (
     usual_choice,
 )
 from saccade.tasks.generation.measures import testable
-from saccade.tasks.generation.sides import writer
+from saccade.tasks.generation.sides import WORDS, writer
 
 CHUNK = 1024
 """How many pairs are read before the first is written: pairs of similar length are aligned together."""
@@ -229,16 +228,16 @@ def _line(aligned: AlignedPair, format: Format, number: int, one_based: bool) ->
     return json_module.dumps(content, ensure_ascii=False)
 
 
-def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, ...]]:
     """The pairs that can be aligned, as ids."""
     left_out = set(too_long(run.task, run.model, pairs))
-    tokenisers = tokenisers_of(run.task)
     device = next(run.model.parameters()).device
     found = []
     for number, (source, target) in enumerate(pairs):
         if number not in left_out and source.strip() and target.strip():
-            sides = [[*t.encode(text), EOS] for t, text in zip(tokenisers, (source, target), strict=True)]
-            found.append((torch.tensor(sides[0], device=device), torch.tensor(sides[1], device=device)))
+            row = run.task.encode({"source": source, "target": target})
+            sides = (row[side] for side in ("source", "target", WORDS) if side in row)
+            found.append(tuple(torch.tensor(side, device=device) for side in sides))
     return found
 
 

@@ -5,8 +5,9 @@ from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
 from saccade.decoders.combination import BasicCombination, ChildSumCombination, Combination
+from saccade.decoders.copynet import CopyNetDecoder
 from saccade.decoders.ctc import CTC
-from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, OutputHead
+from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, Origins, OutputHead
 from saccade.decoders.luong import LuongDecoder
 from saccade.decoders.recurrent import RecurrentDecoder
 from saccade.decoders.rnnsearch import RNNSearchDecoder
@@ -29,6 +30,7 @@ __all__ = [
     "ChildSumCombination",
     "ChoDecoder",
     "Combination",
+    "CopyNetDecoder",
     "CopyStates",
     "Decoded",
     "Decoder",
@@ -40,6 +42,7 @@ __all__ = [
     "MixtureHead",
     "MonotonicTransitions",
     "MoveTransitions",
+    "Origins",
     "OutputHead",
     "ProjectSummary",
     "RNNSearchDecoder",

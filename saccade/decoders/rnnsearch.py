@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 import torch
@@ -11,8 +12,8 @@ from torch.nn import functional as F
 from saccade.attention import Attention, check_one_by_one
 from saccade.decoders.base import Decoded, Decoder, Step, by_memory
 from saccade.decoders.bridge import ProjectSummary
-from saccade.decoders.heads import LinearHead
-from saccade.encoders import EncoderOutput
+from saccade.decoders.heads import Cues, OutputHead, make_head
+from saccade.encoders import EncoderOutput, SourceWords
 from saccade.layers import GRUCell, Maxout, TokenEmbedding
 from saccade.layers.cell import glorot_by_gate
 from saccade.memory import Memory
@@ -23,13 +24,15 @@ class RNNSearchState(NamedTuple):
     """The state of an `RNNSearchDecoder`.
 
     `projected` says whether the memory's values are the encoder's states already multiplied by the weights of the cell
-    and of the readout, so that a context needs no further projection.
+    and of the readout, so that a context needs no further projection. `words` is what the source says, for a head that
+    reads it.
     """
 
     memory: Memory
     hidden: Tensor
     attention: State
     projected: bool
+    words: SourceWords | None = None
 
 
 class RNNSearchDecoder(Decoder):
@@ -56,6 +59,7 @@ class RNNSearchDecoder(Decoder):
             that token.
         cell: "paper" resets before the recurrent product, "fast" after it, which saves one product per step.
         bridge: maps the encoder's summary to s_0; by default `ProjectSummary`, as in the paper.
+        head: from the readout to words: a registered name or an `OutputHead`.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class RNNSearchDecoder(Decoder):
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
         bridge: nn.Module | None = None,
+        head: str | OutputHead | partial[OutputHead] = "linear",
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -91,7 +96,14 @@ class RNNSearchDecoder(Decoder):
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
         self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
-        self.head = LinearHead(input_dim=maxout_dim, vocab_size=vocab_size)
+        self.head = make_head(
+            head,
+            input_dim=maxout_dim,
+            vocab_size=vocab_size,
+            state_dim=hidden_dim,
+            context_dim=context_dim,
+            embedding_dim=embedding_dim,
+        )
         self.query = query
         self.readout_state = readout_state
         self.dropout = dropout
@@ -99,15 +111,15 @@ class RNNSearchDecoder(Decoder):
             glorot_by_gate(linear, hidden_dim)
 
     def shares_memory(self) -> bool:
-        return self.attention.independent_queries
+        return self.attention.independent_queries and not self.head.cued
 
     def begin(self, encoded: EncoderOutput) -> RNNSearchState:
         # Contexts are always projected. If the context is a weighted sum of states, a search projects the states once
         # instead of projecting a context at each step of each hypothesis.
-        return self._begin(encoded, projected=self.attention.aggregation.weighted_sum)
+        return self._begin(encoded, projected=self.attention.aggregation.weighted_sum and not self.head.cued)
 
     def step(self, tokens: Tensor, state: RNNSearchState) -> Step:
-        embedded = self.embedding(tokens)
+        embedded = self.embedding(self.head.known(tokens))
         reading, context, hidden = self._advance(embedded, self.input_proj(embedded), state)
         asked = state.hidden if self.readout_state == "previous" else hidden
         if state.projected:
@@ -116,12 +128,17 @@ class RNNSearchDecoder(Decoder):
             features = self.readout.largest(units + context[..., self.context_proj.out_features :])
         else:
             features = self.readout(torch.cat([asked, embedded, context], dim=-1))
+        said = features
+        if state.words is not None:
+            after, inputs, read = (each.unsqueeze(1) for each in (hidden, embedded, context))
+            cues = Cues(after, inputs, read, reading.weights, state.memory.values, state.words)
+            said = self.head.collect(features.unsqueeze(1), cues)[:, 0]
         state = state._replace(hidden=hidden, attention=reading.state)
-        return Step((self.head, features), state, lambda: reading.weights.flatten(0, 1))
+        return Step((self.head, said), state, lambda: reading.weights.flatten(0, 1))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
         state = self._begin(encoded, projected=False)
-        embedded = self.embedding(tokens)
+        embedded = self.embedding(self.head.known(tokens))
         hidden, readings, contexts = [state.hidden], [], []
         for token, projected in zip(embedded.unbind(1), self.input_proj(embedded).unbind(1), strict=True):
             reading, context, after = self._advance(token, projected, state)
@@ -132,13 +149,19 @@ class RNNSearchDecoder(Decoder):
         if not readings:
             return Decoded(embedded.new_zeros(len(tokens), 0, self.readout.output_dim), _no_weights(encoded))
         asked = torch.stack(hidden[:-1] if self.readout_state == "previous" else hidden[1:], dim=1)
-        features = self.readout(torch.cat([asked, embedded, torch.stack(contexts, dim=1)], dim=-1))
-        return Decoded.of_steps(F.dropout(features, self.dropout, self.training), readings)
+        read = torch.stack(contexts, dim=1)
+        features = F.dropout(self.readout(torch.cat([asked, embedded, read], dim=-1)), self.dropout, self.training)
+        if state.words is not None:
+            after, weights = torch.stack(hidden[1:], dim=1), torch.cat([each.weights for each in readings], dim=1)
+            features = self.head.collect(
+                features, Cues(after, embedded, read, weights, state.memory.values, state.words)
+            )
+        return Decoded.of_steps(features, readings)
 
     def _begin(self, encoded: EncoderOutput, *, projected: bool) -> RNNSearchState:
         values = self._project(encoded.states) if projected else None
         memory = self.attention.prepare(encoded.states, values, mask=encoded.mask.unsqueeze(1))
-        return RNNSearchState(memory, self.bridge(encoded.summary)[0][0], State(), projected)
+        return RNNSearchState(memory, self.bridge(encoded.summary)[0][0], State(), projected, encoded.words)
 
     def _advance(self, token: Tensor, projected: Tensor, state: RNNSearchState) -> tuple[Reading, Tensor, Tensor]:
         query = state.hidden if self.query == "state" else torch.cat([state.hidden, token], dim=-1)

@@ -1,7 +1,7 @@
 """Encoders: turn inputs into states to attend to."""
 
 from saccade.encoders.attended import AttendedEncoder
-from saccade.encoders.base import Encoder, EncoderOutput, encoders
+from saccade.encoders.base import Encoder, EncoderOutput, SourceWords, encoders
 from saccade.encoders.convolutional import ConvolutionalEncoder
 from saccade.encoders.embedding import EmbeddingEncoder
 from saccade.encoders.grid import GridEncoder
@@ -33,6 +33,7 @@ __all__ = [
     "RecurrentEncoder",
     "ResidualEncoder",
     "SeveralEncoders",
+    "SourceWords",
     "TransformerEncoder",
     "WithVectorsEncoder",
     "encoders",

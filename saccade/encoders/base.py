@@ -12,6 +12,21 @@ from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.registry import Registry
 
 
+class SourceWords(NamedTuple):
+    """What the positions of a source say, for heads that read more than states.
+
+    Args:
+        mask: bool (batch, positions), True = real.
+        tokens: (batch, positions), the ids of the source; None if it is not a text.
+        words: (batch, positions), the same words as ids of the target's vocabulary, and from its size on as numbers of
+            words that only this source has; None if nothing is to be copied.
+    """
+
+    mask: Tensor
+    tokens: Tensor | None
+    words: Tensor | None
+
+
 class EncoderOutput(NamedTuple):
     """An encoded source.
 
@@ -21,11 +36,13 @@ class EncoderOutput(NamedTuple):
             the encoder's embedding joins several steps.
         summary: what a decoder starts from: a tensor (batch, dim), or the final state of each layer of a recurrent
             network, tensors (batch, dim).
+        words: what the positions say, if the decoder's head reads it.
     """
 
     states: Tensor
     mask: Tensor
     summary: Any
+    words: SourceWords | None = None
 
 
 class Encoder(nn.Module):

@@ -89,7 +89,7 @@ class PooledEncoder(nn.Module):
 
     def read(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Reading | None]:
         """The vector, and the reading that it comes from, if there is attention."""
-        states, mask, _ = self.encoder(source, mask)
+        states, mask, *_ = self.encoder(source, mask)
         if self.pooling is None:
             return (mean_of_real if self.kind == "average" else max_of_real)(states, mask), None
         queries = None if self.queries is None else self.queries.expand(states.shape[0], -1, -1)

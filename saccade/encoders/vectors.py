@@ -104,7 +104,7 @@ class WithVectorsEncoder(Encoder):
             torch.cat([part.mask for part in parts], dim=1),
         )
         read: EncoderOutput = self.network(values, real)
-        return JoinedSources(*read, Layout(owner, place, masks))
+        return JoinedSources(read.states, read.mask, read.summary, Layout(owner, place, masks))
 
     def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
         """One thread for each vector; a text without any has one thread, of its words alone."""

@@ -22,7 +22,7 @@ Row = Callable[[Tensor, Tensor, int], Tensor]
 
 
 def faithfulness(
-    model: EncoderDecoder, pairs: Sequence[tuple[Tensor, Tensor]], *, share: float = 0.2, draws: int = 5, seed: int = 0
+    model: EncoderDecoder, pairs: Sequence[tuple[Tensor, ...]], *, share: float = 0.2, draws: int = 5, seed: int = 0
 ) -> dict[str, float]:
     r"""Tests attention as an explanation, averaged over all target tokens of some pairs.
 
@@ -48,7 +48,8 @@ def faithfulness(
 
     Args:
         model: an encoder-decoder with attention, in evaluation mode.
-        pairs: source ids (length) and target ids (steps), including the end tokens.
+        pairs: source ids (length) and target ids (steps), including the end tokens; for a model that copies, also what
+            the source says (length).
         share: the share of positions that count as top positions; at least one position.
         draws: the number of permutations and random erasures to average.
         seed: the seed of these draws.
@@ -65,32 +66,39 @@ def faithfulness(
         raise ValueError(f"{type(model).__name__} has no attention to the source.")
     generator = torch.Generator().manual_seed(seed)
     sums: dict[str, list[float]] = {}
-    for source, target in pairs:
-        for name, values in _of_pair(model, source, target, share, draws, generator).items():
+    for source, target, *words in pairs:
+        for name, values in _of_pair(model, source, target, words, share, draws, generator).items():
             sums.setdefault(name, []).extend(value for value in values.flatten().tolist() if not math.isnan(value))
     return {name: sum(values) / len(values) if values else math.nan for name, values in sums.items()}
 
 
 def _of_pair(
-    model: EncoderDecoder, source: Tensor, target: Tensor, share: float, draws: int, generator: torch.Generator
+    model: EncoderDecoder,
+    source: Tensor,
+    target: Tensor,
+    words: list[Tensor],
+    share: float,
+    draws: int,
+    generator: torch.Generator,
 ) -> dict[str, Tensor]:
     """The metrics of each step."""
+    said = {"words": words[0][None]} if words else {}
     steps = len(target)
     begun = shift_right(target, BOS)
     mask = source != PAD
     places = mask.nonzero().squeeze(-1)
     with torch.no_grad():
-        decoded = model(source[None], mask[None], begun[None])
+        decoded = model(source[None], mask[None], begun[None], **said)
         weights = decoded.weights[0]
         before = model.head.logits(decoded.features[0]).float().softmax(dim=-1)
     given = before.gather(1, target[:, None]).squeeze(1)
     count = min(max(1, math.ceil(share * len(places))), len(places))
     most = weights.topk(count, dim=-1).indices
-    attributed = gradient_times_input(model, source, mask, target, begun)
+    attributed = gradient_times_input(model, source, mask, target, begun, *words)
 
     def lost(chosen: Tensor, erase: bool) -> Tensor:
         marked = torch.zeros(steps, len(source), dtype=torch.bool).scatter(1, chosen.cpu(), True).to(source.device)
-        after = _ask(model, source, mask, begun, lambda row, _, step: _keep(row, marked[step] != erase))
+        after = _ask(model, source, mask, begun, said, lambda row, _, step: _keep(row, marked[step] != erase))
         left: Tensor = given - after.gather(1, target[:, None]).squeeze(1)
         return left
 
@@ -99,8 +107,8 @@ def _of_pair(
         return places.cpu()[order]
 
     random = [at_random() for _ in range(draws)]
-    uniform = _ask(model, source, mask, begun, lambda row, allowed, _: _flat(row, allowed))
-    shuffled = [_ask(model, source, mask, begun, _shuffler(generator)) for _ in range(draws)]
+    uniform = _ask(model, source, mask, begun, said, lambda row, allowed, _: _flat(row, allowed))
+    shuffled = [_ask(model, source, mask, begun, said, _shuffler(generator)) for _ in range(draws)]
     return {
         "comprehensiveness": lost(most, erase=True),
         "random_comprehensiveness": torch.stack([lost(chosen, erase=True) for chosen in random]),
@@ -116,7 +124,9 @@ def _of_pair(
 
 
 @torch.no_grad()
-def _ask(model: EncoderDecoder, source: Tensor, mask: Tensor, begun: Tensor, row: Row) -> Tensor:
+def _ask(
+    model: EncoderDecoder, source: Tensor, mask: Tensor, begun: Tensor, said: dict[str, Tensor], row: Row
+) -> Tensor:
     """What the model predicts at each step if only the attention of this step is changed: (steps, vocab).
 
     The batch has one copy of the pair per step, in which that step is changed.
@@ -130,7 +140,8 @@ def _ask(model: EncoderDecoder, source: Tensor, mask: Tensor, begun: Tensor, row
         return changed
 
     with record(model, keep=[], change=dict.fromkeys(source_attentions(model), change)):
-        decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1))
+        words = {name: each.expand(steps, -1) for name, each in said.items()}
+        decoded = model(source.expand(steps, -1), mask.expand(steps, -1), begun.expand(steps, -1), **words)
     each = torch.arange(steps, device=source.device)
     probabilities: Tensor = model.head.logits(decoded.features[each, each]).float().softmax(dim=-1)
     return probabilities

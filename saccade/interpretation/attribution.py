@@ -13,15 +13,20 @@ from saccade.models import EncoderDecoder
 
 
 def gradient_times_input(
-    model: EncoderDecoder, source: Tensor, source_mask: Tensor, target: Tensor, target_in: Tensor
+    model: EncoderDecoder,
+    source: Tensor,
+    source_mask: Tensor,
+    target: Tensor,
+    target_in: Tensor,
+    words: Tensor | None = None,
 ) -> Tensor:
     r"""How strongly the log-probability of each target token depends on each source token's embedding.
 
     .. math:: g_{ij} = \left| e_j^\top \frac{\partial \log p(y_i \mid y_{<i}, x)}{\partial e_j} \right|
 
     Shapes:
-        source (length), source_mask bool (length), target (steps), target_in (steps), the start token first
-        -> (steps, length).
+        source (length), source_mask bool (length), target (steps), target_in (steps), the start token first, and for a
+        model that copies words (length) -> (steps, length).
 
     Reference:
         Denil et al. (2014), arXiv:1412.6815; as a test of attention: Jain & Wallace (2019), arXiv:1902.10186.
@@ -30,7 +35,8 @@ def gradient_times_input(
     with torch.enable_grad():
         with _embedded(model.encoder) as embedded:  # not while decoding: the decoder may share the table
             # Each step has its own copy of the source, so one backward pass separates their gradients.
-            encoded = model.encode(source.expand(steps, -1), source_mask.expand(steps, -1))
+            said = {} if words is None else {"words": words.expand(steps, -1)}
+            encoded = model.encode(source.expand(steps, -1), source_mask.expand(steps, -1), **said)
         decoded = model.decoder(encoded, target_in.expand(steps, -1))
         each = torch.arange(steps, device=target.device)
         log_probs = model.head.logits(decoded.features[each, each]).float().log_softmax(dim=-1)

@@ -110,19 +110,21 @@ def source_attentions(model: nn.Module) -> dict[str, Attention]:
     }
 
 
-def attention_maps(model: nn.Module, source: Tensor, source_mask: Tensor, target_in: Tensor) -> dict[str, Tensor]:
+def attention_maps(
+    model: nn.Module, source: Tensor, source_mask: Tensor, target_in: Tensor, words: Tensor | None = None
+) -> dict[str, Tensor]:
     """Every head's attention to the source under teacher forcing, by path, without gradients.
 
     A decoder that aligns without an `Attention` has one map, "decoder", of the weights that it reports; a decoder
     without either has none.
 
     Shapes:
-        source (batch, length), source_mask bool (batch, length), target_in (batch, steps), the start token first
-        -> for each attention (batch, heads, steps, length).
+        source (batch, length), source_mask bool (batch, length), target_in (batch, steps), the start token first,
+        and for a model that copies words (batch, length) -> for each attention (batch, heads, steps, length).
     """
     paths = list(source_attentions(model))
     with record(model, keep=paths) as trace:
-        decoded = model(source, source_mask, target_in)
+        decoded = model(source, source_mask, target_in, **({} if words is None else {"words": words}))
     if not paths and decoded.weights is not None:
         return {"decoder": decoded.weights.unsqueeze(1)}
     maps = {path: trace.joined(path) for path in paths if path in trace.paths}

@@ -15,17 +15,18 @@ from saccade.selections import Selection, selections
 
 def make_score(score: str | Score | functools.partial[Score], **sizes: Any) -> Score:
     """Builds a score from a name or `partial`, adding those `sizes` that it accepts and lacks; copies an instance."""
-    made: Score = _make(score, scores, Score, sizes)
+    made: Score = make_member(score, scores, Score, sizes)
     return made
 
 
 def make_selection(selection: str | Selection | functools.partial[Selection] | None, **sizes: Any) -> Selection | None:
     """The same for a selection; None stays None, which means the score's default."""
-    made: Selection | None = None if selection is None else _make(selection, selections, Selection, sizes)
+    made: Selection | None = None if selection is None else make_member(selection, selections, Selection, sizes)
     return made
 
 
-def _make(given: Any, registry: Registry[Any], kind: type, sizes: Mapping[str, Any]) -> Any:
+def make_member(given: Any, registry: Registry[Any], kind: type, sizes: Mapping[str, Any]) -> Any:
+    """The same for a member of any registry, of this kind."""
     if isinstance(given, kind):
         return copy.deepcopy(given)
     if isinstance(given, str):

@@ -3,6 +3,7 @@
 from saccade.models.base import Costs, EncoderDecoder, LanguageModel, Losses, costs_of, models
 from saccade.models.bert import Bert
 from saccade.models.cho import Cho
+from saccade.models.copynet import CopyNet
 from saccade.models.deep_conn import DeepCoNN
 from saccade.models.dual_attention import DualAttention
 from saccade.models.factorisation import Factorisation
@@ -19,6 +20,7 @@ from saccade.models.luong import Luong
 from saccade.models.mpcn import MPCN
 from saccade.models.multi_source import MultiSource
 from saccade.models.multimodal import Multimodal
+from saccade.models.pointer_generator import PointerGenerator
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.retain import RETAIN
@@ -43,6 +45,7 @@ __all__ = [
     "Bert",
     "Cho",
     "CodeContributions",
+    "CopyNet",
     "Costs",
     "DeepCoNN",
     "DualAttention",
@@ -59,6 +62,7 @@ __all__ = [
     "Luong",
     "MultiSource",
     "Multimodal",
+    "PointerGenerator",
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",

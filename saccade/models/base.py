@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from saccade.decoders import CTC, Decoded, Decoder, OutputHead, Step
-from saccade.encoders import Encoder, EncoderOutput
+from saccade.encoders import Encoder, EncoderOutput, SourceWords
 from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.registry import Registry
 
@@ -19,7 +19,8 @@ class EncoderDecoder(nn.Module):
     Shapes:
         source (batch, length), or (batch, length, features), source_mask bool (batch, length), True = real, target_in
         (batch, steps), the start token first, and for an encoder of several sources the values and mask of each further
-        one -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab).
+        one -> `Decoded` with features (batch, steps, dim), which `head` turns into logits (batch, steps, vocab). A head
+        that copies also needs words (batch, length): see `saccade.encoders.SourceWords`.
     """
 
     def __init__(self, *, encoder: Encoder, decoder: Decoder, ctc_weight: float = 0.0) -> None:
@@ -31,17 +32,21 @@ class EncoderDecoder(nn.Module):
         if ctc_weight:
             self.ctc = CTC(input_dim=encoder.output_dim, vocab_size=decoder.vocab_size, weight=ctc_weight)
 
-    def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, *others: Tensor) -> Decoded:
+    def forward(
+        self, source: Tensor, source_mask: Tensor, target_in: Tensor, *others: Tensor, words: Tensor | None = None
+    ) -> Decoded:
         """Runs the model with teacher forcing."""
-        encoded = self.encode(source, source_mask, *others)
+        encoded = self.encode(source, source_mask, *others, **({} if words is None else {"words": words}))
         decoded: Decoded = self.decoder(encoded, target_in)
         decoded.encoded = encoded
         return decoded
 
-    def encode(self, source: Tensor, source_mask: Tensor, *others: Tensor) -> EncoderOutput:
+    def encode(
+        self, source: Tensor, source_mask: Tensor, *others: Tensor, words: Tensor | None = None
+    ) -> EncoderOutput:
         """The encoded source; that of several sources has a `layout`, which says whose each position is."""
         encoded: EncoderOutput = self.encoder(source, source_mask, *others)
-        return encoded
+        return source_words(encoded, source, words) if self.head.cued else encoded
 
     @property
     def head(self) -> OutputHead:
@@ -61,8 +66,8 @@ class EncoderDecoder(nn.Module):
         """
         if self.ctc is None or decoded.encoded is None:
             return None
-        states, mask, _ = decoded.encoded
-        return self.ctc.added_loss(states, mask, target, real)
+        encoded = decoded.encoded
+        return self.ctc.added_loss(encoded.states, encoded.mask, target, real)
 
     def positions(self, source_mask: Tensor) -> Tensor:
         """(batch,): the number of encoder positions for each source."""
@@ -93,6 +98,16 @@ class EncoderDecoder(nn.Module):
     def reorder(self, state: Any, rows: Tensor) -> Any:
         """Selects rows of the state that stay within their sentence."""
         return self.decoder.reorder(state, rows)
+
+
+def source_words(encoded: EncoderOutput, source: Tensor, words: Tensor | None) -> EncoderOutput:
+    """The encoded source with what its positions say."""
+    if encoded.mask.shape != source.shape:
+        raise ValueError(
+            f"This head reads the words of the source, but the encoder makes {tuple(encoded.mask.shape)} positions of "
+            f"a source of shape {tuple(source.shape)}: choose an encoder that keeps one position for each token."
+        )
+    return encoded._replace(words=SourceWords(encoded.mask, source, words))
 
 
 class LanguageModel(nn.Module):

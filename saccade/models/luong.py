@@ -7,7 +7,7 @@ from functools import partial
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import CopyStates, LuongDecoder, ProjectSummary
+from saccade.decoders import CopyStates, LuongDecoder, OutputHead, ProjectSummary
 from saccade.encoders import Encoder, RecurrentEncoder
 from saccade.layers import RecurrentStack, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
@@ -38,6 +38,8 @@ class Luong(EncoderDecoder):
         max_source_length: the number of positions that "location" scores; it ignores those beyond.
         input_feeding: feeds the attentional vector to the next step; without it all steps are computed at once.
         bidirectional: reads the source in both directions, each with half the units; reversed: reads it backwards.
+        head: how words are said: "linear" (from the vocabulary), "pointer_generator" or "copynet", which also copy
+            words of the source, "lexicon", or any `OutputHead`.
         encoder: any other `Encoder`; the decoder then starts from its summary.
         dropout: applied to embeddings, between layers, and to features.
         paper_start: initialises all weights from U(-0.1, 0.1), for plain gradient descent.
@@ -60,6 +62,7 @@ class Luong(EncoderDecoder):
         bidirectional: bool = False,
         reversed: bool = False,
         encoder: Encoder | None = None,
+        head: str | OutputHead | partial[OutputHead] = "linear",
         dropout: float = 0.0,
         paper_start: bool = False,
     ) -> None:
@@ -106,6 +109,7 @@ class Luong(EncoderDecoder):
             vocab_size=target_vocab,
             context_dim=encoder.output_dim,
             input_feeding=input_feeding,
+            head=head,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder)

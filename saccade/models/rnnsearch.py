@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import LearnedStart, RNNSearchDecoder
+from saccade.decoders import LearnedStart, OutputHead, RNNSearchDecoder
 from saccade.encoders import ConvolutionalEncoder, EmbeddingEncoder, Encoder, PyramidalEncoder, RecurrentEncoder
 from saccade.layers import TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
@@ -48,6 +48,8 @@ class RNNSearch(EncoderDecoder):
             or that state and the previous token ("state_and_token"), which helps to choose where to attend next.
         cell: the gated unit resets before the recurrent product ("paper") or after it ("fast"): see `GRUCell`.
         readout_state: the readout sees the state before the step ("previous", as in the paper) or after it ("current").
+        head: how words are said: "linear" (from the vocabulary), "pointer_generator" or "copynet", which also copy
+            words of the source, "lexicon", or any `OutputHead`.
         online: reads and writes from left to right: the encoder reads forwards only, the decoder gets no summary, and
             with the selection "monotonic" or "mocha" evaluation never reads past the position where it stops.
         ctc_weight: how much CTC over the encoder's states counts in training, from 0 to less than 1: see
@@ -74,6 +76,7 @@ class RNNSearch(EncoderDecoder):
         query: Literal["state", "state_and_token"] = "state",
         cell: Literal["paper", "fast"] = "paper",
         readout_state: Literal["previous", "current"] = "previous",
+        head: str | OutputHead | partial[OutputHead] = "linear",
         online: bool = False,
         ctc_weight: float = 0.0,
         dropout: float = 0.0,
@@ -123,6 +126,7 @@ class RNNSearch(EncoderDecoder):
             cell=cell,
             readout_state=readout_state,
             bridge=LearnedStart(hidden_dim=hidden_dim) if online else None,
+            head=head,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder, ctc_weight=ctc_weight)

@@ -82,6 +82,36 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a token of a text came from."""
+
+    token: str
+    """The piece as the tokeniser shows it."""
+
+    way: str
+    """How it was said: generate, copy, lexicon, ...: the way that contributed most to its probability."""
+
+    share: float
+    """How much of its probability that way contributed."""
+
+    position: int | None = None
+    """The position of the source that it was copied or looked up from, counted from 0; None if it was generated."""
+
+    key: str | None = None
+    """What is at that position."""
+
+    word: int | None = None
+    """The word of the source that the position belongs to, counted from 0, where the source is a text."""
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known of it, in JSON's types."""
+        known = {"token": self.token, "from": self.way, "share": round(self.share, 4)}
+        if self.position is not None:
+            known |= {"position": self.position, "key": self.key, "word": self.word}
+        return known
+
+
+@dataclass(frozen=True)
 class Generated(Answer):
     """A text that a model wrote token by token."""
 
@@ -96,6 +126,9 @@ class Generated(Answer):
 
     others: dict[str, Attended] = field(default_factory=dict)
     """Where the model looked in each further source; `attention` is that of the first."""
+
+    origins: list[Origin] | None = None
+    """Where each token came from, the end included; None for a model with only one way to say a word."""
 
     def with_weights(self, change: Callable[[Any], Any]) -> Self:
         others = {role: replace(each, weights=change(each.weights)) for role, each in self.others.items()}

@@ -35,6 +35,7 @@ GenerationMetric = Literal[
     "cider",
     "distinct_1",
     "distinct_2",
+    "unknown_words",
     "aer",
     "pointing",
     "weight_in_box",

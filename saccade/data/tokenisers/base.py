@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from saccade.artifacts import ArtifactError, JsonObject, parse_json, read_json, write_file
-from saccade.data.special import EOS, NAMES
+from saccade.data.special import EOS, NAMES, UNK
 from saccade.registry import Registry, constructor_parameters
 
 FORMAT = "saccade.tokeniser"
@@ -39,6 +39,7 @@ class Tokeniser:
     def __init__(self, *, lowercase: bool = False) -> None:
         self.lowercase = lowercase
         self._pieces: list[str] = []
+        self._numbers: dict[str, int] = {}
 
     def fit(self: T, texts: Iterable[str]) -> T:
         """Learns the vocabulary in one pass over the texts, and returns the tokeniser."""
@@ -59,18 +60,34 @@ class Tokeniser:
             raise RuntimeError(f"This {type(self).__name__} has no vocabulary yet: call fit(texts) first.")
         return len(self._pieces)
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text up to the end-of-sentence id, if there is one, without padding and begin."""
-        return self.join(self.pieces(visible(ids)))
+    def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> str:
+        """The text up to the end-of-sentence id, if there is one, without padding and begin.
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """The vocabulary entry for each id, as tables and plots show it."""
+        `extra` holds what the ids from `size` on stand for, if there are any.
+        """
+        return self.join(self.pieces(visible(ids), extra))
+
+    def pieces(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
+        """The vocabulary entry for each id, as tables and plots show it; then those of `extra`."""
         size = self.size
         found = list(ids)
         for token in found:
-            if not 0 <= token < size:
-                raise ValueError(f"Ids must be between 0 and {size - 1}, got {token}.")
-        return [self._pieces[token] for token in found]
+            if not 0 <= token < size + len(extra):
+                raise ValueError(f"Ids must be between 0 and {size + len(extra) - 1}, got {token}.")
+        return [self._pieces[token] if token < size else extra[token - size] for token in found]
+
+    def units(self, text: str) -> list[tuple[str, list[int]]]:
+        """What can be copied of a text: each unit as `join` needs it, and its positions in `encode(text)`.
+
+        By default every piece is one; a tokeniser that splits words has its words for units.
+        """
+        return [(piece, [place]) for place, piece in enumerate(self.parts(text))]
+
+    def id_of(self, unit: str) -> int:
+        """The id of a unit that is a single piece of the vocabulary, else that of the unknown word."""
+        if len(self._numbers) != self.size - len(NAMES):
+            self._numbers = {piece: number for number, piece in enumerate(self._pieces) if number >= len(NAMES)}
+        return self._numbers.get(unit, UNK)
 
     def words(self, text: str) -> list[list[int]]:
         """The positions in `encode(text)` of each word's ids, where words are separated by spaces.

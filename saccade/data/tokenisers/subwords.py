@@ -61,6 +61,14 @@ class SubwordTokeniser(Tokeniser):
         ids: list[int] = self._model.encode(self.normalise(text)).ids
         return ids
 
+    def units(self, text: str) -> list[tuple[str, list[int]]]:
+        text = self.normalise(text)
+        words = [word for word, _ in self._model.pre_tokenizer.pre_tokenize_str(text)]
+        found: list[tuple[str, list[int]]] = [(word, []) for word in words]
+        for place, number in enumerate(self._model.encode(text).word_ids):
+            found[number][1].append(place)
+        return [unit for unit in found if unit[1]]
+
     def join(self, pieces: Iterable[str]) -> str:
         return "".join(pieces).replace(SPACE, " ").strip()
 

@@ -1,11 +1,14 @@
 """Output heads: from a decoder's features to logits and to a loss."""
 
-from saccade.decoders.heads.base import Cues, Origins, OutputHead
+from saccade.decoders.heads.base import Cues, Origins, OutputHead, heads
 from saccade.decoders.heads.blends import Bias, Blend, Gate, Sentinel, SharedSoftmax
+from saccade.decoders.heads.choices import make_head
 from saccade.decoders.heads.copying import CopyAttended, CopyScored
+from saccade.decoders.heads.copynet import CopyNetHead
 from saccade.decoders.heads.linear import LinearHead
 from saccade.decoders.heads.low_rank import LowRankHead
 from saccade.decoders.heads.mixture import MixtureHead
+from saccade.decoders.heads.pointer_generator import PointerGeneratorHead
 from saccade.decoders.heads.ways import GENERATE, Entries, Said, Way, WaysHead
 
 __all__ = [
@@ -13,6 +16,7 @@ __all__ = [
     "Bias",
     "Blend",
     "CopyAttended",
+    "CopyNetHead",
     "CopyScored",
     "Cues",
     "Entries",
@@ -22,9 +26,12 @@ __all__ = [
     "MixtureHead",
     "Origins",
     "OutputHead",
+    "PointerGeneratorHead",
     "Said",
     "Sentinel",
     "SharedSoftmax",
     "Way",
     "WaysHead",
+    "heads",
+    "make_head",
 ]

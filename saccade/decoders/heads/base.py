@@ -6,24 +6,23 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
+from saccade.encoders.base import SourceWords
 from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
 from saccade.kernels.picked_logits import Picked, picked_logits_reference
 from saccade.kernels.top_log_probs import top_log_probs
+from saccade.registry import Registry
 
 
 class Cues(NamedTuple):
-    """What a head may read of a step besides its features; batch and steps first, as in the features.
+    """What a head may read of steps besides their features.
 
     Args:
-        state: (*, state_dim), that of the decoder.
-        inputs: (*, input_dim), the embedding of the previous token.
-        context: (*, context_dim), what was read of the source.
-        weights: (*, keys), how the source was read.
-        keys: (*, keys, context_dim), what was read: the encoder's states.
-        mask: bool (*, keys), True = real.
-        words: (*, keys), what each position of the source says: an id of the target's vocabulary, or from its size on
-            that of a word that only this source has; None if nothing can be copied.
-        tokens: (*, keys), the ids of the source; None if it is not a text.
+        state: (batch, steps, state_dim), that of the decoder.
+        inputs: (batch, steps, embedding_dim), the embedding of the previous token.
+        context: (batch, steps, context_dim), what was read of the source.
+        weights: (batch, steps, keys), how the source was read.
+        keys: (batch, keys, context_dim), what was read: the encoder's states.
+        source: what the source says.
     """
 
     state: Tensor
@@ -31,9 +30,7 @@ class Cues(NamedTuple):
     context: Tensor
     weights: Tensor
     keys: Tensor
-    mask: Tensor
-    words: Tensor | None
-    tokens: Tensor | None
+    source: SourceWords
 
 
 class Origins(NamedTuple):
@@ -65,7 +62,7 @@ class OutputHead(nn.Module):
     """Whether it can say words that only the source has: ids from the size of the vocabulary on."""
 
     def collect(self, features: Tensor, cues: Cues | None = None) -> Any:
-        """What the head needs of each step: by default features (*, dim) alone."""
+        """What the head needs of each step: by default features (batch, steps, dim) alone."""
         return features
 
     def known(self, tokens: Tensor) -> Tensor:
@@ -110,3 +107,6 @@ class OutputHead(nn.Module):
 
     def forward(self, features: Any) -> Tensor:
         return self.logits(features)
+
+
+heads: Registry[OutputHead] = Registry("head", base=OutputHead, home="saccade.decoders.heads")

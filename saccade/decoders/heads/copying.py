@@ -21,7 +21,7 @@ class CopyAttended(Way):
     copies = True
 
     def forward(self, cues: Cues) -> Entries:
-        return Entries(log_weights(cues.weights), words_of(cues))
+        return Entries(log_weights(cues.weights), copied_words(cues))
 
 
 class CopyScored(Way):
@@ -49,20 +49,20 @@ class CopyScored(Way):
         """The half that does not depend on the decoder's state: (*, keys, state_dim)."""
         return torch.tanh(self.key_proj(keys))
 
-    def score(self, state: Tensor, prepared: Tensor, mask: Tensor) -> Tensor:
-        """Scores (*, keys) of state (*, state_dim) and prepared (*, keys, state_dim), -inf where masked."""
-        scores = (prepared @ state.unsqueeze(-1)).squeeze(-1)
-        return scores.masked_fill(~mask, -torch.inf)
+    @staticmethod
+    def score(state: Tensor, prepared: Tensor, mask: Tensor) -> Tensor:
+        """Scores (batch, steps, keys) of states (batch, steps, state_dim), -inf where masked (batch, keys)."""
+        return (state @ prepared.transpose(-1, -2)).masked_fill(~mask.unsqueeze(-2), -torch.inf)
 
     def forward(self, cues: Cues) -> Entries:
-        return Entries(self.score(cues.state, self.prepare(cues.keys), cues.mask), words_of(cues))
+        return Entries(self.score(cues.state, self.prepare(cues.keys), cues.source.mask), copied_words(cues))
 
 
-def words_of(cues: Cues) -> Tensor:
-    """What each position of the source says."""
-    if cues.words is None:
+def copied_words(cues: Cues) -> Tensor:
+    """(batch, steps, keys): what each position of the source says."""
+    if cues.source.words is None:
         raise ValueError("This model copies words of the source, and was not told them: set task.copying to yes.")
-    return cues.words
+    return cues.source.words.unsqueeze(1).expand(cues.weights.shape)
 
 
 def log_weights(weights: Tensor) -> Tensor:

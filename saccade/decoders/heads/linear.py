@@ -5,12 +5,13 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.decoders.heads.base import OutputHead
+from saccade.decoders.heads.base import OutputHead, heads
 from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
 from saccade.kernels.linear import PackedLayers, top_of_linear
 from saccade.kernels.picked_logits import Picked, picked_logits
 
 
+@heads.register("linear")
 class LinearHead(OutputHead):
     r"""One linear map, or the target embeddings themselves; neither the loss nor `best` holds all logits at once.
 

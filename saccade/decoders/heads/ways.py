@@ -112,7 +112,7 @@ class WaysHead(OutputHead):
             raise ValueError("Other ways to say a word read the source: pass the cues of the step.")
         entries = {name: way(cues) for name, way in self.ways.items()}
         cue = torch.cat([cues.context, cues.state, cues.inputs], dim=-1) if self.blend.reads_cue else None
-        extra = cues.words.shape[-1] if self.copies and cues.words is not None else 0
+        extra = cues.weights.shape[-1] if self.copies else 0
         return Said(features, entries, cue, extra=extra)
 
     def known(self, tokens: Tensor) -> Tensor:

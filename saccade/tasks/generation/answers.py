@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.special import EOS, NAMES
+from saccade.decoders import Origins
 from saccade.encoders import Layout
 from saccade.evaluation import Figure
 from saccade.evaluation.alignment import score_alignments
@@ -19,7 +20,9 @@ from saccade.models import EncoderDecoder
 from saccade.search import Hypothesis
 from saccade.tasks.answers import Answer, Attended, Generated
 from saccade.tasks.base import Example, rounded
+from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import AlignedPair
+from saccade.tasks.generation.origins import told
 
 
 def answer_of(
@@ -29,6 +32,9 @@ def answer_of(
     lengths: Sequence[int],
     hypotheses: Sequence[Hypothesis],
     layout: Layout | None = None,
+    *,
+    extension: Extension | None = None,
+    origins: Sequence[Origins] | None = None,
 ) -> Generated:
     """The best hypothesis, with all of them if there are several.
 
@@ -38,21 +44,24 @@ def answer_of(
         lengths: how many positions the model made of each.
         hypotheses: the best first.
         layout: whose the positions are, if the model reads several sources.
+        extension: the vocabulary that the example extends, if its words can be copied.
+        origins: where the tokens of each hypothesis came from, if there are several ways to say a word.
     """
     tokeniser = target.tokeniser
+    extra = () if extension is None else extension.extra
     known = {role: _positions(f, example[role], n) for (role, f), n in zip(inputs.items(), lengths, strict=True)}
     answers: list[Answer] = []
-    for h in hypotheses:
-        pieces = tokeniser.pieces(h.tokens)
+    for number, h in enumerate(hypotheses):
+        pieces = tokeniser.pieces(h.tokens, extra)
+        steps = [*pieces, *([NAMES[EOS]] if h.finished else [])]
         looked: dict[str, Attended] = {}
         if h.weights is not None:
-            queries = [*pieces, *([NAMES[EOS]] if h.finished else [])]
             parts = [h.weights] if layout is None else [part[0] for part in layout.split(h.weights[None])]
             for (role, (keys, words)), weights in zip(known.items(), parts, strict=True):
-                own = weights[: len(queries), : len(keys)].cpu()
-                looked[role] = Attended(own, queries, keys, tokeniser.group(pieces), words)
+                own = weights[: len(steps), : len(keys)].cpu()
+                looked[role] = Attended(own, steps, keys, tokeniser.group(pieces), words)
         first, *others = looked or [None]
-        text = tokeniser.decode(h.tokens)
+        text = tokeniser.decode(h.tokens, extra)
         made = Generated(
             text,
             h.score,
@@ -61,6 +70,7 @@ def answer_of(
             finished=h.finished,
             log_prob=h.log_prob,
             others={role: looked[role] for role in others if role is not None},
+            origins=None if origins is None else told(origins[number], steps, *next(iter(known.values()))),
         )
         answers.append(made)
     best = answers[0]
@@ -91,7 +101,7 @@ def _positions(source: Field, value: Any, length: int) -> tuple[list[str], list[
     if not isinstance(source, Text):
         return source.position_names(value, length), []
     text = source.show(value)
-    names = [*source.tokeniser.pieces(source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
+    names = [*source.tokeniser.parts(text)[: length - 1], NAMES[EOS]]
     words = [[place for place in word if place < length - 1] for word in source.tokeniser.words(text)]
     return names, [word for word in words if word]
 
@@ -114,6 +124,9 @@ def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
     looked = answer.attention
     shown = {"answer": answer.value, "score": answer.score}
     shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
+    origins = getattr(answer, "origins", None)
+    if origins is not None:
+        shown["origins"] = [origin.as_json() for origin in origins]
     if looked is None or not attention:
         return shown
     shown |= {"queries": looked.queries, "query_words": looked.query_words, "key_words": looked.key_words}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.data.special import BOS
-from saccade.decoders import shift_right
+from saccade.decoders import Origins, shift_right
 from saccade.evaluation import CAUTION
 from saccade.fields import Text, plain
 from saccade.interpretation.alignments import Alignment
@@ -26,12 +26,14 @@ from saccade.tasks.generation.measures import (
     attention_measures,
     faithfulness_measures,
     log_probability,
+    origin_measure,
     output,
     shares,
     short,
     testable,
     unknown,
 )
+from saccade.tasks.generation.origins import forced_origins, told
 from saccade.tasks.generation.sides import SourceToTarget, writer
 
 CHEAP = 1024
@@ -58,10 +60,10 @@ def explain(
     else:
         found = dict(enumerate(answers))
     written = [
-        Written.forced(task.target, example["target"]) if given else Written.answered(found[n])
+        Written.forced(task.target, example["target"], task.extension(example)) if given else Written.answered(found[n])
         for n, (example, given) in enumerate(zip(examples, forced, strict=True))
     ]
-    rows = [{role: field.encode(example[role]) for role, field in task.inputs.items()} for example in examples]
+    rows = [task.encode({role: example[role] for role in task.inputs}) for example in examples]
     faithful = asked.faithfulness
     one = len(task.inputs) == 1
     if faithful is None:
@@ -103,7 +105,7 @@ def _check(
             if present and isinstance(plain(field), Text) and not field.show(example[side]).strip():
                 raise ValueError(f"The {side} of input {number} is empty: there is nothing to look at.")
         most = writer(model).longest_target()
-        if given and most is not None and len(task.target.encode(example["target"])) - 1 > most:
+        if given and most is not None and len(task.target_ids(example, task.extension(example))) - 1 > most:
             raise ValueError(
                 f"The target of input {number} has more tokens than the {most:,} that the model can write."
             )
@@ -145,8 +147,35 @@ def _explain(
         sides = task.source.tokeniser.words(task.source.show(value)), written.words
         measures += attention_measures(across, sides, choice, gold)
     if faithful:
-        measures += faithfulness_measures(writer(model), batch["source"][0], batch["target"][0])
+        words = [each[0] for each in task.words_of(batch).values()]
+        measures += faithfulness_measures(writer(model), batch["source"][0], batch["target"][0], *words)
+    measures += _origins(task, model, batch, written, read.names, value)
     return _item(short(task.source.show(value)), written, maps, measures, asked, gold)
+
+
+@torch.no_grad()
+def _origins(
+    task: SourceToTarget,
+    model: nn.Module,
+    batch: dict[str, Tensor],
+    written: Written,
+    keys: Sequence[str],
+    value: Any,
+) -> list[Measure]:
+    """Where the words came from, if the model has several ways to say one."""
+    model = writer(model)
+    if not model.head.cued:
+        return []
+    was_training = model.training
+    model.eval()
+    try:
+        encoded = model.encode(batch["source"], batch["source_mask"], **task.words_of(batch))
+        found = forced_origins(model, encoded, batch["target"])
+    finally:
+        model.train(was_training)
+    assert found is not None
+    alone = Origins(found.ways, found.shares[0].cpu(), found.places[0].cpu())
+    return [origin_measure(told(alone, written.pieces, keys, task.source.words(value)))]
 
 
 def _explain_several(

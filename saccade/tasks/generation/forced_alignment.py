@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.checks import check_count
-from saccade.data.special import BOS, EOS
+from saccade.data.special import BOS
 from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import shift_right
 from saccade.evaluation import choose_head
@@ -28,9 +28,9 @@ from saccade.interpretation.alignments import (
 )
 from saccade.interpretation.interventions import attention_maps
 from saccade.registry import nearest
-from saccade.tasks.base import Task
+from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.posteriors import sums_alignments
-from saccade.tasks.generation.sides import SourceToTarget, writer
+from saccade.tasks.generation.sides import WORDS, SourceToTarget, writer
 
 Extract = Literal["max", "threshold", "mutual"]
 EXTRACTIONS: tuple[Extract, ...] = ("max", "threshold", "mutual")
@@ -185,28 +185,30 @@ def word_maps(
 
     Of pairs that cannot be aligned, maps are zero.
     """
-    source_tokeniser, target_tokeniser = tokenisers_of(task)
+    source_tokeniser, _ = tokenisers_of(task)
     check_count("batch_size", batch_size)
-    ids = [(source_tokeniser.encode(source), target_tokeniser.encode(target)) for source, target in pairs]
+    assert isinstance(task, SourceToTarget)
+    examples: list[Example] = [{"source": source, "target": target} for source, target in pairs]
+    rows = [task.encode(example) for example in examples]
+    ids = [(row["source"][:-1], row["target"][:-1]) for row in rows]
     left_out = set(too_long(task, model, pairs))
     fitting = [number for number, pair in enumerate(ids) if all(pair) and number not in left_out]
     order = sorted(fitting, key=lambda number: -max(map(len, ids[number])))  # similar lengths together
     found: dict[int, dict[str, Tensor]] = {}
     for start in range(0, len(order), batch_size):
         numbers = order[start : start + batch_size]
-        rows = [{"source": [*ids[number][0], EOS], "target": [*ids[number][1], EOS]} for number in numbers]
-        maps = forced_maps(model, task.collate(rows))
+        maps = forced_maps(model, task.collate([rows[number] for number in numbers]))
         if not maps:
             raise ValueError(f"{type(model).__name__} does not attend to its source: it has no alignments.")
         for row, number in enumerate(numbers):
             found[number] = {name: weights[row].cpu() for name, weights in maps.items()}
     names = list(next(iter(found.values()), {NOTHING: None}))
     heads = {name: next(iter(found.values()))[name].shape[0] if found else 1 for name in names}
-    for number, ((source, target), (source_ids, target_ids)) in enumerate(zip(pairs, ids, strict=True)):
+    for number, ((source, _), (source_ids, target_ids)) in enumerate(zip(pairs, ids, strict=True)):
         words = (
             ([[place] for place in range(len(source_ids))], [[place] for place in range(len(target_ids))])
             if subwords
-            else (source_tokeniser.words(source), target_tokeniser.words(target))
+            else (source_tokeniser.words(source), task.target_words(examples[number], task.extension(examples[number])))
         )
         if number not in found:
             yield {name: torch.zeros(heads[name], len(words[1]), len(words[0])) for name in names}
@@ -231,7 +233,8 @@ def forced_maps(model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]
         if sums_alignments(model):  # it knows p(alignment | both texts), which is more
             alignment = model.alignment(source, mask, before, target, real)
             return {"alignment": alignment.marginals[:, None, :, : source.shape[1]]}
-        return attention_maps(model, source, mask, before)
+        words = batch[WORDS].to(device) if WORDS in batch else None
+        return attention_maps(model, source, mask, before, words)
     finally:
         model.train(was_training)
 
@@ -276,4 +279,5 @@ def _names(task: Task, source: str, target: str, subwords: bool) -> tuple[list[s
         return source.split(), target.split()
     sides = zip(tokenisers_of(task), (source, target), strict=True)
     first, second = (tokeniser.pieces(tokeniser.encode(text)) for tokeniser, text in sides)
-    return first, second
+    extension = task.extension({"source": source}) if isinstance(task, SourceToTarget) else None
+    return first, second if extension is None else extension.pieces(extension.encode(target))

@@ -14,6 +14,7 @@ from saccade.interpretation.alignments import Alignment
 from saccade.interpretation.explorer import Axis, Map, TextAxis
 from saccade.interpretation.interventions import source_attentions
 from saccade.interpretation.recording import Trace
+from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import forced_maps
 from saccade.tasks.generation.posteriors import sums_alignments
 from saccade.tasks.generation.sides import writer
@@ -38,8 +39,11 @@ class Written:
         return cls(answer.text, ids, pieces, words, False, answer.weights)
 
     @classmethod
-    def forced(cls, field: Text, value: Any) -> Written:
+    def forced(cls, field: Text, value: Any, extension: Extension | None = None) -> Written:
         text, tokeniser = field.show(value), field.tokeniser
+        if extension is not None:
+            ids = extension.encode(text)
+            return cls(text, [*ids, EOS], [*extension.pieces(ids), NAMES[EOS]], extension.words(ids), True)
         pieces = [*tokeniser.parts(text), NAMES[EOS]]
         return cls(text, [*tokeniser.encode(text), EOS], pieces, tokeniser.words(text), True)
 

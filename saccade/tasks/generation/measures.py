@@ -14,6 +14,7 @@ from saccade.interpretation.alignments import Alignment, Words, align, merge_wor
 from saccade.interpretation.explorer import Measure
 from saccade.interpretation.interventions import source_attentions
 from saccade.models import EncoderDecoder
+from saccade.tasks.answers import Origin
 from saccade.tasks.generation.forced_alignment import HeadChoice, read_head
 from saccade.tasks.generation.posteriors import sums_alignments
 
@@ -33,6 +34,10 @@ READ_OFF = (
 SHARES = (
     "How much of the attention each source gets, averaged over the output. Sources with an attention of their own get "
     "equal shares: then it says nothing about which one matters."
+)
+ORIGINS = (
+    "Where each piece of the output came from. Pieces without a remark were generated from the vocabulary; of the "
+    "others it says the way that contributed most to their probability, and the position of the input, counted from 0."
 )
 UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read each as an unknown word."
 
@@ -87,9 +92,18 @@ def attention_measures(
     return [Measure(name="read off", value=value, meaning=READ_OFF), *map(_measure, figures.items())]
 
 
-def faithfulness_measures(model: EncoderDecoder, source: Tensor, target: Tensor) -> list[Measure]:
-    """Whether the model depends on what it looks at."""
-    return [*map(_measure, faithfulness(model, [(source, target)]).items())]
+def faithfulness_measures(model: EncoderDecoder, source: Tensor, target: Tensor, *words: Tensor) -> list[Measure]:
+    """Whether the model depends on what it looks at; `words` is what the source says, for a model that copies."""
+    return [*map(_measure, faithfulness(model, [(source, target, *words)]).items())]
+
+
+def origin_measure(origins: Sequence[Origin]) -> Measure:
+    """Where each word came from."""
+    said = [
+        origin.token if origin.position is None else f"{origin.token} ({origin.way}: {origin.key} at {origin.position})"
+        for origin in origins
+    ]
+    return Measure(name="origins", value=" ".join(said), meaning=ORIGINS)
 
 
 def testable(model: nn.Module) -> bool:

@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
 
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
 from saccade.data.marks import mark
+from saccade.data.special import EOS, PAD
 from saccade.decoders import Decoded
 from saccade.fields import Field, OptionalField, Text, plain
 from saccade.fields.text import texts_of
@@ -22,9 +24,12 @@ from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
 from saccade.registry import arguments_of, constructor_parameters
 from saccade.tasks.base import Example, Row, Task
+from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outside
 
 LENGTHS = "lengths.json"
+WORDS = "words"
+"""The column of what the source says, as ids of the extended vocabulary."""
 
 READ = 1000
 STRETCH = 4
@@ -50,6 +55,9 @@ class SourceToTarget(Task):
 
     target_ratio: float = 0.0
     """Target tokens per source position, over all training examples."""
+
+    copying: bool = False
+    """Whether each source adds the words that the vocabulary lacks, for models that copy them."""
 
     def check_example(self, example: Example, cell: Cell) -> None:
         if all(example.get(role) is None for role in self.inputs):
@@ -78,7 +86,22 @@ class SourceToTarget(Task):
         more = {"other_sources": others} if others else {}
         return {**{f"source_{name}": size for name, size in source.items()}, **more, "target_vocab": target}
 
+    def extension(self, example: Example) -> Extension | None:
+        """The vocabulary of an example whose words can be copied."""
+        if not self.copying:
+            return None
+        assert isinstance(self.source, Text)
+        return Extension(self.source.tokeniser, self.target.tokeniser, self.source.show(example["source"]))
+
     def check(self, model: nn.Module) -> None:
+        copies = isinstance(model, EncoderDecoder) and model.head.copies
+        if copies and not self.copying:
+            raise ValueError("the model copies words of the source: set task.copying to yes.")
+        if self.copying and not copies:
+            raise ValueError(
+                "task.copying is for models that copy words, and this one does not: choose model copynet or "
+                "pointer_generator, or model.head pointer_generator, or set task.copying to no."
+            )
         sides = [*map(plain, self.inputs.values()), self.target]
         longest = max(side.max_length for side in sides if isinstance(side, Text))
         most = most_positions(model)
@@ -103,12 +126,27 @@ class SourceToTarget(Task):
 
     def encode(self, example: Example) -> Row:
         row: Row = {role: field.encode(example[role]) for role, field in self.inputs.items()}
+        extension = self.extension(example)
+        if extension is not None:
+            row[WORDS] = extension.said
         if "target" in example:
-            row["target"] = self.target.encode(example["target"])
+            row["target"] = self.target_ids(example, extension)
             if self.alignment_weight and "alignment" in example:
-                words = self._words(self.source, example["source"]), self._words(self.target, example["target"])
-                row["alignment"] = link_pieces(example["alignment"], *words, shift=self.alignment_shift)
+                links = self._words(self.source, example["source"]), self.target_words(example, extension)
+                row["alignment"] = link_pieces(example["alignment"], *links, shift=self.alignment_shift)
         return row
+
+    def target_ids(self, example: Example, extension: Extension | None) -> list[int]:
+        """The ids of a target and of its end."""
+        if extension is None:
+            return self.target.encode(example["target"])
+        return [*extension.encode(self.target.show(example["target"])), EOS]
+
+    def target_words(self, example: Example, extension: Extension | None) -> list[list[int]]:
+        """The places of each word of a target among its ids."""
+        if extension is None:
+            return self._words(self.target, example["target"])
+        return extension.words(self.target_ids(example, extension)[:-1])
 
     def rows(self, example: Example) -> list[Row]:
         """A row for each of the right answers; links belong to the first."""
@@ -135,8 +173,11 @@ class SourceToTarget(Task):
         return None
 
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        texts = [{side: value for side, value in row.items() if side != "alignment"} for row in rows]
+        texts = [{side: value for side, value in row.items() if side not in ("alignment", WORDS)} for row in rows]
         batch = self.padded(texts, generator)
+        if WORDS in rows[0]:
+            said = [torch.as_tensor(row[WORDS]) for row in rows]
+            batch[WORDS] = pad_sequence(said, batch_first=True, padding_value=PAD).long()
         if "alignment" in rows[0]:
             links = [row["alignment"] for row in rows]
             batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
@@ -146,15 +187,24 @@ class SourceToTarget(Task):
         """What a model encodes of a batch: values and mask of each source."""
         return [batch[name] for role in self.inputs for name in (role, f"{role}_mask")]
 
+    @staticmethod
+    def words_of(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+        """What a model that copies also needs: the words of the source."""
+        return {"words": batch[WORDS]} if WORDS in batch else {}
+
     def prepare(self, model: nn.Module, example: Example) -> Row:
         return self.prepare_all(model, [example])[0]
 
     def prepare_all(self, model: nn.Module, examples: Sequence[Example]) -> list[Row]:
         most = {role: self.most_read(model, field) for role, field in self.inputs.items()}
-        return [
-            {role: field.clip(field.encode(example[role]), most[role]) for role, field in self.inputs.items()}
-            for example in examples
-        ]
+        return [self._clipped(example, most) for example in examples]
+
+    def _clipped(self, example: Example, most: dict[str, int]) -> Row:
+        row = {role: field.clip(field.encode(example[role]), most[role]) for role, field in self.inputs.items()}
+        extension = self.extension(example)
+        if extension is not None:
+            row[WORDS] = [*extension.said[: len(row["source"]) - 1], EOS]
+        return row
 
     def most_read(self, model: nn.Module, field: Field | None = None) -> int:
         """How many positions of a source a model reads; of the first by default."""

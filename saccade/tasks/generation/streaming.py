@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from torch import Tensor, nn
 
-from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import Step
 from saccade.encoders import Layout
 from saccade.tasks.base import rounded
@@ -29,12 +28,14 @@ def one_by_one(options: SearchOptions) -> SearchOptions:
     return options if options.sample else replace(options, beam=1)
 
 
-def watch(model: nn.Module, tokeniser: Tokeniser, emit: Callable[[dict[str, Any]], None]) -> nn.Module:
-    """The model, whose tokens and weights go to `emit` as they are written."""
+def watch(
+    model: nn.Module, pieces: Callable[[Sequence[int]], Sequence[str]], emit: Callable[[dict[str, Any]], None]
+) -> nn.Module:
+    """The model, whose tokens and weights go to `emit` as they are written; `pieces` spells tokens."""
 
     def seen(token: int, weights: Tensor | None) -> None:
         row = [] if weights is None else rounded(weights[None])[0]
-        emit({"token": tokeniser.pieces([token])[0], "weights": row})
+        emit({"token": pieces([token])[0], "weights": row})
 
     return cast(nn.Module, Watched(model, seen))  # a module in all that a search uses
 
@@ -58,8 +59,8 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def encode(self, *sources: Tensor) -> Any:
-        encoded = self._model.encode(*sources)
+    def encode(self, *sources: Tensor, **words: Tensor) -> Any:
+        encoded = self._model.encode(*sources, **words)
         self._layout = getattr(encoded, "layout", None)
         return encoded
 

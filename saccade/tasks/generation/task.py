@@ -44,8 +44,10 @@ from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.explaining import explain
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
+from saccade.tasks.generation.origins import origins_of
 from saccade.tasks.generation.pointing import pointing_figures
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
+from saccade.tasks.generation.rare_words import unknown_words
 from saccade.tasks.generation.searching import search, with_ctc
 from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, same_arguments, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
@@ -54,6 +56,7 @@ from saccade.tasks.metric_names import GenerationMetric
 from saccade.tasks.pointing import BOXES, POINTING
 
 AER = "aer"
+UNKNOWN_WORDS = "unknown_words"
 
 
 @tasks.register("generation")
@@ -67,6 +70,8 @@ class Generation(SourceToTarget):
             column. Models for several sources are multi_source and multimodal.
         target: the text to write; by default a field like the source, if that is a text.
         joint: one vocabulary, learned from both sides and shared by them.
+        copying: words of the source that the target's vocabulary lacks can be written, whole, by models that copy:
+            copynet, pointer_generator, or others with such a `head`.
         label_smoothing: how much probability training spreads evenly over all tokens that can follow.
         alignment_weight: how much the loss of given links counts relative to that of a token. If it is above 0, every
             training example needs a third column, `alignment`, with links between source and target words (separated
@@ -76,8 +81,9 @@ class Generation(SourceToTarget):
             where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
             cer and wer (also character_error_rate and word_error_rate); for captions with several references each, as
-            in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; aer, for examples
-            with an `alignment` column; pointing and weight_in_box, for pictures with a `boxes` column.
+            in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; unknown_words, the
+            share of words outside the vocabulary that are right; aer, for examples with an `alignment` column; pointing
+            and weight_in_box, for pictures with a `boxes` column.
         bleu_tokenize: sacrebleu's tokenisation: 13a, intl, zh, char, ja-mecab, ko-mecab; "none" for text that is
             tokenised already.
     """
@@ -86,7 +92,7 @@ class Generation(SourceToTarget):
     options = SearchOptions
     explain_options = ExplainOptions
     usual_classes = {"target": "text"}  # noqa: RUF012 (a constant of the base)
-    known_metrics = HIGHER_IS_BETTER | {AER: False} | dict.fromkeys(POINTING, True)
+    known_metrics = HIGHER_IS_BETTER | {AER: False, UNKNOWN_WORDS: True} | dict.fromkeys(POINTING, True)
 
     def __init__(
         self,
@@ -95,6 +101,7 @@ class Generation(SourceToTarget):
         sources: dict[str, Field] | None = None,
         target: Field | None = None,
         joint: bool = False,
+        copying: bool = False,
         label_smoothing: float = 0.0,
         alignment_weight: float = 0.0,
         alignment_shift: int = 0,
@@ -112,6 +119,8 @@ class Generation(SourceToTarget):
                     "(--task.joint no) for two."
                 )
             target = None
+        if copying and (sources or not texts):
+            raise ValueError("copying=True takes words from one text: leave out sources, and make the source a text.")
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
         if not 0.0 <= alignment_weight < math.inf:
@@ -126,6 +135,7 @@ class Generation(SourceToTarget):
         self.target = field_of("target", target, Text)
         self.target.references = True
         self.shared = {"target": "source"} if joint else {}
+        self.copying = copying
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
@@ -168,7 +178,7 @@ class Generation(SourceToTarget):
         if sums_alignments(model) and "alignment" not in batch and not smoothing:
             alignment = model.alignment(source, mask, before, target, real)
             return Loss(-alignment.log_likelihood.sum(), real.sum())
-        decoded = model(source, mask, before, *others)
+        decoded = model(source, mask, before, *others, **self.words_of(batch))
         # Nothing is computed for padding. Padding and the start token, which come before EOS, are never wanted.
         found = model.head.loss(decoded.features[real], target[real], smoothing=smoothing, first=EOS)
         total, parts = found.total, {"accuracy": found.right}
@@ -203,15 +213,25 @@ class Generation(SourceToTarget):
         positions = torch.stack([each.sum(dim=1) for each in (mask, *others[1::2])]).amax(0)
         most, limit = model.longest_target(), self.most_tokens(positions)
         limit = limit if most is None else limit.clamp(max=most)
-        encoded = model.encode(source, mask, *others)
+        encoded = model.encode(source, mask, *others, **self.words_of(batch))
         found = search(with_ctc(model, options), encoded, asked, max_length=asked.max_length or limit)
         if options.alignments and any(h.weights is None for several in found for h in several):
             raise ValueError(f"alignments show what a model looked at, but {type(model).__name__} has no attention.")
         if sums_alignments(model):
             found = with_posteriors(model, source, mask, found)
+        origins = origins_of(model, encoded, found)
         lengths = source_lengths(model, encoded, mask)
         return [
-            answer_of(self.inputs, self.target, example, lengths[row], hypotheses, layout_of(encoded, row))
+            answer_of(
+                self.inputs,
+                self.target,
+                example,
+                lengths[row],
+                hypotheses,
+                layout_of(encoded, row),
+                extension=self.extension(example),
+                origins=None if origins is None else origins[row],
+            )
             for row, (example, hypotheses) in enumerate(zip(examples, found, strict=True))
         ]
 
@@ -241,12 +261,16 @@ class Generation(SourceToTarget):
         }
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        tokeniser, wanted = self.target.tokeniser, self._wanted(examples)
+        wanted = self._wanted(examples)
         names = [name for name in self.metrics if name != AER and name not in POINTING]
-        figures = score_texts([answer.text for answer in answers], wanted, names, tokenize=self.bleu_tokenize)
+        of_texts = [name for name in names if name != UNKNOWN_WORDS]
+        texts = [answer.text for answer in answers]
+        figures = score_texts(texts, wanted, of_texts, tokenize=self.bleu_tokenize)
+        if UNKNOWN_WORDS in names:
+            figures[UNKNOWN_WORDS] = unknown_words(self.target.tokeniser, texts, [several[0] for several in wanted])
         for name in OF_TOKENS:
             if name in figures:
-                tokens = [tokeniser.encode(texts[0]) for texts in wanted]
+                tokens = [self.target_ids(example, self.extension(example))[:-1] for example in examples]
                 figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
         return {name: figures[name] for name in names}
 
@@ -260,7 +284,8 @@ class Generation(SourceToTarget):
 
     def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         """Without figures of tokens, whose numbers differ between vocabularies."""
-        return {name: figure for name, figure in self.score(answers, examples).items() if name not in OF_TOKENS}
+        of_vocabulary = (*OF_TOKENS, UNKNOWN_WORDS)
+        return {name: figure for name, figure in self.score(answers, examples).items() if name not in of_vocabulary}
 
     def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         figures = self.score(answers, examples)
@@ -298,7 +323,9 @@ class Generation(SourceToTarget):
         self, model: nn.Module, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
         """One text, token by token, by greedy search or a draw; other searches are refused."""
-        alone, watched = one_by_one(options), watch(model, self.target.tokeniser, emit)
+        extension = self.extension(example)
+        pieces = self.target.tokeniser.pieces if extension is None else extension.pieces
+        alone, watched = one_by_one(options), watch(model, pieces, emit)
         return super().stream(watched, example, alone, emit)
 
     def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:

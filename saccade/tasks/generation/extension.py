@@ -1,0 +1,59 @@
+"""The words that one source adds to the vocabulary of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from saccade.data.special import EOS, UNK
+from saccade.data.tokenisers import Tokeniser
+
+
+class Extension:
+    """The vocabulary of a target, extended by the words of one source that it lacks.
+
+    Their ids follow those of the vocabulary, in the order of the source. A word that a vocabulary of subwords would
+    have to spell in parts is one of them too, so that it is copied whole.
+
+    Args:
+        source, target: the tokenisers of both sides.
+        text: the source.
+    """
+
+    def __init__(self, source: Tokeniser, target: Tokeniser, text: str) -> None:
+        self.target = target
+        self.extra: list[str] = []
+        """The words that the vocabulary lacks."""
+        self.said: list[int] = []
+        """What each token of the source says, its end included: an id of the extended vocabulary."""
+        self._ids: dict[str, int] = {}
+        said: dict[int, int] = {}
+        for unit, places in source.units(text):
+            token = target.id_of(unit)
+            if token == UNK:
+                token = self._ids.setdefault(unit, target.size + len(self._ids))
+            said |= dict.fromkeys(places, token)
+        self.extra = list(self._ids)
+        self.said = [*(said[place] for place in range(len(said))), EOS]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a target, without the end."""
+        if not self._ids:
+            return self.target.encode(text)
+        ids = self.target.encode(text)
+        found: list[int] = []
+        for unit, places in self.target.units(text):
+            copied = self._ids.get(unit)
+            found += [ids[place] for place in places] if copied is None else [copied]
+        return found
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """The entry of the extended vocabulary for each id."""
+        return self.target.pieces(ids, self.extra)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ids up to the end."""
+        return self.target.decode(ids, self.extra)
+
+    def words(self, ids: Sequence[int]) -> list[list[int]]:
+        """The places of each word's ids."""
+        return self.target.group(self.pieces(ids))

@@ -1,0 +1,205 @@
+"""Models that copy words of the source: the paper's equations as loops, and one protocol for all of them."""
+
+import math
+
+import pytest
+import torch
+
+from saccade.models import CopyNet, Luong, PointerGenerator, RNNSearch
+from saccade.search import beam, greedy
+
+VOCAB, EXTRA, KEYS, STEPS = 11, 3, 6, 5
+SMALL = {"source_vocab": 13, "target_vocab": VOCAB, "embedding_dim": 5, "hidden_dim": 8}
+LENGTHS = torch.tensor([6, 3, 1, 0])
+MASK = torch.arange(KEYS) < LENGTHS[:, None]
+
+FAMILY = {
+    "copynet": lambda: CopyNet(**SMALL, alignment_dim=7),
+    "copynet_paper": lambda: CopyNet(**SMALL, readout=False, score="coverage", selection="sparsemax"),
+    "copynet_without_selective_read": lambda: CopyNet(**SMALL, selective_read=False),
+    "pointer_generator": lambda: PointerGenerator(**SMALL),
+    "pointer_generator_sparse": lambda: PointerGenerator(**SMALL, score="general", selection="sparsemax"),
+    "rnnsearch_gate": lambda: RNNSearch(**SMALL, head="pointer_generator"),
+    "rnnsearch_shared": lambda: RNNSearch(**SMALL, head="copynet", encoder="convolutional"),
+    "luong_gate": lambda: Luong(**SMALL, head="pointer_generator"),
+    "luong_shared_parallel": lambda: Luong(**SMALL, head="copynet", input_feeding=False, score="location"),
+}
+
+
+def build(name, dtype=torch.float64):
+    torch.manual_seed(0)
+    model = FAMILY[name]().to(dtype).eval()
+    for parameter in model.parameters():
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def batch():
+    torch.manual_seed(1)
+    source = torch.randint(4, 13, (4, KEYS))
+    words = torch.randint(4, VOCAB + EXTRA, (4, KEYS)).masked_fill(~MASK, 0)
+    words[0, 3] = words[0, 1] = VOCAB + 2  # twice in the source
+    target = torch.cat([torch.full((4, 1), 1), torch.randint(2, VOCAB, (4, STEPS - 1))], dim=1)
+    target[0, 1], target[1, 2] = VOCAB + 2, words[1, 0]
+    return source, target, words
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_step_by_step_equals_teacher_forcing(name):
+    model = build(name)
+    source, target, words = batch()
+    with torch.no_grad():
+        decoded = model(source, MASK, target, words=words)
+        logits = model.head.logits(decoded.features)
+        torch.testing.assert_close(logits.exp().sum(-1), torch.ones(4, STEPS, dtype=torch.double))
+        state = model.begin(model.encode(source, MASK, words=words))
+        for t in range(STEPS):
+            step = model.step(target[:, t], state)
+            state = step.state
+            torch.testing.assert_close(step.logits, logits[:, t], atol=1e-10, rtol=0)
+            torch.testing.assert_close(step.weights, decoded.weights[:, t], atol=1e-10, rtol=0)
+    assert logits.shape == (4, STEPS, VOCAB + KEYS)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_row_alone_is_as_in_the_batch(name):
+    model = build(name)
+    source, target, words = batch()
+    all_rows = model.head.logits(model(source, MASK, target, words=words).features)
+    for row, length in enumerate(LENGTHS.tolist()):
+        own = slice(row, row + 1)
+        alone = model(source[own, :length], MASK[own, :length], target[own], words=words[own, :length])
+        found = model.head.logits(alone.features)[0]
+        torch.testing.assert_close(found, all_rows[row, :, : VOCAB + length], atol=1e-10, rtol=0)
+        assert (all_rows[row, :, VOCAB + max(length, EXTRA) :] == -math.inf).all()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_select_and_reorder(name):
+    model = build(name)
+    source, target, words = batch()
+    rows = torch.tensor([2, 0, 0, 1])
+    with torch.no_grad():
+        state = model.begin(model.encode(source, MASK, words=words))
+        for t in range(2):
+            state = model.step(target[:, t], state).state
+        chosen = model.step(target[rows, 2], model.select(state, rows))
+        full = model(source[rows], MASK[rows], target[rows], words=words[rows])
+        torch.testing.assert_close(chosen.logits, model.head.logits(full.features)[:, 2], atol=1e-10, rtol=0)
+        state = model.select(model.begin(model.encode(source, MASK, words=words)), torch.tensor([0, 0, 1, 1]))
+        for t in range(2):
+            state = model.step(target[:, t], state).state
+        swap = torch.tensor([1, 0, 3, 3])
+        one, other = model.reorder(state, swap), model.select(state, swap)
+        torch.testing.assert_close(model.step(target[:, 2], one).logits, model.step(target[:, 2], other).logits)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_every_parameter_learns_and_gradients_are_finite(name):
+    model = build(name).train()
+    source, target, words = batch()
+    decoded = model(source, MASK, target, words=words)
+    wanted = words[:, :STEPS].clamp(min=2)
+    real = MASK[:, :STEPS]
+    model.head.loss(decoded.features[real], wanted[real]).total.backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+    nothing = model(source, MASK, target[:, :0], words=words).features
+    assert getattr(nothing, "features", nothing).shape[:2] == (4, 0)
+
+
+@pytest.mark.parametrize("name", ["copynet", "pointer_generator", "rnnsearch_shared"])
+def test_searches_agree_and_find_words_outside_the_vocabulary(name):
+    model = build(name, torch.float32)
+    source, _, words = batch()
+    encoded = model.encode(source[:3], MASK[:3], words=words[:3])
+    one, several = greedy(model, encoded, max_length=4), beam(model, encoded, size=1, max_length=4)
+    assert [h.tokens for h in one] == [h[0].tokens for h in several]
+    forced = beam(model, encoded, size=3, max_length=4, prefix=[VOCAB + 2])[0][0]
+    assert forced.tokens[0] == VOCAB + 2
+    assert math.isfinite(forced.log_prob)
+
+
+def test_copynet_is_that_of_the_equations():
+    """Equations 5 to 9 of the paper, position by position and word by word."""
+    model = build("copynet_paper")
+    source, target, words = batch()
+    decoder, head = model.decoder, model.decoder.head
+    found = head.logits(model(source, MASK, target, words=words).features)
+    encoded = model.encode(source, MASK, words=words)
+    memory = decoder.attention.prepare(encoded.states, mask=MASK.unsqueeze(1))
+    way = head.ways["copy"]
+    for row in range(2):
+        length = int(LENGTHS[row])
+        hidden, attention = decoder.bridge(encoded.summary)[0][0][row : row + 1], None
+        states, said = memory.values[row, :length], words[row, :length].tolist()
+        copied_from = [0.0] * length
+        for t in range(STEPS):
+            token = int(target[row, t])
+            reading = decoder.attention.read(hidden.unsqueeze(1), memory.index(torch.tensor([row])), state=attention)
+            attention = reading.state
+            same = [j for j in range(length) if said[j] == token] if t else []
+            total = sum(copied_from[j] for j in same)
+            selected = sum((copied_from[j] / total * states[j] for j in same), torch.zeros_like(states[0]))
+            embedded = decoder.embedding(torch.tensor([token if token < VOCAB else 3]))
+            gates = decoder.input_proj(embedded) + decoder.context_proj(reading.context[:, 0])
+            hidden = decoder.cell.step(gates + decoder.selected_proj(selected), (hidden,))[0]
+            generate = [math.exp(x) for x in head.generate.logits(hidden[0]).tolist()]
+            copy = [math.exp((torch.tanh(way.key_proj(states[j])) @ hidden[0]).item()) for j in range(length)]
+            z = sum(generate) + sum(copy)
+            copied_from = [x / z for x in copy]
+            for word in range(VOCAB + EXTRA):
+                p = (generate[word] if word < VOCAB else 0.0) / z
+                p += sum(copied_from[j] for j in range(length) if said[j] == word)
+                assert math.exp(found[row, t, word]) == pytest.approx(p, abs=1e-10)
+
+
+def test_pointer_generator_is_that_of_the_equations():
+    """Equations 1 to 12 of the paper, with loops over words and positions."""
+    model = build("pointer_generator")
+    source, target, words = batch()
+    decoder, head = model.decoder, model.decoder.head
+    decoded = model(source, MASK, target, words=words)
+    found = head.logits(decoded.features)
+    encoded = model.encode(source, MASK, words=words)
+    row, length, score = 0, 6, decoder.attention.score
+    states, said = encoded.states[row, :length], words[row, :length].tolist()
+    state = [tuple(each[row : row + 1] for each in layer) for layer in decoder.bridge(encoded.summary)]
+    context, coverage = torch.zeros(1, states.shape[1], dtype=torch.double), [0.0] * length
+    missed = 0.0
+    for t in range(STEPS):
+        token = int(target[row, t])
+        embedded = decoder.embedding(torch.tensor([token if token < VOCAB else 3]))
+        inputs = decoder.stack.first.input_proj(embedded) + decoder.feed_proj(context)
+        hidden, state = decoder.stack.step(inputs, tuple(state))
+        seen = torch.tensor(coverage, dtype=torch.double).unsqueeze(1)
+        inner = score.key_proj(states) + score.query_proj(hidden) + score.feature_projs[0](seen)
+        weights = score.hidden_proj(torch.tanh(inner)).squeeze(1).softmax(0)
+        missed += sum(min(a, c) for a, c in zip(weights.tolist(), coverage, strict=True))
+        coverage = [c + a for c, a in zip(coverage, weights.tolist(), strict=True)]
+        context = (weights @ states).unsqueeze(0)
+        vocab = head.generate.logits(decoder.combine_proj(torch.cat([context, hidden], dim=-1)))[0].softmax(0)
+        gate = torch.sigmoid(head.blend.proj(torch.cat([context, hidden, embedded], dim=-1))).item()
+        for word in range(VOCAB + EXTRA):
+            p = gate * float(vocab[word]) if word < VOCAB else 0.0
+            p += (1 - gate) * sum(float(weights[j]) for j in range(length) if said[j] == word)
+            assert math.exp(found[row, t, word]) == pytest.approx(p, abs=1e-10)
+    steps = torch.zeros(4, STEPS, dtype=torch.bool)
+    steps[row] = True
+    assert float(model.penalty(decoded, target, steps, lambda: None)) == pytest.approx(missed)
+
+
+def test_an_encoder_that_joins_positions_is_refused():
+    model = RNNSearch(**SMALL, head="pointer_generator", encoder="pyramidal")
+    source, target, words = batch()
+    with pytest.raises(ValueError, match="one position for each token"):
+        model(source, MASK, target, words=words)
+
+
+def test_words_are_needed():
+    source, target, _ = batch()
+    for name in ("copynet", "rnnsearch_gate"):
+        with pytest.raises(ValueError, match=r"set task\.copying to yes"):
+            build(name)(source, MASK, target.clamp(max=VOCAB - 1))
+    with pytest.raises(ValueError, match="coverage_weight must be 0 or more"):
+        PointerGenerator(**SMALL, coverage_weight=-1.0)
