@@ -93,6 +93,8 @@ export interface Item {
   readonly links: readonly (readonly [number, number])[] | null;
   /** For classification: the predicted label first. */
   readonly outcomes: readonly Outcome[];
+  /** What a reader should know, such as what is not shown. */
+  readonly notes: readonly string[];
 }
 
 export interface Data {

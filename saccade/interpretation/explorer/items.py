@@ -113,6 +113,7 @@ class Item:
         links: a known or extracted alignment: (key, query) pairs as in `i-j`, counted in words on axes that have words
             and in pieces on those that have none. Drawn over maps whose queries differ from their keys.
         outcomes: for classification, the labels with their probabilities, the predicted one first.
+        notes: what a reader should know, such as what is not shown.
     """
 
     title: str
@@ -120,6 +121,7 @@ class Item:
     measures: Sequence[Measure] = ()
     links: Sequence[tuple[int, int]] | None = None
     outcomes: Sequence[Outcome] = ()
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.maps:

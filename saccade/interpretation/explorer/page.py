@@ -131,6 +131,7 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
                 ],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
                 "outcomes": [vars(each) for each in item.outcomes],
+                "notes": list(item.notes),
             }
         )
     shown = [describe_axis(axis) for axis in axes]

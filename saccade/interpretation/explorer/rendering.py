@@ -115,7 +115,8 @@ def _text(items: Sequence[Item], width: int | None) -> str:
         for measure in item.measures:
             value = measure.value if isinstance(measure.value, str) else f"{measure.value:.4g}"
             lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
-        lines += [""] if item.measures else []
+        lines += [printable(note) for note in item.notes]
+        lines += [""] if item.measures or item.notes else []
     return "\n".join(lines)
 
 
@@ -182,6 +183,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
                 "measures": [vars(measure) for measure in item.measures],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
                 "outcomes": [vars(outcome) for outcome in item.outcomes],
+                "notes": list(item.notes),
             }
             for item in items
         ],

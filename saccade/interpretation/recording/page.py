@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, write_page
+from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
+from saccade.interpretation.recording.subject import Call, LeftOut, Subject
+from saccade.interpretation.recording.tokens import text_tokenizer
 
 Names = Axis | Sequence[str] | None
 
-
-class Call(Protocol):
-    """One call of attention: see `saccade.interpretation.recording.trace.Recorded`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def kind(self) -> str | None: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-    @property
-    def weights(self) -> Tensor: ...
-    def joined(self, rows: Rows | None = None) -> Tensor: ...
+MOST_NAMED = 8
+"""Modules that a note of the page names."""
 
 
 class Calls(Protocol):
-    """Call calls: see `saccade.interpretation.recording.trace.Trace`."""
+    """Recorded calls: see `saccade.interpretation.recording.trace.Trace`."""
 
     @property
     def calls(self) -> Sequence[Call]: ...
@@ -47,8 +37,13 @@ def write_trace(
     *,
     queries: Names,
     keys: Names,
+    tokenizer: Any,
+    inputs: Any,
+    generated: Any,
+    rate: int,
     row: int,
     rows: Rows | None,
+    run: int | None,
     keep: str,
     title: str,
     measures: Sequence[Measure],
@@ -58,30 +53,85 @@ def write_trace(
         raise ValueError(trace.why_empty())
     if not trace.find(keep):
         raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
-    axes = _axis(queries), _axis(keys)
-    maps, sizes = [], []
-    for name, call, weights in _matrices(trace, keep, row, rows):
-        sizes.append(f"{name} ({weights.shape[1]}, {weights.shape[2]})")
-        fitting = _fit(call, weights, *axes)
-        if fitting is not None:
-            layer = next((int(part) for part in call.path.split(".") if part.isdecimal()), None)
-            maps.append(Map(name=name, weights=weights, queries=fitting[0], keys=fitting[1], layer=layer))
+    given = [name for name, value in (("queries", queries), ("keys", keys), ("rows", rows)) if value is not None]
+    if inputs is None and generated is None:
+        if tokenizer is not None:
+            raise ValueError("tokenizer= needs something to name: give inputs=, generated= or both.")
+        maps, notes = _named(trace, _axis(queries), _axis(keys), row, rows, run, keep)
+    elif given:
+        raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
+    else:
+        maps, notes = _of_subject(trace, tokenizer, inputs, generated, rate, row, run, keep)
+    notes += [f"Not recorded: {each}" for each in getattr(trace, "missing", ())]
+    write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)
+
+
+def _of_subject(
+    trace: Calls, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, run: int | None, keep: str
+) -> tuple[list[Map], list[str]]:
+    """The maps of one row of a batch, and what is not shown."""
+    by_path: dict[str, list[Call]] = {}
+    for call in trace.calls:
+        by_path.setdefault(call.path, []).append(call)
+    subject = Subject(
+        Inputs(inputs, rate),
+        None if generated is None else Generated(generated),
+        text_tokenizer(tokenizer),
+        row,
+        by_path,
+        run,
+    )
+    maps, why = [], dict[str, list[str]]()
+    for path in dict.fromkeys(call.path for call in trace.find(keep)):
+        try:
+            maps += subject.maps(path, by_path[path])
+        except LeftOut as reason:
+            why.setdefault(str(reason), []).append(path)
+    left_out = [f"Not shown: {_listed(paths)}: {reason}." for reason, paths in why.items()]
     if not maps:
-        given = [0 if axis is None else len(axis) for axis in axes]
+        raise ValueError(f"Nothing to show. {' '.join(left_out)}")
+    return maps, [*subject.notes, *left_out]
+
+
+def _named(
+    trace: Calls, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, run: int | None, keep: str
+) -> tuple[list[Map], list[str]]:
+    """The maps that fit the names, and what is not shown."""
+    maps, sizes, left_out = [], [], []
+    for name, call, weights in _matrices(trace, keep, row, rows, run):
+        sizes.append(f"{name} ({weights.shape[1]}, {weights.shape[2]})")
+        fitting = _fit(call, weights, queries, keys)
+        if fitting is None:
+            left_out.append(sizes[-1])
+            continue
+        layer = next((int(part) for part in call.path.split(".") if part.isdecimal()), None)
+        maps.append(Map(name=name, weights=weights, queries=fitting[0], keys=fitting[1], layer=layer))
+    given = [0 if axis is None else len(axis) for axis in (queries, keys)]
+    if not maps:
         raise ValueError(
             f"Nothing to show: {given[0]} names of queries and {given[1]} of keys fit none of "
             f"{', '.join(sizes)} (queries, keys)."
         )
-    write_page(path, [Item(title=title, maps=maps, measures=measures)], title=title)
+    if not left_out:
+        return maps, []
+    names = f"{given[0]} names of queries" + (f" and {given[1]} of keys" if keys is not None else "")
+    return maps, [f"Not shown: {_listed(left_out)} (queries, keys): the {names} do not fit."]
 
 
-def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor]]:
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+
+
+def _matrices(
+    trace: Calls, keep: str, row: int, rows: Rows | None, run: int | None
+) -> Iterator[tuple[str, Call, Tensor]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
         if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
-            yield path, calls[0], _row(path, calls[0].joined(rows), row)
+            yield path, calls[0], _row(path, calls[0].joined(rows, run=run), row)
         else:
             for call in calls:
                 yield call.name, call, _row(call.name, call.weights, row)
