@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.subject import Call, LeftOut, Subject
+from saccade.interpretation.recording.subject import Call, LeftOutError, Subject
 from saccade.interpretation.recording.tokens import text_tokenizer
 
 Names = Axis | Sequence[str] | None
@@ -85,7 +85,7 @@ def _of_subject(
     for path in dict.fromkeys(call.path for call in trace.find(keep)):
         try:
             maps += subject.maps(path, by_path[path])
-        except LeftOut as reason:
+        except LeftOutError as reason:
             why.setdefault(str(reason), []).append(path)
     left_out = [f"Not shown: {_listed(paths)}: {reason}." for reason, paths in why.items()]
     if not maps:

@@ -13,8 +13,8 @@ from torch import Tensor
 from saccade.interpretation.explorer import ImageAxis
 from saccade.interpretation.explorer.media import colour_png
 
-MOST_LEADING = 16
-"""Tokens before the patches: a class token, and perhaps registers."""
+MOST_LEADING = 9
+"""Tokens before the patches: a class token, and perhaps some registers."""
 LARGEST = 1024
 """Pixels across a picture on the page."""
 

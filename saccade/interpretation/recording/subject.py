@@ -37,7 +37,7 @@ class Call(Protocol):
     def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor: ...
 
 
-class LeftOut(ValueError):
+class LeftOutError(ValueError):
     """Why a module is not on the page."""
 
 
@@ -85,7 +85,7 @@ class Subject:
         self.notes: list[str] = []
 
     def maps(self, path: str, calls: list[Call]) -> list[Map]:
-        """The maps of one module; `LeftOut` says why there are none."""
+        """The maps of one module; `LeftOutError` says why there are none."""
         queries, keys = self._sides(path, calls[0].kind)
         layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
         if queries == "target" and self._generated is not None:
@@ -97,10 +97,13 @@ class Subject:
         for call in calls:
             weights = self._one(call)
             columns = self._find(keys, path, weights.shape[2])
-            rows = columns if weights.shape[1] == weights.shape[2] and queries == keys else None
-            if rows is None:
-                rows = _pooling() if weights.shape[1] == 1 and queries == "source" else None
-            found.append(_map(call.name, layer, weights, rows or self._find(queries, path, weights.shape[1]), columns))
+            if queries == keys and weights.shape[1] == weights.shape[2]:
+                rows = columns
+            elif queries == "source" and weights.shape[1] == 1:
+                rows = Shown(TextAxis(pieces=["[pooling]"], special=[0]), [0])
+            else:
+                rows = self._find(queries, path, weights.shape[1])
+            found.append(_map(call.name, layer, weights, rows, columns))
         return found
 
     def _sides(self, path: str, kind: str | None) -> tuple[str, str]:
@@ -122,7 +125,7 @@ class Subject:
         """(heads, queries, keys) of the row in a call that is not a step."""
         rows = call.shape[0]
         if rows != self._inputs_count:
-            raise LeftOut(f"its batch has {rows} rows for {self._inputs_count} inputs")
+            raise LeftOutError(f"its batch has {rows} rows for {self._inputs_count} inputs")
         return call.weights[self._source_row].float().cpu()
 
     def _written(self, path: str, calls: list[Call]) -> tuple[Tensor, list[int | None]]:
@@ -167,8 +170,8 @@ class Subject:
         if length + start == longest + 1:  # without the prompt
             return [*self._prompt(start), *found]
         raise ValueError(
-            f"generated has {length} tokens a row, but the calls of {path!r} fit {longest + 1} (a prompt of {start} and "
-            f"{longest + 1 - start} more), or {longest + 1 - start} without the prompt: give what this generate "
+            f"generated has {length} tokens a row, but the calls of {path!r} fit {longest + 1} (a prompt of {start} "
+            f"and {longest + 1 - start} more), or {longest + 1 - start} without the prompt: give what this generate "
             "returned. Assisted generation also reads tokens that it drops again, and has no page."
         )
 
@@ -204,7 +207,7 @@ class Subject:
         target = self._inputs.target
         if target is None or target.shape[1] != length:
             known = "decoder_input_ids are not in inputs" if target is None else f"{target.shape[1]} were given"
-            raise LeftOut(f"the tokens of its {length} queries or keys are not known: {known}")
+            raise LeftOutError(f"the tokens of its {length} queries or keys are not known: {known}")
         return Shown(token_axis(target[self._source_row].tolist(), self._tokenizer), list(range(length)))
 
     def _source(self, path: str, length: int) -> Shown:
@@ -226,7 +229,7 @@ class Subject:
                 )
         if axis is None:
             given = "none are given" if inputs.ids is None else f"{inputs.ids.shape[1]} are given"
-            raise LeftOut(f"it has {length} tokens of the input, but {given}")
+            raise LeftOutError(f"it has {length} tokens of the input, but {given}")
         return Shown(axis, list(range(length)))
 
     def _text(self, length: int) -> Shown:
@@ -252,18 +255,14 @@ class Subject:
 def _map(name: str, layer: int | None, weights: Tensor, rows: Shown, columns: Shown) -> Map:
     """The map without padding, which nothing attends to; otherwise with it."""
     if len(rows.kept) and rows.kept[-1] >= weights.shape[1]:
-        raise LeftOut(f"it has {weights.shape[1]} queries for {len(rows.kept)} tokens")
+        raise LeftOutError(f"it has {weights.shape[1]} queries for {len(rows.kept)} tokens")
     chosen = weights[:, rows.kept]
     dropped = sorted(set(range(weights.shape[2])) - set(columns.kept))
     if len(columns.kept) and columns.kept[-1] >= weights.shape[2]:
-        raise LeftOut(f"it has {weights.shape[2]} keys for {len(columns.kept)} tokens")
+        raise LeftOutError(f"it has {weights.shape[2]} keys for {len(columns.kept)} tokens")
     if dropped and float(chosen[:, :, dropped].abs().max()) > NEGLIGIBLE:
-        raise LeftOut(f"it attends to {len(dropped)} keys that are padding: was the model given attention_mask?")
+        raise LeftOutError(f"it attends to {len(dropped)} keys that are padding: was the model given attention_mask?")
     return Map(name=name, weights=chosen[:, :, columns.kept], queries=rows.axis, keys=columns.axis, layer=layer)
-
-
-def _pooling() -> Shown:
-    return Shown(TextAxis(pieces=["[pooling]"], special=[0]), [0])
 
 
 def _has(path: str, words: Sequence[str]) -> bool:

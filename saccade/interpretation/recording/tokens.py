@@ -47,7 +47,7 @@ def _piece(tokenizer: Any, number: int) -> str:
     if "\ufffd" in text or not text:
         return str(piece)
     if piece[0] in SPACES:
-        return piece[0] + text.lstrip(" ")
+        return str(piece[0] + text.lstrip(" "))
     return str(text)
 
 
