@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, write_page
+from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.subject import Call, LeftOutError, Subject
+from saccade.interpretation.recording.subject import Call, LeftOutError, Subject, weights_of
 from saccade.interpretation.recording.tokens import text_tokenizer
 
 Names = Axis | Sequence[str] | None
@@ -62,6 +62,8 @@ def write_trace(
         raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
     else:
         maps, notes = _of_subject(trace, tokenizer, inputs, generated, rate, row, run, keep)
+    kept = sorted({each.weights.values.shape[-1] for each in maps if isinstance(each.weights, TopWeights)})
+    notes += [f"Only the {k} largest weights of each query were kept; the others count as zero." for k in kept]
     notes += [f"Not recorded: {each}" for each in getattr(trace, "missing", ())]
     write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)
 
@@ -125,25 +127,26 @@ def _listed(names: Sequence[str]) -> str:
 
 def _matrices(
     trace: Calls, keep: str, row: int, rows: Rows | None, run: int | None
-) -> Iterator[tuple[str, Call, Tensor]]:
+) -> Iterator[tuple[str, Call, Tensor | TopWeights]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
         if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
-            yield path, calls[0], _row(path, calls[0].joined(rows, run=run), row)
+            joined = calls[0].joined(rows, run=run)
+            yield path, calls[0], joined[_check_row(path, len(joined), row)].float().cpu()
         else:
             for call in calls:
-                yield call.name, call, _row(call.name, call.weights, row)
+                yield call.name, call, weights_of(call, _check_row(call.name, call.shape[0], row))
 
 
-def _row(name: str, weights: Tensor, row: int) -> Tensor:
-    if not -weights.shape[0] <= row < weights.shape[0]:
-        raise ValueError(f"row={row}, but the batch of {name!r} has {weights.shape[0]} rows.")
-    return weights[row].float().cpu()
+def _check_row(name: str, rows: int, row: int) -> int:
+    if not -rows <= row < rows:
+        raise ValueError(f"row={row}, but the batch of {name!r} has {rows} rows.")
+    return row
 
 
-def _fit(call: Call, weights: Tensor, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
+def _fit(call: Call, weights: Tensor | TopWeights, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
     """The axes with the lengths of the weights; if both fit, the path decides between source and target."""
     if queries is None and keys is None:
         return _numbers(weights.shape[1]), _numbers(weights.shape[2])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor
 
-from saccade.interpretation.explorer import Axis, ImageAxis, Map, TextAxis
+from saccade.interpretation.explorer import Axis, ImageAxis, Map, TextAxis, TopWeights
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
 from saccade.interpretation.recording.tokens import token_axis
@@ -34,6 +34,8 @@ class Call(Protocol):
     def shape(self) -> Sequence[int]: ...
     @property
     def weights(self) -> Tensor: ...
+    @property
+    def top(self) -> tuple[Tensor, Tensor] | None: ...
     def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor: ...
 
 
@@ -89,10 +91,10 @@ class Subject:
         queries, keys = self._sides(path, calls[0].kind)
         layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
         if queries == "target" and self._generated is not None:
-            weights, tokens = self._written(path, calls)
+            joined, tokens = self._written(path, calls)
             rows = self._target(tokens, ahead=keys == "source")
-            columns = self._target(tokens) if keys == "target" else self._source(path, weights.shape[2])
-            return [_map(path, layer, weights, rows, columns)]
+            columns = self._target(tokens) if keys == "target" else self._source(path, joined.shape[2])
+            return [_map(path, layer, joined, rows, columns)]
         found = []
         for call in calls:
             weights = self._one(call)
@@ -121,12 +123,12 @@ class Subject:
         sides = {path: self._sides(path, each[0].kind) for path, each in calls.items()} if self._two_sided else {}
         return next((calls[path][0].shape[0] for path, each in sides.items() if each == ("source", "source")), 0)
 
-    def _one(self, call: Call) -> Tensor:
+    def _one(self, call: Call) -> Tensor | TopWeights:
         """(heads, queries, keys) of the row in a call that is not a step."""
         rows = call.shape[0]
         if rows != self._inputs_count:
             raise LeftOutError(f"its batch has {rows} rows for {self._inputs_count} inputs")
-        return call.weights[self._source_row].float().cpu()
+        return weights_of(call, self._source_row)
 
     def _written(self, path: str, calls: list[Call]) -> tuple[Tensor, list[int | None]]:
         """(heads, queries, keys) of a decoder's steps, and the tokens that it read, and the one after them."""
@@ -252,17 +254,35 @@ class Subject:
             self.notes.append(text)
 
 
-def _map(name: str, layer: int | None, weights: Tensor, rows: Shown, columns: Shown) -> Map:
+def weights_of(call: Call, row: int) -> Tensor | TopWeights:
+    """(heads, queries, keys) of a row of a call; those that were kept, if not all were."""
+    if call.top is None:
+        return call.weights[row].float().cpu()
+    values, places = (each[row].cpu() for each in call.top)
+    return TopWeights(values=values.float(), places=places, keys=call.shape[3])
+
+
+def _map(name: str, layer: int | None, weights: Tensor | TopWeights, rows: Shown, columns: Shown) -> Map:
     """The map without padding, which nothing attends to; otherwise with it."""
     if len(rows.kept) and rows.kept[-1] >= weights.shape[1]:
         raise LeftOutError(f"it has {weights.shape[1]} queries for {len(rows.kept)} tokens")
-    chosen = weights[:, rows.kept]
     dropped = sorted(set(range(weights.shape[2])) - set(columns.kept))
     if len(columns.kept) and columns.kept[-1] >= weights.shape[2]:
         raise LeftOutError(f"it has {weights.shape[2]} keys for {len(columns.kept)} tokens")
-    if dropped and float(chosen[:, :, dropped].abs().max()) > NEGLIGIBLE:
+    if dropped and _weight_on(weights, rows.kept, dropped) > NEGLIGIBLE:
         raise LeftOutError(f"it attends to {len(dropped)} keys that are padding: was the model given attention_mask?")
-    return Map(name=name, weights=chosen[:, :, columns.kept], queries=rows.axis, keys=columns.axis, layer=layer)
+    if isinstance(weights, TopWeights):
+        chosen: Tensor | TopWeights = weights.chosen(rows.kept, columns.kept)
+    else:
+        chosen = weights[:, rows.kept][:, :, columns.kept]
+    return Map(name=name, weights=chosen, queries=rows.axis, keys=columns.axis, layer=layer)
+
+
+def _weight_on(weights: Tensor | TopWeights, queries: list[int], keys: list[int]) -> float:
+    """The largest weight of some queries on some keys."""
+    part = weights.chosen(queries, keys) if isinstance(weights, TopWeights) else weights[:, queries][:, :, keys]
+    found = part.values if isinstance(part, TopWeights) else part
+    return float(found.abs().max()) if found.numel() else 0.0
 
 
 def _has(path: str, words: Sequence[str]) -> bool:

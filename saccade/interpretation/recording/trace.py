@@ -16,7 +16,7 @@ from saccade.interpretation.recording.joining import Rows, join
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Place, kind_of, path_of
-from saccade.interpretation.recording.recipes import Given, Shape
+from saccade.interpretation.recording.recipes import Given, Shape, Top
 
 if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
@@ -45,6 +45,17 @@ class Recorded:
     def weights(self) -> Tensor:
         """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
         return weights_of(self.kept.recipe, self.kept.load(self.name))
+
+    @property
+    def top(self) -> tuple[Tensor, Tensor] | None:
+        """With `reduce=("top_k", k)`, the weights that were kept and their keys, (batch, heads, queries, k) each.
+
+        None where all weights are known.
+        """
+        if not isinstance(self.kept.recipe, Top):
+            return None
+        tensors = self.kept.load(self.name)
+        return tensors["values"], tensors["places"]
 
     @property
     def picked(self) -> Tensor | None:
