@@ -104,6 +104,11 @@ class Generated:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def longest(self) -> int:
+        """How many tokens a beam search wrote at most."""
+        return 0 if self.beams is None else int((self.beams >= 0).sum(1).max())
+
     def steps(self, row: int) -> int | None:
         """How many tokens a beam search wrote for this row; None where it is not known."""
         return None if self.beams is None else int((self.beams[row] >= 0).sum())

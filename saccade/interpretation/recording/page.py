@@ -27,6 +27,10 @@ class Calls(Protocol):
     def calls(self) -> Sequence[Call]: ...
     @property
     def paths(self) -> Sequence[str]: ...
+    @property
+    def runs(self) -> Sequence[Calls]: ...
+    @property
+    def missing(self) -> Sequence[tuple[str, str]]: ...
     def find(self, pattern: str) -> Sequence[Call]: ...
     def why_empty(self) -> str: ...
 
@@ -53,23 +57,37 @@ def write_trace(
         raise ValueError(trace.why_empty())
     if not trace.find(keep):
         raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
+    shown = _one_run(trace, run, several=inputs is None and generated is None)
     given = [name for name, value in (("queries", queries), ("keys", keys), ("rows", rows)) if value is not None]
     if inputs is None and generated is None:
         if tokenizer is not None:
             raise ValueError("tokenizer= needs something to name: give inputs=, generated= or both.")
-        maps, notes = _named(trace, _axis(queries), _axis(keys), row, rows, run, keep)
+        maps, notes = _named(shown, _axis(queries), _axis(keys), row, rows, keep)
     elif given:
         raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
     else:
-        maps, notes = _of_subject(trace, tokenizer, inputs, generated, rate, row, run, keep)
+        maps, notes = _of_subject(shown, tokenizer, inputs, generated, rate, row, keep)
     kept = sorted({each.weights.values.shape[-1] for each in maps if isinstance(each.weights, TopWeights)})
     notes += [f"Only the {k} largest weights of each query were kept; the others count as zero." for k in kept]
-    notes += [f"Not recorded: {each}" for each in getattr(trace, "missing", ())]
+    notes += [f"Not recorded: {place}: {reason}." for place, reason in trace.missing]
     write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)
 
 
+def _one_run(trace: Calls, run: int | None, *, several: bool) -> Calls:
+    """The calls of one run of the model; of all runs, where these need not belong together."""
+    runs = trace.runs
+    if run is not None and not 0 <= run < len(runs):
+        raise ValueError(f"run={run}, but the model ran {len(runs)} times in the block, counted from 0.")
+    if run is None and len(runs) > 1 and not several:
+        raise ValueError(
+            f"The model ran {len(runs)} times in the block: say which run inputs= and generated= belong to, "
+            f"from run=0 to run={len(runs) - 1}."
+        )
+    return trace if run is None else runs[run]
+
+
 def _of_subject(
-    trace: Calls, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, run: int | None, keep: str
+    trace: Calls, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, keep: str
 ) -> tuple[list[Map], list[str]]:
     """The maps of one row of a batch, and what is not shown."""
     by_path: dict[str, list[Call]] = {}
@@ -81,7 +99,6 @@ def _of_subject(
         text_tokenizer(tokenizer),
         row,
         by_path,
-        run,
     )
     maps, why = [], dict[str, list[str]]()
     for path in dict.fromkeys(call.path for call in trace.find(keep)):
@@ -96,11 +113,11 @@ def _of_subject(
 
 
 def _named(
-    trace: Calls, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, run: int | None, keep: str
+    trace: Calls, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, keep: str
 ) -> tuple[list[Map], list[str]]:
     """The maps that fit the names, and what is not shown."""
     maps, sizes, left_out = [], [], []
-    for name, call, weights in _matrices(trace, keep, row, rows, run):
+    for name, call, weights in _matrices(trace, keep, row, rows):
         sizes.append(f"{name} ({weights.shape[1]}, {weights.shape[2]})")
         fitting = _fit(call, weights, queries, keys)
         if fitting is None:
@@ -125,15 +142,13 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
-def _matrices(
-    trace: Calls, keep: str, row: int, rows: Rows | None, run: int | None
-) -> Iterator[tuple[str, Call, Tensor | TopWeights]]:
+def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor | TopWeights]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
         if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
-            joined = calls[0].joined(rows, run=run)
+            joined = calls[0].joined(rows)
             yield path, calls[0], joined[_check_row(path, len(joined), row)].float().cpu()
         else:
             for call in calls:

@@ -36,7 +36,9 @@ class Call(Protocol):
     def weights(self) -> Tensor: ...
     @property
     def top(self) -> tuple[Tensor, Tensor] | None: ...
-    def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor: ...
+    @property
+    def query_positions(self) -> range | None: ...
+    def joined(self, rows: Rows | None = None) -> Tensor: ...
 
 
 class LeftOutError(ValueError):
@@ -68,9 +70,8 @@ class Subject:
         tokenizer: Any,
         row: int,
         calls: dict[str, list[Call]],
-        run: int | None,
     ) -> None:
-        self._inputs, self._generated, self._tokenizer, self._run = inputs, generated, tokenizer, run
+        self._inputs, self._generated, self._tokenizer = inputs, generated, tokenizer
         self._two_sided = any(each[0].kind == "cross" for each in calls.values())
         self._inputs_count = len(inputs) or self._encoder_rows(calls)
         count = len(generated) if generated is not None else self._inputs_count
@@ -146,35 +147,41 @@ class Subject:
                 else f"generated has {given}: give inputs= too, or {BEAMS}"
             )
         counts = [call.shape[2] for call in calls]
+        total = _reached(calls)
         repeated = len(counts) > 1 and counts == list(range(counts[0], counts[0] + len(counts)))  # without a cache
         wrote = generated.steps(row)
-        read = (counts[-1] if repeated else sum(counts)) if wrote is None else counts[0] + wrote - 1
-        tokens = self._tokens(path, counts[0], read, generated)
-        if wrote is None:
-            read = self._until_end(tokens, counts[0])
+        start = self._prompt_length(counts[0])
+        # Assisted generation reads tokens that it may drop again: the last call reaches beyond the text.
+        spare = counts[-1] - 1 if not repeated and sum(counts) > total else 0
+        tokens = self._tokens(path, start, total if wrote is None else start + generated.longest - 1, spare)
+        read = self._until_end(tokens, start) if wrote is None else start + wrote - 1
         if repeated:
             last = read - counts[0]
             here = row if generated.beams is None else int(generated.beams[row, last])
             weights = calls[last].weights[here]
         elif generated.beams is None:
-            weights = calls[0].joined(run=self._run)[row]
+            weights = calls[0].joined()[row]
         else:
-            weights = calls[0].joined(generated.beams[row : row + 1], run=self._run)[0]
+            weights = calls[0].joined(generated.beams[row : row + 1])[0]
         return weights[:, :read].float().cpu(), tokens[: read + 1]
 
-    def _tokens(self, path: str, start: int, read: int, generated: Generated) -> list[int | None]:
+    def _prompt_length(self, first: int) -> int:
+        """How many tokens were given: as many as the first call has, unless it has guesses of an assistant too."""
+        ids = None if self._two_sided else self._inputs.ids
+        return first if ids is None else min(first, ids.shape[1])
+
+    def _tokens(self, path: str, start: int, read: int, spare: int) -> list[int | None]:
         """The tokens that were read and the one after them, prompt and all."""
-        longest = read if generated.beams is None else start + max(map(generated.steps, range(len(generated)))) - 1  # type: ignore[type-var,operator]
-        length = generated.ids.shape[1]
-        found: list[int | None] = generated.ids[self._row].tolist()
-        if length == longest + 1:
+        assert self._generated is not None
+        length = self._generated.ids.shape[1]
+        found: list[int | None] = self._generated.ids[self._row].tolist()
+        if read + 1 - spare <= length <= read + 1:
             return found
-        if length + start == longest + 1:  # without the prompt
+        if read + 1 - spare <= length + start <= read + 1:
             return [*self._prompt(start), *found]
         raise ValueError(
-            f"generated has {length} tokens a row, but the calls of {path!r} fit {longest + 1} (a prompt of {start} "
-            f"and {longest + 1 - start} more), or {longest + 1 - start} without the prompt: give what this generate "
-            "returned. Assisted generation also reads tokens that it drops again, and has no page."
+            f"generated has {length} tokens a row, but the calls of {path!r} fit {read + 1} (a prompt of {start} and "
+            f"{read + 1 - start} more), or {read + 1 - start} without the prompt: give what this generate returned."
         )
 
     def _prompt(self, start: int) -> list[int | None]:
@@ -252,6 +259,16 @@ class Subject:
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def _reached(calls: list[Call]) -> int:
+    """How many positions the queries of all calls reach."""
+    end = most = 0
+    for call in calls:
+        positions = call.query_positions
+        end = (end if positions is None else positions.start) + call.shape[2]
+        most = max(most, end)
+    return most
 
 
 def weights_of(call: Call, row: int) -> Tensor | TopWeights:

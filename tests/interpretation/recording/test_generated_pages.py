@@ -220,3 +220,88 @@ def test_names_that_do_not_fit_are_told(tmp_path):
     (note,) = Page(tmp_path / "page.html").notes
     assert "decoder.block.0.layer.1.EncDecAttention (3, 8)" in note
     assert "the 8 names of queries do not fit" in note
+
+
+def mistral(**options):
+    config = transformers.MistralConfig(
+        vocab_size=24,
+        hidden_size=24,
+        intermediate_size=31,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        sliding_window=5,
+        eos_token_id=1,
+        bos_token_id=2,
+        pad_token_id=0,
+    )
+    return lively(transformers.MistralForCausalLM._from_config(config, **options))
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_sliding_windows_stand_at_their_own_keys(tmp_path, beams):
+    tokenizer = tokeniser()
+    batch = tokenizer(TEXTS[2:], return_tensors="pt")
+    model, eager = mistral(attn_implementation="sdpa"), mistral(attn_implementation="eager")
+    eager.load_state_dict(model.state_dict())
+    options = {**batch, "max_new_tokens": 9, "min_new_tokens": 9, "do_sample": False, "num_beams": beams}
+    with saccade.record(model) as trace:
+        output = model.generate(**options, return_dict_in_generate=True)
+    trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch, generated=output)
+    page = Page(tmp_path / "page.html")
+    read = output.sequences[:1, :-1]
+    again = eager(input_ids=read, output_attentions=True)
+    for layer in range(2):
+        name = f"model.layers.{layer}.self_attn"
+        assert page.pieces(name)[1] == names(tokenizer, read[0].tolist())
+        found = page.weights(name, read.shape[1], read.shape[1])
+        torch.testing.assert_close(found, again.attentions[layer][0], rtol=0, atol=2e-4)
+        assert (found[:, -1, :-5] == 0).all()
+
+
+def test_assisted_generation(tmp_path):
+    tokenizer = tokeniser()
+    batch = tokenizer(TEXTS[2:], return_tensors="pt")
+    model, eager = gpt2(attn_implementation="sdpa"), gpt2(attn_implementation="eager")
+    eager.load_state_dict(model.state_dict())
+    with saccade.record(model) as trace:
+        output = model.generate(**batch, max_new_tokens=9, min_new_tokens=9, do_sample=False, assistant_model=gpt2())
+    trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch, generated=output)
+    page = Page(tmp_path / "page.html")
+    again = eager(input_ids=output[:, :-1], output_attentions=True)
+    assert page.pieces("transformer.h.1.attn")[0] == names(tokenizer, output[0, :-1].tolist())
+    found = page.weights("transformer.h.1.attn", output.shape[1] - 1, output.shape[1] - 1)
+    torch.testing.assert_close(found, again.attentions[1][0], rtol=0, atol=2e-4)
+
+
+def test_two_runs_are_told_apart(tmp_path):
+    tokenizer = tokeniser()
+    batches = [tokenizer([text], return_tensors="pt") for text in TEXTS[:2]]
+    model = gpt2()
+    with saccade.record(model) as trace:
+        outputs = [model.generate(**batch, max_new_tokens=4, min_new_tokens=4) for batch in batches]
+    given = {"tokenizer": tokenizer, "inputs": batches[1], "generated": outputs[1]}
+    with pytest.raises(ValueError, match="ran 2 times in the block.*from run=0 to run=1"):
+        trace.explore(tmp_path / "page.html", **given)
+    with pytest.raises(ValueError, match="run=2, but the model ran 2 times"):
+        trace.explore(tmp_path / "page.html", **given, run=2)
+    trace.explore(tmp_path / "page.html", **given, run=1)
+    rows, _ = Page(tmp_path / "page.html").pieces("transformer.h.0.attn")
+    assert rows == names(tokenizer, outputs[1][0, :-1].tolist())
+
+
+class HiddenAttention(torch.nn.Module):
+    """Weights that are normalised in a way that is not seen."""
+
+    def forward(self, x):
+        scores = (x @ x.transpose(1, 2)).exp()
+        return (scores / scores.sum(-1, keepdim=True)) @ x
+
+
+def test_what_was_not_recorded_is_on_the_page(tmp_path):
+    model = torch.nn.Sequential(torch.nn.TransformerEncoderLayer(14, 2, 17, batch_first=True), HiddenAttention()).eval()
+    with pytest.warns(UserWarning, match="not in the trace"), torch.no_grad(), saccade.record(model) as trace:
+        model(torch.randn(1, 5, 14))
+    trace.explore(tmp_path / "page.html")
+    (note,) = Page(tmp_path / "page.html").notes
+    assert note.startswith("Not recorded: 1: HiddenAttention ran")
