@@ -281,7 +281,7 @@ def test_two_runs_are_told_apart(tmp_path):
     with saccade.record(model) as trace:
         outputs = [model.generate(**batch, max_new_tokens=4, min_new_tokens=4) for batch in batches]
     given = {"tokenizer": tokenizer, "inputs": batches[1], "generated": outputs[1]}
-    with pytest.raises(ValueError, match="ran 2 times in the block.*from run=0 to run=1"):
+    with pytest.raises(ValueError, match=r"ran 2 times in the block.*from run=0 to run=1"):
         trace.explore(tmp_path / "page.html", **given)
     with pytest.raises(ValueError, match="run=2, but the model ran 2 times"):
         trace.explore(tmp_path / "page.html", **given, run=2)
