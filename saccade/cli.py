@@ -26,6 +26,7 @@ from saccade.commands.evaluating import evaluate
 from saccade.commands.explaining import explain
 from saccade.commands.exporting import export
 from saccade.commands.format_options import add_format_options
+from saccade.commands.inspecting import inspect as inspect_model
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.overrides import join_columns, split_overrides
 from saccade.commands.predicting import predict
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "predict": predict,
     "align": align,
     "explain": explain,
+    "inspect": inspect_model,
     "export": export,
     "serve": serve,
     "validate": validate_config,

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { axesOf, type Data } from "./data";
 import { sideNames } from "./sides";
 import { written } from "./reading";
-import { fitting, PALETTES, SCALES, type Palette, type Scale, type State, type Update } from "./state";
+import { fitting, mostZoom, PALETTES, SCALES, type Palette, type Scale, type State, type Update } from "./state";
 import { hasLevel, hasSpecial, namePieces, unitsOf, visible, type Level } from "./units";
 import type { View } from "./views/view";
 
@@ -111,13 +111,13 @@ export function Controls({ data, state, update, view }: Props) {
             <input
               type="range"
               min="0"
-              max="5"
+              max={Math.log2(mostZoom(rows, cols))}
               step="0.25"
               aria-label="Zoom"
               value={Math.log2(state.zoom)}
               onInput={(event) => update({ zoom: Number((2 ** Number(event.currentTarget.value)).toPrecision(3)) })}
             />
-            <output>{state.zoom === 1 ? "fit" : `${state.zoom.toPrecision(2)} ×`}</output>
+            <output>{state.zoom === 1 ? "fit" : `${state.zoom < 100 ? state.zoom.toPrecision(2) : Math.round(state.zoom)} ×`}</output>
           </div>
         </Group>
       )}

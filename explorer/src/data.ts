@@ -59,6 +59,8 @@ export interface AttentionMap {
   readonly name: string;
   readonly layer: number | null;
   readonly heads: number;
+  /** How many of each row's weights are stored, with their columns; null if all are. */
+  readonly top: number | null;
   /** The number of the block that holds the first head. */
   readonly block: number;
   /** Indices into `axes`. */
@@ -93,6 +95,8 @@ export interface Item {
   readonly links: readonly (readonly [number, number])[] | null;
   /** For classification: the predicted label first. */
   readonly outcomes: readonly Outcome[];
+  /** What a reader should know, such as what is not shown. */
+  readonly notes: readonly string[];
 }
 
 export interface Data {
@@ -104,10 +108,12 @@ export interface Data {
   readonly items: readonly Item[];
 }
 
-/** One head: each row's largest weight, and each weight as a level relative to it. */
+/** One head: each row's largest weight, and each stored weight as a level relative to it. */
 export interface Head {
   readonly largest: Float32Array;
   readonly codes: Uint8Array | Uint16Array;
+  /** The columns of the weights, from left to right in each row; null if every column has one. */
+  readonly places: Int32Array | null;
 }
 
 export function readData(): Data {
@@ -155,11 +161,26 @@ export function loadHead(data: Data, map: AttentionMap, head: number): Promise<H
       void gone?.then((each) => (keptBytes -= each.codes.buffer.byteLength));
     }
     const largest = new Float32Array(bytes, 0, rows);
-    const codes = data.levels < 256 ? new Uint8Array(bytes, 4 * rows) : new Uint16Array(bytes, 4 * rows);
-    return { largest, codes };
+    const count = map.top === null ? undefined : rows * map.top;
+    const codes =
+      data.levels < 256 ? new Uint8Array(bytes, 4 * rows, count) : new Uint16Array(bytes, 4 * rows, count);
+    const places = map.top === null ? null : placesOf(new Uint8Array(bytes, 4 * rows + codes.byteLength), map.top);
+    return { largest, codes, places };
   });
   kept.set(block, loaded);
   return loaded;
+}
+
+/** Columns are stored as steps to the right, the lowest bytes of all first, then the next, then the highest. */
+function placesOf(planes: Uint8Array, perRow: number): Int32Array {
+  const count = planes.length / 3;
+  const places = new Int32Array(count);
+  for (let place = 0, col = 0; place < count; place++) {
+    if (place % perRow === 0) col = 0;
+    col += planes[place]! | (planes[count + place]! << 8) | (planes[2 * count + place]! << 16);
+    places[place] = col;
+  }
+  return places;
 }
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {

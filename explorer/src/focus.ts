@@ -1,7 +1,7 @@
 /** The token in focus: the one under the pointer, otherwise the pinned one, otherwise the one at the cursor. */
 
 import { useState } from "preact/hooks";
-import { at, type Matrix } from "./matrix";
+import { at, rangeOf, type Matrix } from "./matrix";
 import { stepFor } from "./picture";
 import { unitAt } from "./reading";
 import type { Side, State } from "./state";
@@ -65,10 +65,15 @@ function cursorFocus(matrix: Matrix, state: State): Focus | null {
 export function profile(matrix: Matrix, focus: Focus | null): Float32Array {
   const rows = matrix.rows.list.length;
   const cols = matrix.cols.list.length;
-  if (focus?.side === "query") return matrix.values.subarray(focus.unit * cols, (focus.unit + 1) * cols);
-  if (focus) return Float32Array.from({ length: rows }, (_, row) => at(matrix, row, focus.unit));
+  const { stored, values } = matrix;
+  if (focus?.side === "query" && !stored) return values.subarray(...rangeOf(matrix, focus.unit));
+  if (focus?.side === "key") return Float32Array.from({ length: rows }, (_, row) => at(matrix, row, focus.unit));
   const sums = new Float32Array(cols);
-  for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) sums[j]! += matrix.values[i * cols + j]! / rows;
+  const [first, last, share] = focus ? [focus.unit, focus.unit + 1, 1] : [0, rows, 1 / rows];
+  for (let i = first; i < last; i++) {
+    const [from, to] = rangeOf(matrix, i);
+    for (let place = from; place < to; place++) sums[stored ? stored.places[place]! : place - from]! += share * values[place]!;
+  }
   return sums;
 }
 

@@ -1,9 +1,9 @@
 /** Everything that can be clicked has a key. */
 
-import type { Data } from "./data";
+import { axesOf, type Data } from "./data";
 import type { Matrix } from "./matrix";
 import { cursorIn } from "./reading";
-import { fitting, SCALES, type Choice, type State, type Update } from "./state";
+import { fitting, mostZoom, SCALES, type Choice, type State, type Update } from "./state";
 import { hasLevel, type Level } from "./units";
 import type { View } from "./views/view";
 
@@ -92,8 +92,10 @@ function changeFor(event: KeyboardEvent, context: Context): (() => void) | null 
     case "c":
       return () => update({ scale: around(SCALES, state.scale) });
     case "+":
-    case "=":
-      return () => update({ zoom: Math.min(state.zoom * Math.SQRT2, 32) });
+    case "=": {
+      const axes = axesOf(data, data.items[left.item]!.maps[left.map]!);
+      return () => update({ zoom: Math.min(state.zoom * Math.SQRT2, mostZoom(axes.rows, axes.cols)) });
+    }
     case "-":
       return () => update({ zoom: Math.max(state.zoom / Math.SQRT2, 1) });
     case "b": {

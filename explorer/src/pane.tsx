@@ -153,7 +153,23 @@ export function PaneChoices({ data, state, update, number, choice }: ChoicesProp
           </optgroup>
         </select>
       )}
+      <Notes notes={item.notes} />
     </div>
+  );
+}
+
+/** What is not shown, and other things to know: one line, which opens on a click. */
+function Notes({ notes }: { notes: readonly string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <details class="notes">
+      <summary dir="auto">{notes.length === 1 ? notes[0] : `${notes.length} notes: ${notes[0]}`}</summary>
+      <ul>
+        {notes.map((note) => (
+          <li dir="auto">{note}</li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

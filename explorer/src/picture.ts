@@ -1,10 +1,12 @@
 /** Weights as pixels. */
 
 import type { Colours } from "./colour";
-import type { Matrix } from "./matrix";
+import { firstFrom, rangeOf, type Matrix } from "./matrix";
 import type { State } from "./state";
 
-type Display = Pick<State, "scale" | "threshold">;
+export type Display = Pick<State, "scale" | "threshold">;
+
+const MOST = 4096;
 
 /**
  * The step of the palette, 0 to 255, for a weight. The absolute scale, from 0 to 1, follows the square root, so that
@@ -25,33 +27,51 @@ function largestOf(matrix: Matrix, row: number, { scale }: Display): number {
 }
 
 /**
- * A picture with one pixel per weight, to be enlarged without smoothing. Cells smaller than a pixel of the screen share
- * one and show the largest weight, so a single strong weight never disappears.
+ * A picture of a part of a map: so many pixels for each cell, across and down, at most one. Cells that share a pixel
+ * show the largest weight, so a single strong weight never disappears.
  */
-export function picture(matrix: Matrix, display: Display, colours: Colours, cellPixels: number): HTMLCanvasElement {
-  const rows = matrix.rows.list.length;
-  const cols = matrix.cols.list.length;
-  const pool = Math.max(1, Math.floor(1 / Math.max(cellPixels, 1e-3)));
-  const width = Math.max(1, Math.ceil(cols / pool));
-  const height = Math.max(1, Math.ceil(rows / pool));
+export function part(
+  matrix: Matrix,
+  display: Display,
+  colours: Colours,
+  [across, down]: readonly [number, number],
+  [left, top, width, height]: readonly [number, number, number, number],
+): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = width;
   canvas.height = height;
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(width, height);
   const steps = new Uint8Array(width * height);
-  for (let i = 0; i < rows; i++) {
+  // The cells that these pixels show: cell i has the pixel floor(i * across).
+  const firstCol = Math.ceil(left / across);
+  const lastCol = Math.min(matrix.cols.list.length, Math.ceil((left + width) / across));
+  const lastRow = Math.min(matrix.rows.list.length, Math.ceil((top + height) / down));
+  const { stored, values } = matrix;
+  for (let i = Math.ceil(top / down); i < lastRow; i++) {
     const most = largestOf(matrix, i, display);
-    const start = Math.floor(i / pool) * width;
-    for (let j = 0; j < cols; j++) {
-      const weight = matrix.values[i * cols + j]!;
-      const step = stepFor(weight, most, display);
-      const place = start + (pool === 1 ? j : Math.floor(j / pool));
-      if (step > steps[place]!) steps[place] = step;
+    const line = (Math.floor(i * down) - top) * width - left;
+    const [start, end] = rangeOf(matrix, i);
+    const from = stored ? firstFrom(stored.places, start, end, firstCol) : start + firstCol;
+    const to = stored ? end : start + lastCol;
+    for (let place = from; place < to; place++) {
+      const col = stored ? stored.places[place]! : place - start;
+      if (col >= lastCol) break;
+      const step = stepFor(values[place]!, most, display);
+      const pixel = line + (across === 1 ? col : Math.floor(col * across));
+      if (step > steps[pixel]!) steps[pixel] = step;
     }
   }
   const pixels = new Uint32Array(image.data.buffer);
   for (let place = 0; place < pixels.length; place++) pixels[place] = colours.pixels[steps[place]!]!;
   context.putImageData(image, 0, 0);
   return canvas;
+}
+
+/** The whole map, to be enlarged without smoothing: at most a pixel for each cell, and at most `MOST` on a side. */
+export function picture(matrix: Matrix, display: Display, colours: Colours, cellPixels: number): HTMLCanvasElement {
+  const [rows, cols] = [matrix.rows.list.length, matrix.cols.list.length];
+  const pool = Math.max(1, Math.floor(1 / Math.max(cellPixels, 1e-3)), Math.ceil(Math.max(rows, cols) / MOST));
+  const size = (count: number): number => Math.max(1, Math.ceil(count / pool));
+  return part(matrix, display, colours, [1 / pool, 1 / pool], [0, 0, size(cols), size(rows)]);
 }

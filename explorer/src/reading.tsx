@@ -1,7 +1,7 @@
 /** Weights and places in words. */
 
 import { format } from "d3-format";
-import { at, type Matrix } from "./matrix";
+import { at, placeOf, type Matrix } from "./matrix";
 import type { Cursor, State } from "./state";
 import { visible, type Units } from "./units";
 
@@ -32,6 +32,7 @@ export function cursorIn(matrix: Matrix, cursor: Cursor | null): { row: number; 
 
 /** The weight, and its error if that shows. */
 export function numberAt(matrix: Matrix, row: number, col: number): string {
+  if (placeOf(matrix, row, col) < 0) return "not kept";
   const value = at(matrix, row, col);
   const error = matrix.errorAt(row, col);
   if (value === 0) return error < 1e-7 ? "0" : `< ${small(error)}`; // below the first level

@@ -45,6 +45,13 @@ export interface State {
   readonly cursor: Cursor | null;
 }
 
+const MOST_ZOOM = 1 << 16;
+
+/** How far a map can be enlarged: until about thirty of its cells fill the screen. */
+export function mostZoom(rows: Axis, cols: Axis): number {
+  return Math.min(Math.max(32, 2 ** Math.ceil(Math.log2(Math.max(lengthOf(rows), lengthOf(cols)) / 30))), MOST_ZOOM);
+}
+
 export type Update = (change: Partial<State>) => void;
 
 /** Whether a single row attends to a text: a label to its words. */
@@ -146,7 +153,7 @@ export function fromFragment(fragment: string, first: State, data: Data, views: 
     theme: one("theme", ["auto", "light", "dark"], first.theme),
     links: flag("links", first.links),
     split: flag("split", first.split),
-    zoom: number("zoom", 1, 32, first.zoom),
+    zoom: number("zoom", 1, MOST_ZOOM, first.zoom),
     pin: pin ? { side: pin[1] as Side, piece: Number(pin[2]) } : null,
     cursor: cursor ? { query: Number(cursor[1]), key: Number(cursor[2]) } : null,
   };

@@ -10,6 +10,7 @@ import { visible, type Unit } from "../units";
 import type { Scene } from "../views/view";
 
 const LARGEST_CELL = 36;
+const SMALLEST_CELL = 0.002; // many cells may share a pixel
 const WIDEST = 1.5; // times its height
 export const LABEL = 12;
 const STRIP = 130; // the height of a spectrogram
@@ -35,8 +36,8 @@ export function layoutOf(matrix: Matrix, width: number, height: number, zoom: nu
   if (sound) {
     const strip = Math.min(STRIP, Math.max(height * 0.3, 40));
     const top = TIMES + strip + 6;
-    const wide = Math.max((width - left - 8) / matrix.cols.list.length, 0.2);
-    const high = Math.min(Math.max((height - top - 8) / Math.max(matrix.rows.list.length, 1), 0.2), LARGEST_CELL);
+    const wide = Math.max((width - left - 8) / matrix.cols.list.length, SMALLEST_CELL);
+    const high = Math.min(Math.max((height - top - 8) / Math.max(matrix.rows.list.length, 1), SMALLEST_CELL), LARGEST_CELL);
     return { left, top, wide: wide * zoom, high: high * zoom, slanted: false, gutter: left, strip };
   }
   const columns = Math.min(widest(matrix.cols.list), 120);
@@ -44,7 +45,7 @@ export function layoutOf(matrix: Matrix, width: number, height: number, zoom: nu
   const top = (slanted ? columns * 0.87 + 10 : LABEL) + 12;
   const overhang = slanted ? columns * 0.5 : 0;
   const room = (space: number, units: readonly Unit[]): number =>
-    Math.min(Math.max(space / Math.max(units.length, 1), 0.2), LARGEST_CELL);
+    Math.min(Math.max(space / Math.max(units.length, 1), SMALLEST_CELL), LARGEST_CELL);
   const across = room(width - left - overhang - 8, matrix.cols.list);
   const down = room(height - top - 8, matrix.rows.list);
   const wide = Math.min(across, down * WIDEST);

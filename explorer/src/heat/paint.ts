@@ -8,12 +8,13 @@ import { paintStrip, paintTimes, TIMES } from "../sound";
 import { visible, type Unit } from "../units";
 import type { Scene } from "../views/view";
 import { framesInFocus, LABEL, soundOf, type Layout } from "./layout";
+import type { Tiles } from "./tiles";
 
 export function paint(
   context: CanvasRenderingContext2D,
   scene: Scene,
   layout: Layout,
-  image: HTMLCanvasElement,
+  image: Tiles,
   links: readonly (readonly [number, number])[],
   scroll: { x: number; y: number },
   spectrogram: HTMLCanvasElement | null,
@@ -29,20 +30,22 @@ export function paint(
   context.beginPath();
   context.rect(left, top, width - left, height - top);
   context.clip();
-  context.translate(left - scroll.x, top - scroll.y);
+  context.translate(left, top);
   context.imageSmoothingEnabled = false;
-  context.drawImage(image, 0, 0, across, down);
+  image.draw(context, scroll.x, scroll.y, width - left, height - top);
+  context.translate(-scroll.x, -scroll.y);
   if (least >= 7) {
     context.strokeStyle = ink.line;
     context.lineWidth = 0.5;
     context.beginPath();
-    for (let j = 0; j <= cols.length; j++) {
-      context.moveTo(j * wide, 0);
-      context.lineTo(j * wide, down);
+    const [bottom, right] = [Math.min(down, scroll.y + height), Math.min(across, scroll.x + width)];
+    for (let j = Math.floor(scroll.x / wide); j * wide <= right + 0.01; j++) {
+      context.moveTo(j * wide, scroll.y);
+      context.lineTo(j * wide, bottom);
     }
-    for (let i = 0; i <= rows.length; i++) {
-      context.moveTo(0, i * high);
-      context.lineTo(across, i * high);
+    for (let i = Math.floor(scroll.y / high); i * high <= bottom + 0.01; i++) {
+      context.moveTo(scroll.x, i * high);
+      context.lineTo(right, i * high);
     }
     context.stroke();
   } else {

@@ -5,8 +5,8 @@ import { profile } from "../focus";
 import { layoutOf, rowInFocus, soundOf } from "../heat/layout";
 import { paint } from "../heat/paint";
 import { draw } from "../heat/still";
+import { Tiles } from "../heat/tiles";
 import { linkedUnits } from "../links";
-import { picture } from "../picture";
 import { cursorIn, numberAt } from "../reading";
 import { Player, useSpectrogram } from "../sound";
 import { visible } from "../units";
@@ -40,7 +40,7 @@ function Sheet(scene: Scene) {
   const [pointer, setPointer] = useState<{ x: number; y: number } | null>(null);
   const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom, sound !== null), [matrix, width, height, state.zoom]);
   const image = useMemo(
-    () => picture(matrix, state, colours, Math.min(layout.wide, layout.high) * devicePixelRatio),
+    () => new Tiles(matrix, state, colours, layout, devicePixelRatio),
     [matrix, state.scale, state.threshold, colours, layout],
   );
   const links = useMemo(() => (state.links ? linkedUnits(scene) : []), [scene.item, scene.map, matrix, state.links]);
@@ -56,6 +56,17 @@ function Sheet(scene: Scene) {
     context.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     paint(context, scene, layout, image, links, scroll, spectrogram);
   }, [matrix, state, width, height, colours, ink, layout, image, links, scroll, spectrogram]);
+
+  // What is in the middle stays there when the zoom changes.
+  const before = useRef(layout);
+  useEffect(() => {
+    const box = frame.current;
+    const [old, [x, y]] = [before.current, [(width - layout.left) / 2, (height - layout.top) / 2]];
+    before.current = layout;
+    if (!box || old === layout) return;
+    box.scrollLeft = ((box.scrollLeft + x) * layout.wide) / old.wide - x;
+    box.scrollTop = ((box.scrollTop + y) * layout.high) / old.high - y;
+  }, [layout]);
 
   // The cell at the cursor stays in sight when arrow keys move it.
   useEffect(() => {

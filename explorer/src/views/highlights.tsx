@@ -11,7 +11,7 @@ import type { Side } from "../state";
 import { visible, type Unit, type Units } from "../units";
 import { Document, verdictOf } from "./document";
 import { PEOPLE, reasonsOf } from "./reasons";
-import { registerView, type Scene } from "./view";
+import { MOST_LISTED, registerView, type Scene } from "./view";
 
 /** The input above the output, as people read. */
 const SIDES = ["key", "query"] as const;
@@ -304,8 +304,10 @@ registerView({
   title: "Text",
   hint: "The text itself, highlighted by weight; point at a token to see its weights.",
   accepts: (rows, cols) =>
-    (cols.kind === "text" && (rows.kind === "text" || rows.kind === "sound" || lengthOf(rows) === 1)) ||
-    (cols.kind === "sound" && rows.kind === "text"),
+    (cols.kind === "text" && lengthOf(rows) === 1) ||
+    (Math.max(lengthOf(rows), lengthOf(cols)) <= MOST_LISTED &&
+      ((cols.kind === "text" && (rows.kind === "text" || rows.kind === "sound")) ||
+        (cols.kind === "sound" && rows.kind === "text"))),
   reads: true,
   Component: Highlights,
   draw,

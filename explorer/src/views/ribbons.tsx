@@ -4,13 +4,14 @@ import { linkHorizontal } from "d3-shape";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useFocus, type Focus, type Focusing } from "../focus";
 import { FONT, shortened, textWidth } from "../geometry";
+import { lengthOf } from "../data";
 import { linkedUnits } from "../links";
-import type { Matrix } from "../matrix";
+import { rangeOf, type Matrix } from "../matrix";
 import { shade } from "../picture";
 import { cursorIn } from "../reading";
 import { sideNames } from "../sides";
 import { visible, type Unit } from "../units";
-import { registerView, type Scene } from "./view";
+import { MOST_LISTED, registerView, type Scene } from "./view";
 
 const MOST = 1200;
 const LABEL = 13;
@@ -23,20 +24,21 @@ interface Ribbon {
 
 /** The strongest weights, weakest first, so that strong ones lie on top. */
 function ribbonsOf(matrix: Matrix, threshold: number, focus: Focus | null): { ribbons: Ribbon[]; cut: number } {
-  const cols = matrix.cols.list.length;
   const found: Ribbon[] = [];
   const least = Math.max(threshold, 1e-6);
   const inside = (row: number, col: number): boolean =>
     !focus || (focus.side === "query" ? row === focus.unit : col === focus.unit);
   // In large maps, consider only weights that can be among the strongest.
   const floor = matrix.values.length > 40_000 && !focus ? nthLargest(matrix.values, MOST) : 0;
-  for (let place = 0; place < matrix.values.length; place++) {
-    const weight = matrix.values[place]!;
-    if (weight < least || weight < floor) continue;
-    const row = Math.floor(place / cols);
-    const col = place % cols;
+  for (let row = 0; row < matrix.rows.list.length; row++) {
+    const [from, to] = rangeOf(matrix, row);
     // A hundredth of the row's largest weight would be invisible.
-    if (weight >= 0.01 * matrix.rowLargest[row]! && inside(row, col)) found.push({ row, col, weight });
+    const enough = Math.max(least, floor, 0.01 * matrix.rowLargest[row]!);
+    for (let place = from; place < to; place++) {
+      const weight = matrix.values[place]!;
+      const col = matrix.stored ? matrix.stored.places[place]! : place - from;
+      if (weight >= enough && inside(row, col)) found.push({ row, col, weight });
+    }
   }
   found.sort((a, b) => a.weight - b.weight);
   const cut = Math.max(0, found.length - MOST);
@@ -249,7 +251,7 @@ registerView({
   name: "ribbons",
   title: "Ribbons",
   hint: "Input and output, joined by ribbons as wide as the weights.",
-  accepts: (rows, cols) => rows.kind === "text" && cols.kind === "text",
+  accepts: (rows, cols) => rows.kind === "text" && cols.kind === "text" && Math.max(lengthOf(rows), lengthOf(cols)) <= MOST_LISTED,
   reads: true,
   Component: Ribbons,
   draw: (scene) => <Still scene={scene} />,

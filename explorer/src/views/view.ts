@@ -34,6 +34,9 @@ export interface Ink {
   readonly accent: string;
 }
 
+/** Views that write out every token show no more than this: a page with more would not be smooth. */
+export const MOST_LISTED = 6000;
+
 export interface View {
   readonly name: string;
   readonly title: string;

@@ -5,6 +5,7 @@ from saccade.interpretation.explorer.items import Item, Map, Measure, Outcome
 from saccade.interpretation.explorer.page import write_page
 from saccade.interpretation.explorer.rendering import FORMATS, passages, render
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.top import TopWeights
 from saccade.interpretation.explorer.visits import Contributions, VisitAxis
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Outcome",
     "SoundAxis",
     "TextAxis",
+    "TopWeights",
     "VisitAxis",
     "passages",
     "render",

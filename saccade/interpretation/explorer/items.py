@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.explorer.axes import Axis
+from saccade.interpretation.explorer.top import TopWeights
 from saccade.interpretation.explorer.visits import Contributions, VisitAxis
 
 
@@ -17,7 +18,7 @@ class Map:
 
     Args:
         name: such as `encoder.layer.3.attention`.
-        weights: (heads, queries, keys), none negative.
+        weights: (heads, queries, keys), none negative; `TopWeights` of a map that is too large to hold.
         queries: the rows, which attend: the output, or the label of a text.
         keys: the columns, which are attended to: the input.
         layer: its number, if it has one.
@@ -28,7 +29,7 @@ class Map:
     """
 
     name: str
-    weights: Tensor
+    weights: Tensor | TopWeights
     queries: Axis
     keys: Axis
     layer: int | None = None
@@ -37,7 +38,7 @@ class Map:
     contributions: Sequence[Contributions] | None = None
 
     def __post_init__(self) -> None:
-        if self.weights.ndim != 3 or tuple(self.weights.shape[1:]) != (len(self.queries), len(self.keys)):
+        if len(self.weights.shape) != 3 or tuple(self.weights.shape[1:]) != (len(self.queries), len(self.keys)):
             raise ValueError(
                 f"weights of {self.name!r} must be (heads, queries, keys) = (heads, {len(self.queries)}, "
                 f"{len(self.keys)}), got {tuple(self.weights.shape)}."
@@ -56,12 +57,17 @@ class Map:
                 each.check(self.keys)
         if self.weights.shape[0] == 0:
             raise ValueError(f"weights of {self.name!r} have no heads.")
-        for number, head in enumerate(self.weights):  # head by head: a whole layer may be large
+        stored = self.weights.values if isinstance(self.weights, TopWeights) else self.weights
+        for number, head in enumerate(stored):  # head by head: a whole layer may be large
             if not (torch.isfinite(head) & (head >= 0)).all():
                 raise ValueError(
                     f"weights of {self.name!r}, head {number}, must be finite and not negative; a row that may attend "
                     "to nothing is a row of zeros."
                 )
+
+    def dense(self) -> Tensor:
+        """(heads, queries, keys); of `TopWeights`, zeros where the weight is not known."""
+        return self.weights.dense() if isinstance(self.weights, TopWeights) else self.weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +119,7 @@ class Item:
         links: a known or extracted alignment: (key, query) pairs as in `i-j`, counted in words on axes that have words
             and in pieces on those that have none. Drawn over maps whose queries differ from their keys.
         outcomes: for classification, the labels with their probabilities, the predicted one first.
+        notes: what a reader should know, such as what is not shown.
     """
 
     title: str
@@ -120,6 +127,7 @@ class Item:
     measures: Sequence[Measure] = ()
     links: Sequence[tuple[int, int]] | None = None
     outcomes: Sequence[Outcome] = ()
+    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.maps:

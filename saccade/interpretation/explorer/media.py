@@ -30,10 +30,19 @@ def spectrogram_png(features: Any) -> bytes:
 
 def grey_png(pixels: "np.ndarray[Any, np.dtype[np.uint8]]") -> bytes:
     """Encodes (lines, columns) of grey values, 0 black, as a PNG file."""
-    lines, columns = pixels.shape
-    raw = np.zeros((lines, columns + 1), np.uint8)  # each line starts with its filter: 0, none
-    raw[:, 1:] = pixels
-    header = struct.pack(">IIBBBBB", columns, lines, 8, 0, 0, 0, 0)
+    return _png(pixels[:, :, None], 0)
+
+
+def colour_png(pixels: "np.ndarray[Any, np.dtype[np.uint8]]") -> bytes:
+    """Encodes (lines, columns, 3) of red, green and blue as a PNG file."""
+    return _png(pixels, 2)
+
+
+def _png(pixels: "np.ndarray[Any, np.dtype[np.uint8]]", kind: int) -> bytes:
+    lines, columns, channels = pixels.shape
+    raw = np.zeros((lines, channels * columns + 1), np.uint8)  # each line starts with its filter: 0, none
+    raw[:, 1:] = pixels.reshape(lines, -1)
+    header = struct.pack(">IIBBBBB", columns, lines, 8, kind, 0, 0, 0)
     return PNG + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(raw.tobytes(), 9)) + _chunk(b"IEND", b"")
 
 

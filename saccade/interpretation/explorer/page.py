@@ -16,6 +16,7 @@ from saccade.interpretation.explorer.axes import Axis, ImageAxis, TextAxis
 from saccade.interpretation.explorer.items import Item
 from saccade.interpretation.explorer.packing import pack
 from saccade.interpretation.explorer.sound import SoundAxis
+from saccade.interpretation.explorer.top import TopWeights
 from saccade.interpretation.explorer.visits import VisitAxis
 
 PAGE = """<!doctype html>
@@ -120,7 +121,9 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
             picked = None if each.picked is None else list(each.picked)
             place = {"block": block, "rows": queries, "cols": keys, "sides": sides, "picked": picked}
             added = None if each.contributions is None else [one.as_json() for one in each.contributions]
-            maps.append({"name": each.name, "layer": each.layer, "heads": heads, **place, "contributions": added})
+            top = each.weights.values.shape[-1] if isinstance(each.weights, TopWeights) else None
+            said = {"name": each.name, "layer": each.layer, "heads": heads, "top": top}
+            maps.append({**said, **place, "contributions": added})
             block += heads
         described.append(
             {
@@ -131,6 +134,7 @@ def _describe(items: Sequence[Item], title: str, beside: bool) -> dict[str, Any]
                 ],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
                 "outcomes": [vars(each) for each in item.outcomes],
+                "notes": list(item.notes),
             }
         )
     shown = [describe_axis(axis) for axis in axes]

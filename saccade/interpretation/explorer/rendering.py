@@ -60,7 +60,7 @@ def merged(each: Map) -> tuple[Tensor, list[str], list[str]]:
         -> weights (query words, key words).
     """
     queries, keys = _groups(each.queries), _groups(each.keys)
-    weights = merge_words(each.weights.detach().float().cpu().mean(dim=0), keys, queries)
+    weights = merge_words(each.dense().detach().float().cpu().mean(dim=0), keys, queries)
     return weights, _names(each.keys, keys), _names(each.queries, queries)
 
 
@@ -115,7 +115,8 @@ def _text(items: Sequence[Item], width: int | None) -> str:
         for measure in item.measures:
             value = measure.value if isinstance(measure.value, str) else f"{measure.value:.4g}"
             lines += [printable(f"{measure.name}  {value}"), printable(f"    {measure.meaning}")]
-        lines += [""] if item.measures else []
+        lines += [printable(note) for note in item.notes]
+        lines += [""] if item.measures or item.notes else []
     return "\n".join(lines)
 
 
@@ -168,7 +169,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
             "layer": each.layer,
             "queries": describe_axis(each.queries),
             "keys": describe_axis(each.keys),
-            "weights": each.weights.detach().float().cpu().tolist(),
+            "weights": each.dense().detach().float().cpu().tolist(),
             "picked": None if each.picked is None else list(each.picked),
             "contributions": None if each.contributions is None else [one.as_json() for one in each.contributions],
         }
@@ -182,6 +183,7 @@ def _data(items: Sequence[Item], title: str) -> dict[str, Any]:
                 "measures": [vars(measure) for measure in item.measures],
                 "links": None if item.links is None else [list(pair) for pair in item.links],
                 "outcomes": [vars(outcome) for outcome in item.outcomes],
+                "notes": list(item.notes),
             }
             for item in items
         ],

@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
-from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, write_page
+from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
+from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
+from saccade.interpretation.recording.subject import Call, LeftOutError, Subject, weights_of
+from saccade.interpretation.recording.tokens import text_tokenizer
 
 Names = Axis | Sequence[str] | None
 
-
-class Call(Protocol):
-    """One call of attention: see `saccade.interpretation.recording.trace.Recorded`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def kind(self) -> str | None: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-    @property
-    def weights(self) -> Tensor: ...
-    def joined(self, rows: Rows | None = None) -> Tensor: ...
+MOST_NAMED = 8
+"""Modules that a note of the page names."""
 
 
 class Calls(Protocol):
-    """Call calls: see `saccade.interpretation.recording.trace.Trace`."""
+    """Recorded calls: see `saccade.interpretation.recording.trace.Trace`."""
 
     @property
     def calls(self) -> Sequence[Call]: ...
     @property
     def paths(self) -> Sequence[str]: ...
+    @property
+    def runs(self) -> Sequence[Calls]: ...
+    @property
+    def missing(self) -> Sequence[tuple[str, str]]: ...
     def find(self, pattern: str) -> Sequence[Call]: ...
     def why_empty(self) -> str: ...
 
@@ -47,8 +41,13 @@ def write_trace(
     *,
     queries: Names,
     keys: Names,
+    tokenizer: Any,
+    inputs: Any,
+    generated: Any,
+    rate: int,
     row: int,
     rows: Rows | None,
+    run: int | None,
     keep: str,
     title: str,
     measures: Sequence[Measure],
@@ -58,42 +57,111 @@ def write_trace(
         raise ValueError(trace.why_empty())
     if not trace.find(keep):
         raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
-    axes = _axis(queries), _axis(keys)
-    maps, sizes = [], []
+    shown = _one_run(trace, run, several=inputs is None and generated is None)
+    given = [name for name, value in (("queries", queries), ("keys", keys), ("rows", rows)) if value is not None]
+    if inputs is None and generated is None:
+        if tokenizer is not None:
+            raise ValueError("tokenizer= needs something to name: give inputs=, generated= or both.")
+        maps, notes = _named(shown, _axis(queries), _axis(keys), row, rows, keep)
+    elif given:
+        raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
+    else:
+        maps, notes = _of_subject(shown, tokenizer, inputs, generated, rate, row, keep)
+    kept = sorted({each.weights.values.shape[-1] for each in maps if isinstance(each.weights, TopWeights)})
+    notes += [f"Only the {k} largest weights of each query were kept; the others count as zero." for k in kept]
+    notes += [f"Not recorded: {place}: {reason}." for place, reason in trace.missing]
+    write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)
+
+
+def _one_run(trace: Calls, run: int | None, *, several: bool) -> Calls:
+    """The calls of one run of the model; of all runs, where these need not belong together."""
+    runs = trace.runs
+    if run is not None and not 0 <= run < len(runs):
+        raise ValueError(f"run={run}, but the model ran {len(runs)} times in the block, counted from 0.")
+    if run is None and len(runs) > 1 and not several:
+        raise ValueError(
+            f"The model ran {len(runs)} times in the block: say which run inputs= and generated= belong to, "
+            f"from run=0 to run={len(runs) - 1}."
+        )
+    return trace if run is None else runs[run]
+
+
+def _of_subject(
+    trace: Calls, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, keep: str
+) -> tuple[list[Map], list[str]]:
+    """The maps of one row of a batch, and what is not shown."""
+    by_path: dict[str, list[Call]] = {}
+    for call in trace.calls:
+        by_path.setdefault(call.path, []).append(call)
+    subject = Subject(
+        Inputs(inputs, rate),
+        None if generated is None else Generated(generated),
+        text_tokenizer(tokenizer),
+        row,
+        by_path,
+    )
+    maps, why = [], dict[str, list[str]]()
+    for path in dict.fromkeys(call.path for call in trace.find(keep)):
+        try:
+            maps += subject.maps(path, by_path[path])
+        except LeftOutError as reason:
+            why.setdefault(str(reason), []).append(path)
+    left_out = [f"Not shown: {_listed(paths)}: {reason}." for reason, paths in why.items()]
+    if not maps:
+        raise ValueError(f"Nothing to show. {' '.join(left_out)}")
+    return maps, [*subject.notes, *left_out]
+
+
+def _named(
+    trace: Calls, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, keep: str
+) -> tuple[list[Map], list[str]]:
+    """The maps that fit the names, and what is not shown."""
+    maps, sizes, left_out = [], [], []
     for name, call, weights in _matrices(trace, keep, row, rows):
         sizes.append(f"{name} ({weights.shape[1]}, {weights.shape[2]})")
-        fitting = _fit(call, weights, *axes)
-        if fitting is not None:
-            layer = next((int(part) for part in call.path.split(".") if part.isdecimal()), None)
-            maps.append(Map(name=name, weights=weights, queries=fitting[0], keys=fitting[1], layer=layer))
+        fitting = _fit(call, weights, queries, keys)
+        if fitting is None:
+            left_out.append(sizes[-1])
+            continue
+        layer = next((int(part) for part in call.path.split(".") if part.isdecimal()), None)
+        maps.append(Map(name=name, weights=weights, queries=fitting[0], keys=fitting[1], layer=layer))
+    given = [0 if axis is None else len(axis) for axis in (queries, keys)]
     if not maps:
-        given = [0 if axis is None else len(axis) for axis in axes]
         raise ValueError(
             f"Nothing to show: {given[0]} names of queries and {given[1]} of keys fit none of "
             f"{', '.join(sizes)} (queries, keys)."
         )
-    write_page(path, [Item(title=title, maps=maps, measures=measures)], title=title)
+    if not left_out:
+        return maps, []
+    names = f"{given[0]} names of queries" + (f" and {given[1]} of keys" if keys is not None else "")
+    return maps, [f"Not shown: {_listed(left_out)} (queries, keys): the {names} do not fit."]
 
 
-def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor]]:
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+
+
+def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor | TopWeights]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
         if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
-            yield path, calls[0], _row(path, calls[0].joined(rows), row)
+            joined = calls[0].joined(rows)
+            yield path, calls[0], joined[_check_row(path, len(joined), row)].float().cpu()
         else:
             for call in calls:
-                yield call.name, call, _row(call.name, call.weights, row)
+                yield call.name, call, weights_of(call, _check_row(call.name, call.shape[0], row))
 
 
-def _row(name: str, weights: Tensor, row: int) -> Tensor:
-    if not -weights.shape[0] <= row < weights.shape[0]:
-        raise ValueError(f"row={row}, but the batch of {name!r} has {weights.shape[0]} rows.")
-    return weights[row].float().cpu()
+def _check_row(name: str, rows: int, row: int) -> int:
+    if not -rows <= row < rows:
+        raise ValueError(f"row={row}, but the batch of {name!r} has {rows} rows.")
+    return row
 
 
-def _fit(call: Call, weights: Tensor, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
+def _fit(call: Call, weights: Tensor | TopWeights, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
     """The axes with the lengths of the weights; if both fit, the path decides between source and target."""
     if queries is None and keys is None:
         return _numbers(weights.shape[1]), _numbers(weights.shape[2])

@@ -16,7 +16,7 @@ from saccade.interpretation.recording.joining import Rows, join
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Place, kind_of, path_of
-from saccade.interpretation.recording.recipes import Given, Shape
+from saccade.interpretation.recording.recipes import Given, Shape, Top
 
 if TYPE_CHECKING:
     from saccade.interpretation.explorer import Axis, Measure
@@ -45,6 +45,17 @@ class Recorded:
     def weights(self) -> Tensor:
         """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
         return weights_of(self.kept.recipe, self.kept.load(self.name))
+
+    @property
+    def top(self) -> tuple[Tensor, Tensor] | None:
+        """With `reduce=("top_k", k)`, the weights that were kept and their keys, (batch, heads, queries, k) each.
+
+        None where all weights are known.
+        """
+        if not isinstance(self.kept.recipe, Top):
+            return None
+        tensors = self.kept.load(self.name)
+        return tensors["values"], tensors["places"]
 
     @property
     def picked(self) -> Tensor | None:
@@ -216,20 +227,34 @@ class Trace(Mapping[str, Recorded]):
         *,
         queries: Axis | Sequence[str] | None = None,
         keys: Axis | Sequence[str] | None = None,
+        tokenizer: Any = None,
+        inputs: Any = None,
+        generated: Any = None,
+        rate: int = 16_000,
         row: int = 0,
         rows: Rows | None = None,
+        run: int | None = None,
         keep: str = "*",
         title: str = "Attention",
         measures: Sequence[Measure] = (),
     ) -> None:
         """Writes an HTML page of the recorded attention of one batch row, which needs no network.
 
+        Give `inputs` and, if the model wrote something, `generated`: the page then finds the row of every call that
+        belongs together, and names its queries and keys. The page says what it leaves out.
+
         Args:
             path: the HTML file to write.
-            queries: the names of the queries, or an axis of the explorer; numbers by default.
+            queries: instead of `inputs`: the names of the queries, or an axis of the explorer; numbers by default.
             keys: the names of the keys; by default those of the queries, if there are as many.
-            row: the batch row to show.
+            tokenizer: a Hugging Face tokeniser or processor, for the names of tokens.
+            inputs: what the model was given: the output of a tokeniser or processor, token numbers (batch, tokens), a
+                PIL image, pixels (batch, channels, lines, columns), or the samples of a recording.
+            generated: what `generate` of Hugging Face returned; with `return_dict_in_generate=True` for beam search.
+            rate: samples a second, of a recording.
+            row: the batch row to show; with `generated`, the number of a sequence.
             rows: as for `joined`; `row` is then the number of a hypothesis.
+            run: which run of the model, as for `joined`.
             keep: a pattern of the modules to show; modules whose sizes do not fit the names are left out.
             title: the title of the page.
             measures: figures to show next to it.
@@ -237,7 +262,20 @@ class Trace(Mapping[str, Recorded]):
         from saccade.interpretation.recording.page import write_trace
 
         write_trace(
-            self, path, queries=queries, keys=keys, row=row, rows=rows, keep=keep, title=title, measures=measures
+            self,
+            path,
+            queries=queries,
+            keys=keys,
+            tokenizer=tokenizer,
+            inputs=inputs,
+            generated=generated,
+            rate=rate,
+            row=row,
+            rows=rows,
+            run=run,
+            keep=keep,
+            title=title,
+            measures=measures,
         )
 
     def why_empty(self) -> str:
