@@ -1,6 +1,6 @@
-"""Graph attention networks: Cora and Pubmed, DictionaryLookup, MUTAG and PROTEINS.
+"""Graph attention networks: Cora and Pubmed, missing links of Cora, DictionaryLookup, MUTAG and PROTEINS.
 
-The configurations `graphs/gat` and `graphs/graph`, by default as they are shipped.
+The configurations `graphs/gat`, `graphs/graph` and `graphs/link-prediction`, by default as they are shipped.
 """
 
 import argparse
@@ -10,11 +10,13 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from reproductions.graphs import dictionary, molecules, nodes
+from reproductions.graphs import dictionary, links, molecules, nodes
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
-PARTS = ("cora", "pubmed", "dictionary", "MUTAG", "PROTEINS")
+PARTS = ("cora", "pubmed", "dictionary", "MUTAG", "PROTEINS", "links")
+SEEDS, LINKS = list(range(1, 11)), [1, 2, 3]
+"""Of the parts Cora and Pubmed, and of `links`, unless others are given."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/graphs"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(1, 11)), help="of Cora and Pubmed")
+    parser.add_argument("--seeds", type=int, nargs="+", help="of Cora and Pubmed; by default 10, and 3 of links")
     parser.add_argument("--scores", nargs="+", choices=["gat", "gatv2"], default=["gat", "gatv2"], help="on Cora")
     parser.add_argument("--folds", type=int, nargs="+", default=list(range(1, 11)), help="of MUTAG and PROTEINS")
     parser.add_argument("--steps", type=int, help="the most updates; by default, as in the configuration")
@@ -56,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _data(part: str, folder: Path | None) -> Path | None:
     if part == "dictionary":
         return None
+    if part == "links":
+        part = "cora"
     inner = f"planetoid/{part}.npz" if part in nodes.SETTINGS else f"tu-graphs/{part}.tar.gz"
     return Path(inner) if folder is None else folder / inner
 
@@ -84,11 +88,18 @@ def _measured(part: str, path: Path | None, given: argparse.Namespace) -> list[t
             found.append((f"dictionary {score}", result, row))
     elif part in nodes.SETTINGS:
         for score in given.scores if part == "cora" else given.scores[:1]:
-            seeds = wanted(given.seeds, f"{part}-{score}")
+            seeds = wanted(given.seeds or SEEDS, f"{part}-{score}")
             several = [nodes.measured(part, score, seed, path, given.runs, given.steps, again) for seed in seeds]
             published = nodes.PUBLISHED.get((part, score), "")
             if several:
                 found.append((f"{part} {score}", several, _row(part.title(), score, several, published)))
+    elif part == "links":
+        seeds = wanted(given.seeds or LINKS, "cora-links")
+        several = [links.measured("cora", seed, path, given.runs, given.steps, again) for seed in seeds]
+        if several:
+            found.append(
+                (part, several, _row("Cora, missing links (AUROC)", "gatv2", several, links.PUBLISHED["cora"]))
+            )
     else:
         folds = wanted(given.folds, part)
         several = [molecules.measured(path, fold, given.runs, given.steps, again) for fold in folds]

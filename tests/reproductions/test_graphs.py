@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from reproductions.graphs import dictionary, molecules, nodes
+from reproductions.graphs import dictionary, links, molecules, nodes
 from tests.reproductions.scripts import script
 
 graphs = script("graphs")
@@ -57,8 +57,10 @@ def test_models_are_trained_and_measured(data, tmp_path, capsys):
         assert all(each["steps"] == 2 and 0 <= each["accuracy"] <= 100 for each in seeds)
         assert found[f"dictionary {score}"]["epochs"] == 1
     assert [each["fold"] for each in found["MUTAG"]] == [3]
+    assert [each["seed"] for each in found["links"]] == [1, 2]
+    assert all(0 <= each["accuracy"] <= 100 for each in found["links"])
     rows = (output / "table.md").read_text().splitlines()
-    assert len(rows) == 2 + 5
+    assert len(rows) == 2 + 6
     assert len({row.count("|") for row in rows}) == 1
     kept = tmp_path / "runs" / "cora-gat-1.json"
     kept.write_text(json.dumps({**json.loads(kept.read_text()), "accuracy": 12.0}))
@@ -67,6 +69,15 @@ def test_models_are_trained_and_measured(data, tmp_path, capsys):
     found = json.loads((output / "results.json").read_text())
     assert found["cora gat"][0]["accuracy"] == 12.0
     assert [each["seed"] for each in found["cora gatv2"]] == [1]
+
+
+def test_links_are_split_without_overlap(data):
+    parts = links.split(data / "planetoid" / "cora.npz", 1)
+    pairs = [tuple(sorted(each["pair"].split())) for several in parts.values() for each in several]
+    with np.load(data / "planetoid" / "cora.npz") as archive:
+        known = {tuple(sorted(map(str, edge))) for edge in archive["edges"].tolist() if edge[0] != edge[1]}
+    assert sorted(pairs) == sorted(known)
+    assert len(parts["test"]) == round(0.1 * len(known))
 
 
 def test_the_splits_are_written_with_their_labels(data, tmp_path):

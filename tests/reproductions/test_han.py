@@ -77,6 +77,9 @@ def test_models_are_trained_tested_and_not_tested_again(data, tmp_path, capsys):
     assert han.main(arguments) == 0  # everything is known
     assert "step" not in capsys.readouterr().err
     assert json.loads((output / "results.json").read_text()) == found
+    some = ["--parts", "reviews", "--models", "HAN, attention", "--folds", "2"]
+    assert han.main([*arguments, *some]) == 0  # the rest stays as it was measured
+    assert json.loads((output / "results.json").read_text()) == found
 
 
 def test_cues_decide_and_their_places_are_known():

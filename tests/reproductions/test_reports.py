@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reproductions.__main__ import main
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from tests.reproductions.scripts import ROOT
 
 FOLDERS = sorted(script.parent for script in ROOT.glob("*/run.py"))
@@ -28,6 +28,8 @@ def test_the_table_takes_its_place_in_the_readme(tmp_path) -> None:
         publish(tmp_path / "results", results={"figure": 7}, table=table)
     assert readme.read_text() == "Before.\n<!-- measured -->\n\n| second |\n\n<!-- /measured -->\nAfter.\n"
     assert json.loads((tmp_path / "results" / "results.json").read_text())["figure"] == 7
+    assert earlier(tmp_path / "results") == {"figure": 7}
+    assert earlier(tmp_path) == {}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
