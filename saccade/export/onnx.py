@@ -49,6 +49,7 @@ class Onnx(Format):
 
 NEEDED = {
     "document": ["text"],
+    "link": ["node"],
     "generation": ["search", "text"],
     "language_modelling": ["search"],
 }

@@ -26,7 +26,7 @@ def graphs_of(run: Run) -> list[Graph]:
         return writing_graphs(model, make, networks)
     fixed = next(iter(task.inputs.values())).fixed()
     over: Any = getattr(model, "over", None)
-    whole = whole_graph(task, over(**fixed) if fixed else model, make, networks[0])
+    whole = whole_graph(task, model if over is None else over(**fixed), make, networks[0])
     if isinstance(model, LanguageModel) and task.portable(model).get("causal"):
         return [whole, *continuing_graphs(model)]
     return [whole]

@@ -179,6 +179,21 @@ class GraphField(Field):
             **({} if of_all is None else {"edges": of_all}),
         }
 
+    def portable(self) -> dict[str, Any]:
+        how = {"directed": self.directed, "self_loops": self.self_loops, "degrees": self.degrees}
+        return {"kind": "graph", **how, **self.kinds, **self.moments}
+
+    def stand_ins(self, count: int, length: int) -> Padded:
+        sizes, degree = self.sizes(), length + 4
+        found = {
+            "values": torch.randn(count, length, sizes["dim"]),
+            "mask": torch.arange(length) < torch.arange(length, length - count, -1).clamp(min=1).unsqueeze(1),
+            "near": torch.randint(count * length, (count, length, degree)),
+            "near_mask": torch.rand(count, length, degree) < 0.5,
+        }
+        of_edges = sizes.get("edge_dim")
+        return found if of_edges is None else {**found, "edges": torch.randn(count, length, degree, of_edges)}
+
     def axis(self, value: dict[str, Any], length: int | None = None) -> NodeAxis:
         tags = value.get("tags")
         names = value.get("names") or [

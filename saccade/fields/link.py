@@ -16,7 +16,7 @@ from saccade.data.cell import Cell, shown
 from saccade.data.errors import DataError
 from saccade.fields.base import Padded, fields
 from saccade.fields.graph_data import Graph
-from saccade.fields.looking import Look, Seen
+from saccade.fields.looking import Seen
 from saccade.fields.node import Node
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
@@ -216,14 +216,11 @@ class Link(Node):
             for both, one, other in pairs
         ]
 
-    def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
-        return None
-
     def portable(self) -> dict[str, Any]:
-        raise ValueError("pairs of nodes cannot be read outside Saccade")
+        return {**super().portable(), "kind": "link"}
 
-    def fixed(self) -> dict[str, Tensor]:
-        return {}
+    def stand_ins(self, count: int, length: int) -> Padded:
+        return {"values": torch.arange(2 * count).view(count, 2) % len(self.graph.features)}
 
     def learned(self) -> str:
         found = [super().learned()]

@@ -103,13 +103,22 @@ class GAT(nn.Module):
 
     def over(self, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None) -> nn.Module:
         """The model with a whole graph inside: nodes (batch,) -> logits (batch, classes)."""
-        return _OneGraph(self, features, degree_blocks(starts, neighbours), edges)
+        return _NodesOfOneGraph(self, features, degree_blocks(starts, neighbours), edges)
 
 
-class _OneGraph(nn.Module):
-    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+class OneGraph(nn.Module):
+    """What models have in common that have a whole graph inside.
+
+    Args:
+        features: (nodes, dim).
+        blocks: `degree_blocks` of the graph.
+        edges: (edges, edge_dim); None if edges have no features.
+    """
+
+    features: Tensor
+
+    def __init__(self, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
         super().__init__()
-        self.layers = model.layers
         self.register_buffer("features", features)
         self.edges: Tensor | None
         self.register_buffer("edges", edges)
@@ -118,10 +127,20 @@ class _OneGraph(nn.Module):
                 self.register_buffer(f"{name}_{number}", tensor)
         self.count = len(blocks)
 
-    def forward(self, nodes: Tensor) -> Tensor:
+    def near(self) -> Neighbourhoods:
+        """Which nodes of the graph attend to which."""
         parts = ([getattr(self, f"{name}_{number}") for name in Block._fields] for number in range(self.count))
-        near = Neighbourhoods(nodes, nodes, self.edges, blocks=[Block(*each) for each in parts])
-        return _label(self.layers, nodes, self.get_buffer("features"), near)
+        blocks = [Block(*each) for each in parts]
+        return Neighbourhoods(self.features, self.features, self.edges, blocks=blocks)
+
+
+class _NodesOfOneGraph(OneGraph):
+    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+        super().__init__(features, blocks, edges)
+        self.layers = model.layers
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        return _label(self.layers, nodes, self.features, self.near())
 
 
 def _label(layers: nn.ModuleList, nodes: Tensor, features: Tensor, near: Neighbourhoods) -> Tensor:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from saccade.checks import check_count
 from saccade.encoders import GivenEncoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
-from saccade.layers.graph import Neighbourhoods
+from saccade.layers.graph import Block, Neighbourhoods
 from saccade.models.base import models
 from saccade.models.gat import hidden_layers, readout
 from saccade.scores import Score
@@ -94,10 +94,41 @@ class GraphGAT(nn.Module):
     def forward(
         self, features: Tensor, mask: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
     ) -> Tensor:
-        near = Neighbourhoods(starts, neighbours, edges)
+        return self.label(features, mask, Neighbourhoods(starts, neighbours, edges))
+
+    def label(self, features: Tensor, mask: Tensor, near: Neighbourhoods) -> Tensor:
+        """The logits of graphs, whose nodes attend to those near them."""
         state, states = features.flatten(0, 1), []
         for layer in self.layers:
             state = F.elu(layer(state, near))
             states.append(state)
         logits: Tensor = self.output(self.pooled(torch.cat(states, dim=1).unflatten(0, mask.shape), mask))
         return logits
+
+    def over(self) -> nn.Module:
+        """The same for neighbours in one padded array, whose operations do not depend on the graphs."""
+        return _Padded(self)
+
+
+class _Padded(nn.Module):
+    """Labels graphs, in a form that can be exported.
+
+    Shapes:
+        features (batch, nodes, dim), mask bool (batch, nodes), near (batch, nodes, degree): the neighbours of each node
+        among all nodes of the batch, in order, near_mask bool of the same shape, edges (batch, nodes, degree, edge_dim)
+        -> logits (batch, classes).
+    """
+
+    def __init__(self, model: GraphGAT) -> None:
+        super().__init__()
+        self.layers, self.pooled, self.output = model.layers, model.pooled, model.output
+
+    def forward(
+        self, features: Tensor, mask: Tensor, near: Tensor, near_mask: Tensor, edges: Tensor | None = None
+    ) -> Tensor:
+        flat, real = near.flatten(0, 1), near_mask.flatten(0, 1)
+        rows = torch.arange(flat.shape[0], device=flat.device)
+        numbers = torch.arange(flat.numel(), device=flat.device).view(flat.shape)
+        of_edges = None if edges is None else edges.flatten(0, 2)
+        block = Block(rows, flat, real, numbers)
+        return GraphGAT.label(self, features, mask, Neighbourhoods(flat, flat, of_edges, blocks=[block]))  # type: ignore[arg-type]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.layers.graph import Neighbourhoods
+from saccade.layers.graph import Block, Neighbourhoods, degree_blocks
 from saccade.models.base import models
 from saccade.models.comparing import compared
-from saccade.models.gat import check_hops, hidden_layers, readout
+from saccade.models.gat import OneGraph, check_hops, hidden_layers, readout
 from saccade.scores import Score
 from saccade.selections import Selection
 
@@ -73,10 +74,26 @@ class LinkGAT(nn.Module):
     def forward(
         self, pairs: Tensor, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None
     ) -> Tensor:
-        near = Neighbourhoods(starts, neighbours, edges)
+        return self.compare(pairs, features, Neighbourhoods(starts, neighbours, edges))
+
+    def compare(self, pairs: Tensor, features: Tensor, near: Neighbourhoods) -> Tensor:
+        """The logits of pairs of nodes."""
         for layer in self.layers:
             features = F.elu(layer(features, near))
         one, other = features[pairs[:, 0]], features[pairs[:, 1]]
         both = compared(one, other) if self.directed else torch.cat([one + other, (one - other).abs(), one * other], 1)
         logits: Tensor = self.output(both)
         return logits
+
+    def over(self, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None) -> nn.Module:
+        """The model with a whole graph inside: pairs (batch, 2) -> logits (batch, classes)."""
+        return _LinksOfOneGraph(self, features, degree_blocks(starts, neighbours), edges)
+
+
+class _LinksOfOneGraph(OneGraph):
+    def __init__(self, model: LinkGAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+        super().__init__(features, blocks, edges)
+        self.model = model
+
+    def forward(self, pairs: Tensor) -> Tensor:
+        return self.model.compare(pairs, self.features, self.near())

@@ -20,9 +20,11 @@ from saccade.encoders.backbones import EfficientNetLite0
 from saccade.fields import (
     Audio,
     Document,
+    GraphField,
     Image,
     Label,
     Labels,
+    Link,
     Node,
     Tags,
     Text,
@@ -235,6 +237,40 @@ def nodes(folder: Path, **given: Any) -> Case:
     return made(task, "gat", rows, ["3", "30", "17", "0"], head_dim=3, num_heads=2, **given)
 
 
+def links(folder: Path, **given: Any) -> Case:
+    chance = np.random.default_rng(5)
+    edges = chance.integers(0, 28, size=(61, 2))  # the last nodes are alone
+    graph = {"x": chance.standard_normal((31, 5)).astype(np.float32), "edges": edges}
+    np.savez(folder / "graph.npz", **graph, edge_features=chance.standard_normal((61, 3)).astype(np.float32))
+    field = Link(graph=str(folder / "graph.npz"), self_loops=False)
+    rows = [{"pair": f"{n} {(n * n + 1) % 31}", "label": NAMES[n % 3]} for n in range(31)]
+    asked = ["3 17", "30 2", "29 30", ["0", "1"]]
+    return made(Classification(inputs={"pair": field}), "gat_link", rows, asked, head_dim=3, num_heads=2, **given)
+
+
+def molecules(folder: Path, *, plain: bool = False, **given: Any) -> Case:
+    """Small graphs, with everything that a graph may have, or of edges alone."""
+    whole: list[dict[str, Any]] = [
+        {
+            "edges": [[k, (k * k + n) % (3 + n)] for k in range(3 + n)],
+            "tags": [WORDS[(n + k) % 3] for k in range(3 + n)],
+            "features": [[k - n, 2.0] for k in range(3 + n)],
+            "edge_tags": ["single" if k % 2 else "double" for k in range(3 + n)],
+            "edge_features": [[0.3 * k] for k in range(3 + n)],
+        }
+        for n in range(7)
+    ]
+    asked: list[Any] = [*whole[:3], {**whole[5], "names": list("abcdefgh")}, {**whole[1], "tags": ["new"] * 4}]
+    if plain:
+        whole, asked = (
+            [{"edges": each["edges"], "nodes": len(each["tags"]) + 1} for each in e] for e in (whole, asked)
+        )
+    rows = [{"graph": each, "label": NAMES[n % 3]} for n, each in enumerate(whole)]
+    field = GraphField(directed=plain, self_loops=not plain, degrees=not plain)
+    sizes = {"head_dim": 3, "num_heads": 2, "num_layers": 2, **given}
+    return made(Classification(inputs={"graph": field}), "gat_graph", rows, asked, **sizes)
+
+
 def language(folder: Path, *, causal: bool = True, **given: Any) -> Case:
     task = LanguageModelling(text=_text("char") if causal else _text("word"), causal=causal)
     asked = ["ba su", "tarifa we, kelu", "m"] if causal else ["ba [MASK] su", "[MASK] we, [MASK]"]
@@ -296,6 +332,10 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "visit_transformer, each visit": partial(records, "visit_transformer", each=True, several=True, **HEADS),
     "visit_bag": partial(records, "visit_bag", attends=False),
     "gat": nodes,
+    "gat_link": links,
+    "gat_link, directed": partial(links, directed=True, score="gatv2"),
+    "gat_graph": molecules,
+    "gat_graph, edges alone": partial(molecules, plain=True, pooling_selection="sigmoid", num_queries=2),
     "show_attend_tell": partial(pictures, encoder="residual", annotation_dim=6, **TINY),
     "show_attend_tell, patches": partial(pictures, encoder="patches", annotation_dim=12, **TINY),
     "show_attend_tell, pretrained network": annotated,

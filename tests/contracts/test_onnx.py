@@ -15,7 +15,7 @@ import torch
 from saccade.export.graphs import Graph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes
 from saccade.export.refusing import PARTS, check_graphs
-from saccade.fields import GraphField, Link, Number
+from saccade.fields import Number
 from saccade.models import models
 from saccade.tasks import Recommendation, Task
 
@@ -147,8 +147,6 @@ def test_model_answers_and_attends_the_same(name, tmp_path):
 
 REFUSED = {
     **dict.fromkeys(("deep_conn", "dual_attention", "factorisation", "mpcn"), Recommendation),
-    "gat_graph": GraphField,
-    "gat_link": Link,
 }
 """Models that are refused for the field or task that they are for."""
 
