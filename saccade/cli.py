@@ -19,7 +19,7 @@ from typing import Any
 
 import saccade
 from saccade.commands.aligning import align
-from saccade.commands.arguments import add_argument, list_parameters, split_docstring, takes, usage_of, wrapped
+from saccade.commands.arguments import add_argument, split_docstring, takes, usage_of, wrapped
 from saccade.commands.doctor import doctor
 from saccade.commands.embedding import embed
 from saccade.commands.evaluating import evaluate
@@ -29,14 +29,13 @@ from saccade.commands.format_options import add_format_options
 from saccade.commands.inspecting import inspect as inspect_model
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.overrides import join_columns, split_overrides
+from saccade.commands.parsing import Command, parse
 from saccade.commands.predicting import predict
 from saccade.commands.serving import serve
-from saccade.commands.task_options import add_task_options, check_required, other_task
+from saccade.commands.task_options import add_task_options
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
 from saccade.configuration import ConfigError
-from saccade.configuration.catalogue import described
-from saccade.configuration.sections import SECTIONS
-from saccade.registry import closest, nearest
+from saccade.registry import nearest
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -67,14 +66,6 @@ LONGEST = 1200
 
 SHORTER = {"--data.columns": "--columns", "--data.header": "--header", "--data.bad_rows": "--bad-rows"}
 """How commands without a configuration spell the options that errors of data files advise."""
-
-OTHER_NAMES = {
-    "train": {
-        **dict.fromkeys(("cross_validate", "cross_validation", "cv", "k_fold", "k_folds", "kfold"), "--folds"),
-        "metrics": "--task.metrics",
-    }
-}
-"""What options are called elsewhere, where the spelling gives no hint."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,6 +98,7 @@ def _main(given: list[str]) -> int:
     parser, commands = build_parser(command or "")
     if command is not None and command not in COMMANDS:
         parser.error(f"Unknown command {command!r}.{nearest(command, COMMANDS)}")
+    named = None if command is None else Command(command, COMMANDS[command], commands[command])
     overrides: dict[str, str] = {}
     if command is not None and takes(COMMANDS[command], "overrides"):
         given, overrides = split_overrides(given, parser)
@@ -117,7 +109,7 @@ def _main(given: list[str]) -> int:
         if code:
             return code
     try:
-        options = vars(_parse(parser, given, command, commands))
+        options = vars(parse(parser, given, named))
     except SystemExit as leave:
         config = _asked_to_explain(parser, given) if command == "train" and leave.code == 0 else None
         if config is None:
@@ -202,51 +194,6 @@ def build_parser(command: str | None = None) -> tuple[argparse.ArgumentParser, d
         if takes(function, "format_options") and command in (None, name):
             add_format_options(made[name])
     return parser, made
-
-
-def _parse(
-    parser: argparse.ArgumentParser,
-    given: Sequence[str],
-    command: str | None,
-    commands: dict[str, argparse.ArgumentParser],
-) -> argparse.Namespace:
-    """The options; an unknown one is an error that names the nearest."""
-    if command is not None:
-        check_required(commands[command], given)
-    options, unknown = parser.parse_known_args(given)
-    wrong = list(dict.fromkeys(argument.partition("=")[0] for argument in unknown if argument.startswith("-")))
-    if wrong and command is not None:
-        sections = takes(COMMANDS[command], "overrides")
-        flags = [option for action in commands[command]._actions for option in action.option_strings]
-        flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
-        flags += [f"--{section}" for section in SECTIONS if sections]
-        more = " Arguments of the configuration are set as --section.argument value." if sections else ""
-        known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}
-        problems = list[str]()
-        for option in wrong:
-            plain = option.lstrip("-").replace("-", "_")
-            close = closest(plain, known)
-            meant = OTHER_NAMES.get(command, {}).get(plain, None if close is None else known[close])
-            hint = "" if meant is None else f" Did you mean {meant}?"
-            if takes(COMMANDS[command], "options"):
-                hint = other_task(commands[command], given, plain) or hint
-            problems.append(f"{command} has no option {option:.60}.{hint}")
-        commands[command].error(f"{' '.join(problems)} Choose from: {', '.join(sorted(flags))}.{more}")
-    several = None if command is None else next(iter(list_parameters(COMMANDS[command])), None)
-    if unknown and several is None and command is not None:
-        data = takes(COMMANDS[command], "overrides") and os.path.exists(unknown[0])
-        hint = f". Is that the data? --data.train {unknown[0]}" if data else ""
-        commands[command].error(f"there is one argument too many: {unknown[0]!r:.60}{hint}")
-    if several is None or not unknown:
-        return parser.parse_args(given)
-    getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
-    return options
-
-
-def _section_arguments() -> dict[str, str]:
-    """How to write the arguments of sections that are always of one class: `max_steps` as `--trainer.max_steps`."""
-    usual = {name: section.usual for name, section in SECTIONS.items() if section.kind is None and section.usual}
-    return {argument: f"--{name}.{argument}" for name, path in usual.items() for argument in described(path).parameters}
 
 
 def _asked_to_explain(parser: argparse.ArgumentParser, given: Sequence[str]) -> str | None:

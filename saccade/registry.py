@@ -6,7 +6,7 @@ import difflib
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -85,14 +85,7 @@ class Registry(Generic[T]):
     def create(self, name: str, **arguments: Any) -> T:
         """An instance of the class called `name`; arguments are checked against its constructor."""
         member = self.get(name)
-        parameters = constructor_parameters(member)
-        for argument in arguments:
-            if argument not in parameters:
-                choices = nearest(argument, parameters) if parameters else " It takes none."
-                raise TypeError(f"{self.kind} {name!r} has no argument {argument!r}.{choices}")
-        missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in arguments]
-        if missing:
-            raise TypeError(f"{self.kind} {name!r} needs {', '.join(missing)}; its signature is {describe(member)}.")
+        refuse_arguments(member, (), arguments, f"{self.kind} {name!r}")
         return member(**arguments)
 
     def items(self) -> list[tuple[str, type[T]]]:
@@ -127,13 +120,40 @@ def noting_arguments(member: type[C]) -> type[C]:
 
     @functools.wraps(made)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        if type(self) is member:  # and not a subclass, which has arguments of its own
-            named = kwargs if not args else inspect.signature(made).bind(self, *args, **kwargs).arguments
-            vars(self)[NOTED] = {name: value for name, value in named.items() if name != "self"}
-        made(self, *args, **kwargs)
+        own = type(self) is member  # and not a subclass, which has arguments of its own
+        try:
+            if own:
+                named = kwargs if not args else inspect.signature(made).bind(self, *args, **kwargs).arguments
+                vars(self)[NOTED] = {name: value for name, value in named.items() if name != "self"}
+            made(self, *args, **kwargs)
+        except TypeError:
+            if own:
+                refuse_arguments(member, args, kwargs)
+            raise
 
     member.__init__ = __init__  # type: ignore[method-assign]
     return member
+
+
+def refuse_arguments(member: type, args: Sequence[Any], kwargs: Mapping[str, Any], name: str = "") -> None:
+    """Raises a `TypeError` that says how to call a constructor, if these arguments do not fit it."""
+    parameters = constructor_parameters(member)
+    name = name or member.__name__
+    by_place = [p.name for p in parameters.values() if p.kind is not p.KEYWORD_ONLY]
+    if len(args) > len(by_place):
+        raise TypeError(f"{name} takes its arguments by name: {describe(member)}.")
+    for argument in kwargs:
+        if argument not in parameters:
+            choices = nearest(argument, parameters) if parameters else " It takes none."
+            raise TypeError(f"{name} has no argument {argument!r}.{choices}")
+    given = {*by_place[: len(args)], *kwargs}
+    missing = [p.name for p in parameters.values() if p.default is p.empty and p.name not in given]
+    if missing:
+        listed = ", ".join([member.__name__, *(f"{each}={kwargs[each]!r:.40}" for each in kwargs)])
+        raise TypeError(
+            f"{name} needs {', '.join(missing)}; its signature is {describe(member)}. Where Saccade fills in the rest, "
+            f"as in saccade.train, give functools.partial({listed})."
+        )
 
 
 def constructor_parameters(member: type) -> dict[str, inspect.Parameter]:

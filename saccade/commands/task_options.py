@@ -49,6 +49,12 @@ def other_task(parser: argparse.ArgumentParser, given: Sequence[str], option: st
     """
     task = _task(parser, given)
     if task is None:
+        from saccade.runs.folder import check_run
+
+        try:
+            check_run(next(iter(_words(parser, given)[1:]), ""))  # without its run, an option of a task is not known
+        except FileNotFoundError as error:
+            parser.error(str(error))
         return ""
     from saccade.configuration.classes import name_of
     from saccade.tasks import tasks

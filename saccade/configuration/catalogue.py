@@ -111,10 +111,38 @@ def described(path: str) -> Described:
     """The class at a dotted path inside Saccade, registered or not."""
     module, _, name = path.rpartition(".")
     file = _file(module)
-    for statement in _module(file).body if file is not None else ():
-        if isinstance(statement, ast.ClassDef) and statement.name == name:
-            return _describe(statement, file)  # type: ignore[arg-type]
-    raise LookupError(f"There is no class {path} in the source of Saccade.")
+    found = None if file is None else find_statement(name, file)
+    if found is None or not isinstance(found[0], ast.ClassDef):
+        raise LookupError(f"There is no class {path} in the source of Saccade.")
+    return _describe(found[0], found[1])
+
+
+def option_names(task: Described) -> list[str]:
+    """The options that predictions of a task have: the fields of the dataclass that it calls `options`."""
+    file = _file(task.module)
+    for statement, path in _lineage(None if file is None else find_statement(task.name, file)):
+        for inner in statement.body:
+            target = inner.targets[0] if isinstance(inner, ast.Assign) else getattr(inner, "target", None)
+            if isinstance(target, ast.Name) and target.id == "options":
+                kinds = _lineage(find_statement(ast.unparse(inner.value), path))  # type: ignore[attr-defined]
+                return list(dict.fromkeys(name for kind, _ in kinds for name in _fields(kind)))
+    return []
+
+
+def _lineage(found: tuple[ast.ClassDef | ast.Assign, Path] | None) -> Iterator[tuple[ast.ClassDef, Path]]:
+    """A class and those that it inherits from, as far as Saccade has their source."""
+    if found is not None and isinstance(found[0], ast.ClassDef):
+        yield found[0], found[1]
+        for base in found[0].bases:
+            name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
+            yield from _lineage(find_statement(name, found[1]) if name.isidentifier() else None)
+
+
+def _fields(statement: ast.ClassDef) -> Iterator[str]:
+    """The fields of a dataclass that its own body declares."""
+    for inner in statement.body:
+        if isinstance(inner, ast.AnnAssign) and not ast.unparse(inner.annotation).startswith("ClassVar"):
+            yield ast.unparse(inner.target)
 
 
 @functools.cache
@@ -187,16 +215,12 @@ def _describe(statement: ast.ClassDef, path: Path) -> Described:
 
 def _parameters(statement: ast.ClassDef, path: Path) -> dict[str, Parameter]:
     """Those of the class's constructor, or of the one that it inherits."""
-    for inner in statement.body:
-        if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
-            return dict(_arguments(inner.args, path))
-    for base in statement.bases:
-        name = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
-        parent, home = (_found(name, path) if name.isidentifier() else None) or (None, path)
-        if isinstance(parent, ast.ClassDef):
-            inherited = _parameters(parent, home)
-            if inherited:
-                return inherited
+    for owner, home in _lineage((statement, path)):
+        for inner in owner.body:
+            if isinstance(inner, ast.FunctionDef) and inner.name == "__init__":
+                found = dict(_arguments(inner.args, home))
+                if found or owner is statement:
+                    return found
     return {}
 
 
@@ -213,7 +237,7 @@ def _spelt_out(annotation: ast.expr, path: Path) -> ast.expr:
 
     class SpellOut(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:
-            found = _found(node.id, path) if node.id[:1].isupper() else None
+            found = find_statement(node.id, path) if node.id[:1].isupper() else None
             if found is None or not isinstance(found[0], ast.Assign):
                 return node
             value = found[0].value
@@ -234,7 +258,7 @@ def _default(default: ast.expr | None) -> tuple[Any, bool]:
 
 
 @functools.cache
-def _found(name: str, path: Path) -> tuple[ast.ClassDef | ast.Assign, Path] | None:
+def find_statement(name: str, path: Path) -> tuple[ast.ClassDef | ast.Assign, Path] | None:
     """The class or alias that a module knows by a name: its own, or imported from another module of Saccade."""
     for statement in _module(path).body:
         if isinstance(statement, ast.ClassDef) and statement.name == name:
@@ -245,7 +269,7 @@ def _found(name: str, path: Path) -> tuple[ast.ClassDef | ast.Assign, Path] | No
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
                     file = _file(statement.module or "")
-                    return None if file is None else _found(alias.name, file)
+                    return None if file is None else find_statement(alias.name, file)
     return None
 
 

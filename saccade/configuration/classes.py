@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import sys
 from collections.abc import Collection
 from typing import Any
 
+from saccade.configuration.catalogue import catalogue
 from saccade.configuration.errors import ConfigError, shown
 from saccade.registry import NOTED, arguments_of, closest, constructor_parameters, nearest, registries, registry_of
 
@@ -56,17 +58,31 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False, words:
     return found
 
 
+CALL = re.compile(r"(\w+)\((.*)\)")
+"""`top_k(k=3)`, as Python would call it."""
+
 OTHER_NAMES = {"recurrent": "birnn"}
 """What members are called elsewhere, with their own names."""
 
 
 def unknown_member(where: str, kind: str, name: str, known: Collection[str]) -> str:
     """The message for a short name that no member has."""
+    called = CALL.fullmatch(name)
+    if called is not None and called[1] in known:
+        arguments = ", ".join(["class: " + called[1], *called[2].replace("=", ": ").split(",")])
+        return f"{where}: write {shown(name)} as {{{' '.join(arguments.split())}}}."
+    others = [each.name for each in catalogue().values() if each.name != kind and each.find(name) is not None]
+    if others:
+        return f"{where}: {name!r} is {_a(others[0])}, not {_a(kind)}.{nearest(name, set(known))}"
     choices = nearest(name, set(known))
     meant = OTHER_NAMES.get(closest(name, OTHER_NAMES) or "")
     if meant in known and closest(name, known) is None:
         choices = f" Did you mean {meant!r}?{choices}"
     return f"{where}: unknown {kind} {shown(name)}.{choices} Or give the dotted path of your own class."
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def wrong_value(where: str, wanted: str, value: Any, words: Collection[str] = ()) -> str:

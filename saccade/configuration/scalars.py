@@ -19,6 +19,9 @@ BAD = type("Bad", (), {"__repr__": lambda self: "BAD"})()
 PLAIN = (bool, int, float, str, types.NoneType)
 
 WHOLE = re.compile(r"[+-]?\d(_?\d){0,18}")
+POWER = re.compile(r"(\d{1,9})(?:\.0*)?[eE]\+?(\d)")
+"""A whole number written as 1e5."""
+
 WORDS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -70,6 +73,8 @@ def _converted(hint: Any, value: Any) -> Any:
         return BAD
     if hint is int and WHOLE.fullmatch(value.strip()):
         return int(value)
+    if hint is int and (power := POWER.fullmatch(value.strip())):
+        return int(power[1]) * 10 ** int(power[2])
     if hint is float:
         try:
             return float(value)

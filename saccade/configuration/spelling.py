@@ -9,14 +9,14 @@ import functools
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described
+from saccade.configuration.catalogue import Described, Kind, catalogue, classes_in, described, option_names
 from saccade.configuration.classes import no_argument, one_of, unknown_member, wrong_value
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import NAMES
 from saccade.configuration.scalars import BAD, WHOLE_NUMBERS, scalar
 from saccade.configuration.sections import SECTIONS, sizes_of_data
 from saccade.configuration.yaml_files import MOST_DEPTH
-from saccade.registry import nearest
+from saccade.registry import closest, nearest
 
 LISTS = ("Sequence", "list", "tuple")
 MAPPINGS = ("Mapping", "dict")
@@ -31,8 +31,7 @@ def check_spelling(config: Mapping[str, Any]) -> None:
     """Raises a `ConfigError` that lists every misspelt section, class and argument, at every depth.
 
     Wrong words and numbers are in the same list. If nothing else is wrong, they are left to `Plan`, which lists them
-    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too, and so are the
-    names of options of validation, which only the task's class knows.
+    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too.
     """
     found = list(_misspelt(config))
     if any(problem.names for problem in found):
@@ -64,16 +63,26 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[Problem]:
             usual = described(section.usual)
             known = {n: v for n, v in given.items() if name != "data" or not may_be_role(n, usual.parameters, config)}
             yield from _arguments(usual, usual.name, known, name)
-    yield from _misspelt_metric(config)
-
-
-def _misspelt_metric(config: Mapping[str, Any]) -> Iterator[Problem]:
-    """The problem of a `trainer.metric` that no metric of the task is called, chosen or not."""
     task, trainer = config.get("task"), config.get("trainer")
     named = task.get("class", SECTIONS["task"].usual) if isinstance(task, Mapping) else task or SECTIONS["task"].usual
     found = catalogue()["tasks"].find(named) if isinstance(named, str) else None
-    metric = trainer.get("metric") if isinstance(trainer, Mapping) else None
-    if found is not None and isinstance(metric, str) and "metrics" in found.parameters:
+    if found is not None and isinstance(trainer, Mapping):
+        yield from _misspelt_metric(found, trainer.get("metric"))
+        yield from wrong_options(trainer.get("validate_options"), option_names(found))
+
+
+def wrong_options(given: Any, known: Collection[str]) -> Iterator[Problem]:
+    """The problem of each option of validation that predictions of the task do not have."""
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in known:
+            choices = nearest(str(name), known) if known else ""
+            text = f"trainer.validate_options: predictions of this task have no option {shown(name)}.{choices}"
+            yield Problem(text, names=False)
+
+
+def _misspelt_metric(found: Described, metric: Any) -> Iterator[Problem]:
+    """The problem of a `trainer.metric` that no metric of the task is called, chosen or not."""
+    if isinstance(metric, str) and "metrics" in found.parameters:
         listed = _inside(list(_members(_parsed(found.parameters["metrics"].annotation))), LISTS)
         known = ["loss", *(word for inner in listed for word in _words(list(_members(inner[0]))))]
         if metric not in known:
@@ -109,9 +118,13 @@ def _class(
         return
     member = kind.find(name)
     if member is None:
-        if "." not in name:
-            yield Problem(unknown_member(where, kind.name, name, [*kind.members, *kind.aliases, *words]))
-    elif isinstance(given, Mapping):
+        if "." in name:
+            return
+        known = [*kind.members, *kind.aliases]
+        yield Problem(unknown_member(where, kind.name, name, [*known, *words]))
+        meant = closest(name, known)
+        member = None if meant is None else kind.find(meant)
+    if member is not None and isinstance(given, Mapping):
         short = next(short for short, each in kind.members.items() if each is member)
         yield from _arguments(member, short, given, where, hide_sizes=hide_sizes, depth=depth)
 

@@ -24,7 +24,7 @@ from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import hint_of, words_of
 from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
-from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections
+from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections, wrong_options
 from saccade.data.corpus import Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
@@ -163,14 +163,10 @@ def _wrong_metric(name: str, task: Task) -> str:
 
 def _wrong_options(found: Mapping[str, Part]) -> Iterator[str]:
     """The problem of each option of validation that predictions of the task do not have."""
-    given = found["trainer"].given.get("validate_options") if "trainer" in found else None
     kind = found["task"].kind if "task" in found else None
-    if kind is not None and issubclass(kind, Task) and isinstance(given, Mapping):
+    if kind is not None and issubclass(kind, Task) and "trainer" in found:
         known = [field.name for field in dataclasses.fields(kind.options)]
-        for name in given:
-            if name not in known:
-                choices = nearest(str(name), known) if known else ""
-                yield f"trainer.validate_options: predictions of this task have no option {shown(name)}.{choices}"
+        yield from (each.text for each in wrong_options(found["trainer"].given.get("validate_options"), known))
 
 
 def _not_a_role(role: str) -> str:

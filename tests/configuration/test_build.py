@@ -63,7 +63,7 @@ def test_plain_values(hint, value, expected) -> None:
     [
         (int, True, "key must be a whole number, got True"),
         (int, 5.0, "key must be a whole number, got 5.0"),
-        (int, "1e3", "key must be a whole number, got '1e3'"),
+        (int, "1e-3", "key must be a whole number, got '1e-3'"),
         (int, 10**12, "key: must be at most 2,147,483,647, got 1000000000000"),
         (int, "9" * 5000, "key must be a whole number, got '999"),
         (float, 10**400, "at most 2,147,483,647, got an integer of 1329 bits"),
@@ -84,7 +84,7 @@ def test_plain_values(hint, value, expected) -> None:
         (Selection, 3, "key must be the name of a selection or {class: name, argument: value}, got 3"),
         (Score, {"class": "general"}, r"key \(bilinear\) needs query_dim, key_dim"),
         (Selection, {"class": 3}, "a class is a short name or a dotted path, got 3"),
-        (Selection, {"class": "additive"}, "unknown selection 'additive'"),
+        (Selection, {"class": "additive"}, "'additive' is a score, not a selection"),
         (Any, object(), "cannot be written to the configuration"),
     ],
 )

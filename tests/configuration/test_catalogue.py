@@ -1,6 +1,7 @@
 """The catalogue is read from the source; the registries say the same."""
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 from saccade.configuration import ConfigError
-from saccade.configuration.catalogue import _module, catalogue, described
+from saccade.configuration.catalogue import _module, catalogue, described, option_names
 from saccade.configuration.sections import SECTIONS
 from saccade.configuration.spelling import check_spelling
 from saccade.registry import constructor_parameters, describe, registries
@@ -40,6 +41,13 @@ def test_members_are_those_of_the_registries(plural) -> None:
             read = found.parameters[parameter.name]
             assert read.required == (parameter.default is parameter.empty)
             assert read.required or not read.literal or read.default == parameter.default
+
+
+def test_options_of_tasks_are_those_of_their_dataclasses() -> None:
+    for name, member in registries["tasks"].items():
+        if member.__module__.startswith("saccade."):
+            options = {field.name for field in dataclasses.fields(member.options)}
+            assert {*option_names(catalogue()["tasks"].members[name])} == options
 
 
 def test_sections_are_described() -> None:

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 import saccade
+from saccade.configuration import ConfigError
 from saccade.fields import Text
 from saccade.models import RNNSearch
 from saccade.runs.plan import Plan
@@ -83,6 +84,56 @@ def test_misspelt_words_are_in_the_same_list_as_misspelt_members(call) -> None:
         assert f"Did you mean {right!r}?" in line
     encoder = next(line for line in err.splitlines() if "model.encoder" in line)
     assert "birnn, convolutional, embedding, given, patches" in encoder
+
+
+def test_options_of_validation_are_in_the_same_list(call) -> None:
+    wrong = ["--model.selction", "softmax", "--trainer.validate_options", "{bem: 2}"]
+    code, _, err = call("validate", "translation/rnnsearch", *wrong)
+    assert code == 2
+    assert "2 problems" in err
+    assert "Did you mean 'selection'?" in err
+    assert "predictions of this task have no option 'bem'. Did you mean 'beam'?" in err
+
+
+def test_arguments_of_a_misspelt_class_are_those_of_the_one_that_was_meant(call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch", "--model.score", "{class: addtive, hiden_dim: 64}")
+    assert code == 2
+    assert "Did you mean 'additive'?" in err
+    assert "model.score (additive) has no argument 'hiden_dim'. Did you mean 'hidden_dim'?" in err
+
+
+def test_a_score_and_a_selection_in_each_other_s_place(call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch", "--model.score", "sparsemax", "--model.selection", "dot")
+    assert code == 2
+    assert "model.score: 'sparsemax' is a selection, not a score." in err
+    assert "model.selection: 'dot' is a score, not a selection." in err
+
+
+def test_a_class_that_is_called_as_in_python(call) -> None:
+    code, _, err = call("validate", "translation/rnnsearch", "--model.selection", "top_k(k=3)")
+    assert code == 2
+    assert "model.selection: write 'top_k(k=3)' as {class: top_k, k: 3}." in err
+
+
+def test_a_whole_number_as_a_power_of_ten() -> None:
+    config = {"model": "rnnsearch", "trainer": {"max_steps": "1e3"}}
+    assert Plan(config).trainer.max_steps == 1000
+    with pytest.raises(ConfigError, match="max_steps must be a whole number or null, got '1e-3'"):
+        Plan({**config, "trainer": {"max_steps": "1e-3"}})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RNNSearch(hidden_dim=16), "RNNSearch needs target_vocab; its signature is RNNSearch("),
+        (lambda: RNNSearch(hidden_dim=16), "give functools.partial(RNNSearch, hidden_dim=16)."),
+        (lambda: RNNSearch(16), "RNNSearch takes its arguments by name: RNNSearch(source_vocab=None"),
+        (lambda: TopK(kk=3), "TopK has no argument 'kk'. Did you mean 'k'?"),
+    ],
+)
+def test_constructors_say_how_to_call_them(make, message) -> None:
+    with pytest.raises(TypeError, match=re.escape(message)):
+        make()
 
 
 def test_arguments_without_their_class_name_the_fix(call) -> None:

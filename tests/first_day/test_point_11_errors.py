@@ -133,6 +133,8 @@ def test_a_misspelt_configuration_of_ones_own(work, call) -> None:
         ("--outptu", "--output"),
         ("--cross-validation", "--folds"),
         ("--metrics", "--task.metrics"),
+        ("--selection", "--model.selection"),
+        ("--hiden-dim", "--model.hidden_dim"),
     ],
 )
 def test_an_option_without_its_section(option, meant, call) -> None:
@@ -184,6 +186,13 @@ def test_a_run_that_is_not_there(train, call) -> None:
     for name, close in (("runn", "run"), ("./ru", "run")):
         assert f"There is no folder {os.path.normpath(name)}: did you mean {close}?" in call("predict", name)[2]
     assert "There is no folder x/run: name the folder of a run." in call("predict", "x/run")[2]
+
+
+def test_options_of_a_run_that_is_not_there(work, call) -> None:
+    code, _, err = call("predict", "runs/old", "--beam", "3", "--input", "bado")
+    assert code == 2
+    assert "There is no folder runs/old: name the folder of a run." in err
+    assert "no option" not in err
 
 
 def test_only_runs_of_a_similar_name_are_suggested(work, call) -> None:
