@@ -74,10 +74,14 @@ def in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
+def transforming() -> bool:
+    """Whether a torch.func transform runs."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
 def inside_transform(tensor: Tensor) -> bool:
     """Whether a tensor is one of those that a torch.func transform, such as vmap, works on."""
-    functorch = torch._C._functorch
-    return functorch.peek_interpreter_stack() is not None and functorch.is_functorch_wrapped_tensor(tensor)
+    return transforming() and torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
 def overrides_functions(value: Any) -> bool:

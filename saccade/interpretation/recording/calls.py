@@ -96,9 +96,9 @@ class Calls:
 
         @functools.wraps(original, updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
-            biases = [value for value in (*args, *kwargs.values()) if type(value).__module__ == BIASES]
-            if biases:  # these check that the function called has the name that it has now
-                return torch.overrides.handle_torch_function(function, biases, *args, **kwargs)
+            mask = kwargs.get("attn_mask", args[3] if len(args) > 3 else None)
+            if mask is not None and type(mask).__module__ == BIASES:  # it checks that the function has its present name
+                return torch.overrides.handle_torch_function(function, [mask], *args, **kwargs)
             if not thread.recordings or thread.inside:
                 return original(*args, **kwargs)
             thread.inside = True
@@ -112,7 +112,8 @@ class Calls:
     def _run(
         self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
-        change = self.change_at(frame)
+        recordings = self.thread.recordings
+        change = self.change_at(frame) if any(each.changes for each in recordings) else None
         if change is not None:
             if function.name == MULTI_HEAD:
                 return self._run_multi_head(original, args, kwargs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
+from types import FrameType
 
 from torch import Tensor, nn
 
@@ -31,20 +32,27 @@ class Heads:
             raise ValueError(f"num_heads must be 1 or more, or a dictionary of such numbers by path, got {given!r}.")
         self._given = given
 
-    def split(self, attended: Captured, place: Place, modules: Iterable[nn.Module]) -> Captured:
+    def split(
+        self,
+        attended: Captured,
+        place: Place,
+        modules_of: Callable[[FrameType], Iterable[nn.Module]],
+        frame: FrameType,
+    ) -> Captured:
         """The same attention with an axis for the heads.
 
         Args:
             attended: the call.
             place: of its module.
-            modules: the module and those around it.
+            modules_of: gives the modules that run in a frame, the innermost first.
+            frame: of the call.
         """
         recipe, tensors = attended
-        main = tensors.get("weights" if isinstance(recipe, Given) else "query")
-        if type(recipe) not in (Given, ScaledDot) or main is None or main.dim() != 3 or main.is_nested:
+        main = tensors.get("query", tensors.get("weights"))
+        if main is None or main.dim() != 3 or type(recipe) not in (Given, ScaledDot):
             return attended
         rows = main.shape[0]
-        heads = self._number(path_of(place), rows, modules)
+        heads = self._number(path_of(place), rows, modules_of(frame))
         if heads == 1:
             return attended
         return Captured(recipe, {part: _split(tensor, rows, heads) for part, tensor in tensors.items()})
@@ -68,5 +76,5 @@ class Heads:
 
 def _split(tensor: Tensor, rows: int, heads: int) -> Tensor:
     if tensor.dim() == 3 and tensor.shape[0] == rows:
-        return tensor.unflatten(0, (-1, heads))
+        return tensor.view(-1, heads, *tensor.shape[1:])
     return tensor.unsqueeze(0) if tensor.dim() == 3 else tensor

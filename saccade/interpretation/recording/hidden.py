@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 from torch import nn
 
 from saccade.interpretation.recording.function_mode import KERNELS
-from saccade.interpretation.recording.references import own_values
 
 DEEP = 5
 """How many references are followed from the code of a module."""
@@ -33,9 +32,8 @@ class HiddenKernels:
     def __init__(self) -> None:
         self._classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
-    def anywhere(self, modules: Iterable[nn.Module], ids: Set[int]) -> bool:
-        """Whether any of the modules refers to the functions with these ids in such a way."""
-        modules = list(modules)
+    def anywhere(self, modules: Iterable[nn.Module], values: Iterable[Any], ids: Set[int]) -> bool:
+        """Whether any of the modules, or these values of theirs, refers to the functions with these ids."""
         for kind in set(map(type, modules)):
             if kind not in self._classes:
                 own = [each for each in kind.__mro__ if not f"{each.__module__}.".startswith(LIBRARIES)]
@@ -43,9 +41,9 @@ class HiddenKernels:
                 self._classes[kind] = any(search.holds(value) for each in own for value in vars(each).values())
             if self._classes[kind]:
                 return True
-        values = [value for module in modules for value in own_values(vars(module)) if type(value) in HOLDERS]
+        held = [value for value in values if type(value) in HOLDERS]
         search = _Search(ids)
-        return any(search.holds(value) for value in values)
+        return any(search.holds(value) for value in held)
 
 
 class _Search:

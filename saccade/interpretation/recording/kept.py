@@ -41,6 +41,11 @@ class Kept:
         self.tensors = tensors
         self._versions = {part: version(tensor) for part, tensor in tensors.items()}
 
+    @property
+    def written(self) -> bool:
+        """Whether any of the tensors had been changed in place before it was kept."""
+        return any(self._versions.values())
+
     def replace(self, recipe: Recipe, tensors: Tensors) -> None:
         """Keeps other tensors that give the same weights."""
         self.recipe = recipe

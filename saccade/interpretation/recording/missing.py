@@ -111,14 +111,13 @@ def innermost(modules: Sequence[tuple[nn.Module, Place]]) -> list[tuple[nn.Modul
     return found
 
 
-@functools.lru_cache(maxsize=4096)
 def _looks_like_attention(kind: type) -> bool:
-    name = kind.__name__
-    return (
-        ATTENTION.search(name) is not None
-        and PART_OF_IT.search(name) is None
-        and not kind.__module__.startswith(LIBRARIES)
-    )
+    return _named_attention(kind.__name__, kind.__module__)
+
+
+@functools.lru_cache(maxsize=4096)
+def _named_attention(name: str, module: str) -> bool:
+    return ATTENTION.search(name) is not None and PART_OF_IT.search(name) is None and not module.startswith(LIBRARIES)
 
 
 def warn(missing: Sequence[Missing], stacklevel: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Iterator
 from itertools import chain
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -30,6 +31,32 @@ Place = tuple["Place", str] | tuple[()]
 """A module's place: that of the module around it, and its name there; () for the model itself."""
 
 
+class _Structure:
+    """The modules of a model when it was last recorded, without keeping them alive."""
+
+    def __init__(self, modules: list[nn.Module], places: dict[int, Place], code: list[dict[str, Any]]) -> None:
+        self.places, self.code = places, code
+        self._modules = [weakref.ref(module) for module in modules]
+        self._names, self._ids = _children_of(modules)
+
+    def modules(self) -> list[nn.Module] | None:
+        """These modules, or None if the model has other ones by now."""
+        modules = [reference() for reference in self._modules]
+        if None in modules:
+            return None
+        found = cast(list[nn.Module], modules)
+        return found if _children_of(found) == (self._names, self._ids) else None
+
+
+_KNOWN: weakref.WeakKeyDictionary[nn.Module, _Structure] = weakref.WeakKeyDictionary()
+
+
+def _children_of(modules: list[nn.Module]) -> tuple[list[str], list[int]]:
+    """The names and ids of all modules inside these."""
+    inside = list(map(children, modules))
+    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(each.values() for each in inside)))
+
+
 class Names:
     """The place of every module of a model, looked up by the frames of running functions.
 
@@ -43,12 +70,18 @@ class Names:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self.modules = [model]  # keeps them alive, so that ids stay unique
         self.outside: dict[str, None] = {}
+        known = _KNOWN.get(model)
+        modules = None if known is None else known.modules()
+        if known is not None and modules is not None:
+            self.modules, self._places, self.code = modules, known.places, known.code
+            return
+        self.modules = [model]  # keeps them alive, so that ids stay unique
         self._places: dict[int, Place] = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
+        _KNOWN[model] = _Structure(self.modules, self._places, self.code)
 
     def _look_inside(self, module: nn.Module, place: Place) -> None:
         """As `named_modules`, but faster: it adds to every recording of a short input."""

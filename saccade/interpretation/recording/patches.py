@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import torch
@@ -53,9 +54,11 @@ class Patches:
                 if not self._active:
                     self._install()
                 found = self._references
-                hidden = self._hidden.anywhere(modules, found.ids)
-                spaces = map(vars, modules)
-                for namespace, name in named(spaces, found.ids, own_values) + named(code, found.ids):
+                spaces = list(map(vars, modules))
+                values = list(chain.from_iterable(map(own_values, spaces)))
+                hidden = self._hidden.anywhere(modules, values, found.ids)
+                own = named(spaces, found.ids) if not found.ids.isdisjoint(map(id, values)) else []
+                for namespace, name in own + named(code, found.ids):
                     self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
             except BaseException:
                 self._uninstall()

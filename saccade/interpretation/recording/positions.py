@@ -43,6 +43,10 @@ class _Last:
     version: int
     copy: Tensor | None  # some features of it, if it may be overwritten
 
+    def is_beside(self, run: int, queries: int, calls: int) -> bool:
+        """Whether it attended in the same step."""
+        return (self.run, self.queries, self.calls) == (run, queries, calls)
+
 
 class Tracker:
     """Follows the caches of a model's modules.
@@ -57,16 +61,19 @@ class Tracker:
         self._last: dict[Place, _Last] = {}
         self._self_attention: _Last | None = None
 
-    def locate(self, place: Place, run: int, queries: int, keys: int, tensor: Tensor | None) -> Positions:
+    def locate(self, place: Place, run: int, sizes: tuple[int, int], tensor: Tensor | None) -> Positions:
         """The positions of a call of the module at this place.
 
         Args:
             place: the module's.
             run: the number of the run of the model.
-            queries, keys: how many.
+            sizes: how many queries and keys it has.
             tensor: (*batch, keys, dim), the keys or values of the call.
         """
         last = self._last.get(place)
+        queries, keys = sizes
+        if tensor is not None and tensor.is_nested:
+            tensor = None
         same_run = last is not None and last.run == run
         total, calls = queries, 1
         if last is not None and same_run:
@@ -84,9 +91,8 @@ class Tracker:
             found = self._compare(last, queries, keys, tensor, same_run)
             certain = found.query is not None
         beside = self._self_attention
-        if not certain and calls > 1 and beside is not None:
-            if (beside.run, beside.queries, beside.calls) == (run, queries, calls):
-                found = Positions(found.key, beside.positions.query)
+        if not certain and calls > 1 and beside is not None and beside.is_beside(run, queries, calls):
+            found = Positions(found.key, beside.positions.query)
         if found.query is not None:
             total = found.query + queries
         kept = version(tensor) if tensor is not None else 0

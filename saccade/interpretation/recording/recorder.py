@@ -21,14 +21,14 @@ from saccade.interpretation.recording.heads import Heads, NumHeads
 from saccade.interpretation.recording.missing import Watch, warn
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.patches import patches
-from saccade.interpretation.recording.positions import Positions, Tracker
+from saccade.interpretation.recording.positions import Tracker
 from saccade.interpretation.recording.readings import attended_by
 from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.retention import Reduction, Retention
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace, matches
-from saccade.kernels.private_torch import in_backward, inside_transform, without_function_modes
+from saccade.kernels.private_torch import in_backward, inside_transform, transforming, without_function_modes
 from saccade.reading import Reading
 
 
@@ -161,23 +161,20 @@ class Recorder:
             return
         with without_function_modes():
             attended = attend()
-            for part, tensor in attended.tensors.items():
-                if inside_transform(tensor):
-                    raise NotImplementedError(
-                        f"{part} of {path_of(place)!r} is inside torch.func: record outside of it."
-                    )
-            attended = self._heads.split(attended, place, self._names.modules_of(frame))
+            if transforming():
+                self._refuse_transforms(attended, place)
+            attended = self._heads.split(attended, place, self._names.modules_of, frame)
             kept = self._retention.keep(attended, place)
             kept.run = self._runs.number(frame)
-            kept.positions = self._locate(attended, place, kept.run, values)
+            sizes = attended.recipe.sizes(attended.tensors)
+            if sizes is not None:
+                kept.positions = self._positions.locate(place, kept.run, sizes, attended.tensors.get("key", values))
         self.trace.noted.append((place, kept))
 
-    def _locate(self, attended: Captured, place: Place, run: int, values: Tensor | None) -> Positions:
-        shape = attended.recipe.sizes(attended.tensors)
-        if shape is None:
-            return Positions()
-        tensor = attended.tensors.get("key", values)
-        return self._positions.locate(place, run, *shape, None if tensor is None or tensor.is_nested else tensor)
+    def _refuse_transforms(self, attended: Captured, place: Place) -> None:
+        for part, tensor in attended.tensors.items():
+            if inside_transform(tensor):
+                raise NotImplementedError(f"{part} of {path_of(place)!r} is inside torch.func: record outside of it.")
 
     def _path(self, place: Place) -> str:
         return path_of(place) or self._root

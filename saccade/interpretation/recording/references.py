@@ -20,12 +20,10 @@ OF_EVERY_MODULE = tuple(vars(nn.Module()))
 """The attributes of every module, usually its first ones. They hold no functions."""
 
 
-def named(
-    namespaces: Iterable[Namespace], ids: Set[int], values: Callable[[Namespace], Iterable[Any]] = dict.values
-) -> list[tuple[Namespace, str]]:
-    """The names of the objects with these ids; `values` gives the values of a namespace to search first."""
+def named(namespaces: Iterable[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
+    """The names of the objects with these ids."""
     namespaces = list(namespaces)
-    if ids.isdisjoint(map(id, chain.from_iterable(map(values, namespaces)))):  # the usual case, and a fast check
+    if ids.isdisjoint(map(id, chain.from_iterable(map(dict.values, namespaces)))):  # the usual case, and a fast check
         return []
     return [(each, name) for each in namespaces for name, value in list(each.items()) if id(value) in ids]
 

@@ -76,7 +76,7 @@ class Retention:
         if self.spill is not None:
             kept.shape = recipe.shape(tensors)
             self._write(kept)
-        elif not self._steps.take(place, kept):
+        elif not self._steps.take(place, kept) and kept.written:
             self._copy_what_changes(kept)
         return kept
 

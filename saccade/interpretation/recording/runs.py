@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
 from types import FrameType
 
 from saccade.interpretation.recording.naming import Names
 
 
+class _Token:
+    """Lives as long as the frame among whose variables it is."""
+
+
 class Runs:
     """Numbers the runs of a model: a run is one call of its outermost function, such as `forward` or `generate`.
 
-    A mark among its local variables identifies a running frame. Its id is not enough, since a later frame may have the
-    same id, and a reference to the frame would keep all its variables alive.
+    A token among the local variables of its frame tells whether it still runs. A reference to the frame would keep all
+    its variables alive, and its id is not enough, since a later frame may have the same.
 
     Args:
         names: the modules of the model.
@@ -22,19 +27,17 @@ class Runs:
         self._names = names
         self._start = start
         self._mark = f"saccade recording {id(self)}"
-        self._frame_id = 0
+        self._token: weakref.ref[_Token] | None = None
         self._count = 0
 
     def number(self, frame: FrameType) -> int:
         """The number, from 0, of the run that this frame is part of."""
-        each: FrameType | None = frame
-        while each is not None and each is not self._start:
-            if id(each) == self._frame_id and self._mark in each.f_locals:
-                return self._count - 1
-            each = each.f_back
+        if self._token is not None and self._token() is not None:
+            return self._count - 1
         outermost = self._names.outermost(frame, self._start)
         if outermost is not None:
-            outermost.f_locals[self._mark] = True
-            self._frame_id = id(outermost)
+            token = _Token()
+            outermost.f_locals[self._mark] = token
+            self._token = weakref.ref(token)
         self._count += 1
         return self._count - 1

@@ -36,16 +36,17 @@ class Steps:
         recipe = kept.recipe
         if type(recipe) is not ScaledDot or recipe.causal:
             return False
-        query, key = kept.tensors["query"], kept.tensors["key"]
-        if query.dim() != 4 or query.shape[1] * query.shape[2] >= key.shape[1] * key.shape[3]:
+        query, key = kept.tensors["query"].shape, kept.tensors["key"].shape
+        if len(query) != 4 or query[2] == key[2] or query[1] * query[2] >= key[1] * key[3] or query[0] != key[0]:
             return False
-        if query.shape[2] == key.shape[2] or query.shape[0] != key.shape[0]:
-            return False
+        return self._wait(place, kept, kept.tensors["key"])
+
+    def _wait(self, place: Place, kept: Kept, key: Tensor) -> bool:
         before = self._keys.get(place)
         if before is not None and before.data_ptr() == key.data_ptr() and version(key) == 0:
             return False  # of another sequence, and all steps share them
         self._keys[place] = key
-        if any(version(tensor) for tensor in kept.tensors.values()):
+        if kept.written:
             self._settle([kept])
             return True
         self._waiting.setdefault(place, []).append(kept)
