@@ -1,10 +1,10 @@
 /** Where the parts of a heat map stand, and which row is in focus. */
 
-import type { SoundAxis } from "../data";
+import type { AttentionMap, SoundAxis } from "../data";
 import { profile } from "../focus";
 import { textWidth } from "../geometry";
-import type { Matrix } from "../matrix";
 import { unitAt } from "../reading";
+import { sideNames } from "../sides";
 import { spotlight, TIMES } from "../sound";
 import { visible, type Unit } from "../units";
 import type { Scene } from "../views/view";
@@ -14,6 +14,12 @@ const SMALLEST_CELL = 0.002; // many cells may share a pixel
 const WIDEST = 1.5; // times its height
 export const LABEL = 12;
 const STRIP = 130; // the height of a spectrogram
+
+/** The names of the two sides, with the direction in which they run. */
+export function sideSigns(map: AttentionMap): readonly [string, string] {
+  const names = sideNames(map);
+  return [`${names.key} →`, `${names.query} ↓`];
+}
 
 export interface Layout {
   readonly left: number;
@@ -29,11 +35,12 @@ export interface Layout {
 }
 
 /** As large as fits, unless the reader has zoomed in. */
-export function layoutOf(matrix: Matrix, width: number, height: number, zoom: number, sound: boolean): Layout {
+export function layoutOf({ matrix, map, cols }: Scene, width: number, height: number, zoom: number): Layout {
   const widest = (units: readonly Unit[]): number =>
     units.slice(0, 600).reduce((most, unit) => Math.max(most, textWidth(visible(unit.label).slice(0, 40), LABEL, 600)), 0);
-  const left = Math.max(Math.min(widest(matrix.rows.list), 150) + 14, 30);
-  if (sound) {
+  const sides = sideSigns(map).map((sign) => textWidth(sign, 11));
+  const left = Math.max(Math.min(widest(matrix.rows.list), 150) + 14, Math.min(Math.max(...sides), 150) + 10);
+  if (cols.kind === "sound") {
     const strip = Math.min(STRIP, Math.max(height * 0.3, 40));
     const top = TIMES + strip + 6;
     const wide = Math.max((width - left - 8) / matrix.cols.list.length, SMALLEST_CELL);
@@ -42,7 +49,7 @@ export function layoutOf(matrix: Matrix, width: number, height: number, zoom: nu
   }
   const columns = Math.min(widest(matrix.cols.list), 120);
   const slanted = columns > 14;
-  const top = (slanted ? columns * 0.87 + 10 : LABEL) + 12;
+  const top = Math.max((slanted ? columns * 0.87 + 10 : LABEL) + 12, 36);
   const overhang = slanted ? columns * 0.5 : 0;
   const room = (space: number, units: readonly Unit[]): number =>
     Math.min(Math.max(space / Math.max(units.length, 1), SMALLEST_CELL), LARGEST_CELL);

@@ -1,13 +1,12 @@
 /** Paints a heat map: cells, links, cursor, pin, labels, and the spectrogram of a recording. */
 
 import type { SoundAxis } from "../data";
-import { FONT, shortened, textWidth } from "../geometry";
+import { FONT, shortened } from "../geometry";
 import { cursorIn, unitAt } from "../reading";
-import { sideNames } from "../sides";
 import { paintStrip, paintTimes, TIMES } from "../sound";
 import { visible, type Unit } from "../units";
 import type { Scene } from "../views/view";
-import { framesInFocus, LABEL, soundOf, type Layout } from "./layout";
+import { framesInFocus, LABEL, sideSigns, soundOf, type Layout } from "./layout";
 import type { Tiles } from "./tiles";
 
 export function paint(
@@ -127,16 +126,12 @@ function paintSound(
 }
 
 /** The names of the two sides, in the corner between their labels. */
-function paintSides(context: CanvasRenderingContext2D, { map, ink }: Scene, { left, top }: Layout): void {
-  const names = sideNames(map);
-  const long = Math.max(textWidth(`${names.key} →`, 11), textWidth(`${names.query} ↓`, 11));
-  if (top < 34 || left < long + 8) return;
+function paintSides(context: CanvasRenderingContext2D, { map, ink }: Scene, { left, top, gutter }: Layout): void {
   context.font = `11px ${FONT}`;
   context.fillStyle = ink.faint;
   context.textAlign = "right";
   context.textBaseline = "alphabetic";
-  context.fillText(`${names.key} →`, left - 7, top - 20);
-  context.fillText(`${names.query} ↓`, left - 7, top - 6);
+  sideSigns(map).forEach((sign, line) => context.fillText(shortened(sign, gutter - 9, 11), left - 7, top - 22 + 14 * line));
 }
 
 function paintLabels(

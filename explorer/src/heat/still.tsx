@@ -13,7 +13,7 @@ import { LABEL, layoutOf, soundOf } from "./layout";
 export async function draw(scene: Scene) {
   const { matrix, ink, colours, state } = scene;
   const sound = soundOf(scene);
-  const { gutter: left, top, slanted, strip, ...cell } = layoutOf(matrix, 1100, sound ? 600 : 1100, 1, sound !== null);
+  const { gutter: left, top, slanted, strip, ...cell } = layoutOf(scene, 1100, sound ? 600 : 1100, 1);
   const [wide, high] = [Math.max(cell.wide, 2), Math.max(cell.high, 2)];
   const rows = matrix.rows.list;
   const cols = matrix.cols.list;

@@ -38,7 +38,7 @@ function Sheet(scene: Scene) {
   const frame = useRef<HTMLDivElement>(null);
   const [scroll, setScroll] = useState({ x: 0, y: 0 });
   const [pointer, setPointer] = useState<{ x: number; y: number } | null>(null);
-  const layout = useMemo(() => layoutOf(matrix, width, height, state.zoom, sound !== null), [matrix, width, height, state.zoom]);
+  const layout = useMemo(() => layoutOf(scene, width, height, state.zoom), [matrix, scene.map, width, height, state.zoom]);
   const image = useMemo(
     () => new Tiles(matrix, state, colours, layout, devicePixelRatio),
     [matrix, state.scale, state.threshold, colours, layout],

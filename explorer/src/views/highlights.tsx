@@ -76,9 +76,10 @@ function Text({ scene, side, units, focusing, marks }: SideProps) {
               data-pinned={pinned?.side === side && pinned.unit === place}
               data-special={unit.special}
               title={marks ? written(marks.weights[place]!) : undefined}
+              aria-label={/^ +$/u.test(unit.label) ? "space" : undefined}
               style={step > 4 ? { background: colours.css[step], color: colours.ink[step] } : {}}
             >
-              {visible(unit.label)}
+              {/^ +$/u.test(unit.label) ? "\u00a0" : visible(unit.label)}
             </bdi>
           </>
         );
