@@ -27,6 +27,7 @@ from saccade.commands.explaining import explain
 from saccade.commands.exporting import export
 from saccade.commands.format_options import add_format_options
 from saccade.commands.inspecting import inspect as inspect_model
+from saccade.commands.lexicon import lexicon
 from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.overrides import join_columns, split_overrides
 from saccade.commands.parsing import Command, parse
@@ -54,6 +55,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "show": show_member,
     "select": select_scores,
     "embed": embed,
+    "lexicon": lexicon,
     "doctor": doctor,
 }
 

@@ -91,7 +91,7 @@ def test_select_prints_weights(capsys) -> None:
             [
                 "'score'",
                 "Did you mean 'scores'",
-                "fields, formats, history, models, optimisers, readers",
+                "fields, formats, heads, history, models, optimisers, readers",
             ],
         ),
         (["show", "additve"], ["'additve'", "Did you mean 'additive'", "`saccade list`"]),

@@ -18,7 +18,7 @@ TOY = {
     "trainer.validate_examples": "3",
     "trainer.batch_tokens": "60",
 }
-TEXTS = ("copying", "dates", "inflection", "translation")
+TEXTS = ("copying", "dates", "inflection", "naming", "translation")
 """The folders of the configurations that go from text to text; other tests train the others."""
 
 SEVERAL = ("translation/multi-source", "translation/multimodal")
@@ -43,6 +43,7 @@ def pairs(tmp_path, monkeypatch):
     for name, count in (("pairs.tsv", 40), ("valid.tsv", 5)):
         words = [letters.choices("abcde", k=letters.randint(2, 7)) for _ in range(count)]
         (tmp_path / name).write_text("".join(f"{' '.join(w)}\t{' '.join(w[::-1])}\t{crossed(len(w))}\n" for w in words))
+    (tmp_path / "lexicon.tsv").write_text("".join(f"{letter}\t{letter}\n" for letter in "abcde"))
     return tmp_path
 
 
@@ -65,10 +66,11 @@ def crossed(length: int) -> str:
 def test_there_is_one_for_everything_a_user_would_train() -> None:
     variants = ["dot", "general", "concat", "location", "local-m", "local-p", "no-feeding"]
     heads = ["", "-sparsemax", "-entmax", "-additive", "-trees"]
-    searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised")}
+    searching = {f"translation/rnnsearch-{v}" for v in ("linear-chain", "sigmoid", "coverage", "supervised", "lexicon")}
     expected = {
         "copying/copynet",
         "copying/pointer-generator",
+        "naming/convolutional",
         "classification/han",
         "classification/bert",
         "classification/bert-spans",
@@ -120,7 +122,7 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
     vocabulary = (
         {}
-        if name.startswith(("copying/copynet", "dates", "inflection"))
+        if name.startswith(("copying/copynet", "dates", "inflection", "naming"))
         else {"task.source.tokeniser.vocab_size": "16"}
     )
     run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})

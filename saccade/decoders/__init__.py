@@ -5,6 +5,7 @@ from saccade.decoders.base import Decoded, Decoder, Step
 from saccade.decoders.bridge import CopyStates, LearnedStart, ProjectSummary
 from saccade.decoders.cho import ChoDecoder
 from saccade.decoders.combination import BasicCombination, ChildSumCombination, Combination
+from saccade.decoders.convolutional import ConvolutionalAttentionDecoder
 from saccade.decoders.copynet import CopyNetDecoder
 from saccade.decoders.ctc import CTC
 from saccade.decoders.heads import LinearHead, LowRankHead, MixtureHead, Origins, OutputHead
@@ -30,6 +31,7 @@ __all__ = [
     "ChildSumCombination",
     "ChoDecoder",
     "Combination",
+    "ConvolutionalAttentionDecoder",
     "CopyNetDecoder",
     "CopyStates",
     "Decoded",

@@ -63,6 +63,7 @@ class LuongDecoder(Decoder):
             learns to continue after its own mistakes; only with input feeding.
         readout: "tanh" as above, or "linear", W_c [c_t; h_t] + b, as in the pointer-generator.
         head: from the attentional vector to words: a registered name or an `OutputHead`.
+        source_vocab: the number of source tokens, for a head that needs it.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class LuongDecoder(Decoder):
         sampling: float = 0.0,
         readout: Literal["tanh", "linear"] = "tanh",
         head: str | OutputHead | partial[OutputHead] = "linear",
+        source_vocab: int | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -112,6 +114,7 @@ class LuongDecoder(Decoder):
             head,
             input_dim=size,
             vocab_size=vocab_size,
+            source_vocab=source_vocab,
             state_dim=size,
             context_dim=context_dim,
             embedding_dim=stack.first.input_proj.in_features,

@@ -60,6 +60,7 @@ class RNNSearchDecoder(Decoder):
         cell: "paper" resets before the recurrent product, "fast" after it, which saves one product per step.
         bridge: maps the encoder's summary to s_0; by default `ProjectSummary`, as in the paper.
         head: from the readout to words: a registered name or an `OutputHead`.
+        source_vocab: the number of source tokens, for a head that needs it.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class RNNSearchDecoder(Decoder):
         readout_state: Literal["previous", "current"] = "previous",
         bridge: nn.Module | None = None,
         head: str | OutputHead | partial[OutputHead] = "linear",
+        source_vocab: int | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
@@ -100,6 +102,7 @@ class RNNSearchDecoder(Decoder):
             head,
             input_dim=maxout_dim,
             vocab_size=vocab_size,
+            source_vocab=source_vocab,
             state_dim=hidden_dim,
             context_dim=context_dim,
             embedding_dim=embedding_dim,

@@ -1,6 +1,7 @@
 """Metrics of predicted texts against references."""
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import takewhile
@@ -55,6 +56,22 @@ def exact_match(predicted: Texts, wanted: References) -> Figure:
     check_texts(predicted, wanted)
     same = sum(p in several(w) for p, w in zip(predicted, wanted, strict=True))
     return Figure(_percent(same, len(wanted)), "% of texts that match exactly")
+
+
+def word_f1(predicted: Texts, wanted: References) -> Figure:
+    """The F1 of a text's words, whatever their order, averaged over texts; of several references, the nearest counts.
+
+    Reference:
+        Allamanis et al. (2016), arXiv:1602.03001, section 3.
+    """
+    check_texts(predicted, wanted)
+    found = []
+    for p, w in zip(predicted, wanted, strict=True):
+        said = Counter(p.split())
+        references = [Counter(each.split()) for each in several(w)]
+        shares = [2 * (said & each).total() / max(1, said.total() + each.total()) for each in references]
+        found.append(max(shares))
+    return Figure(100.0 * sum(found) / max(1, len(found)), "F1 of words in any order, mean of texts")
 
 
 def token_accuracy(predicted: Iterable[Sequence[Any]], wanted: Iterable[Sequence[Any]]) -> Figure:
@@ -131,6 +148,7 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "chrf": chrf,
     "ter": ter,
     "exact_match": exact_match,
+    "word_f1": word_f1,
     "token_accuracy": token_accuracy,
     "length_to_failure": length_to_failure,
     "character_error_rate": character_error_rate,

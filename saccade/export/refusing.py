@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import nn
 
+from saccade.decoders.heads import WaysHead
 from saccade.export.runner.text import KINDS
 from saccade.layers import LSTMNLayer
 from saccade.models import RETAIN, WordByWord
@@ -29,6 +30,7 @@ RUNNER = Path(__file__).parent / "runner"
 STEPS = "computes step by step, and its steps depend on the length of the input"
 PARTS: dict[type[nn.Module], str] = {
     **dict.fromkeys((KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
+    WaysHead: "says words of the text that it reads, which the runner does not pass on",
     **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
 """Modules that a graph cannot hold, with the reason."""
@@ -67,7 +69,7 @@ def check_parts(model: nn.Module) -> None:
     for name, part in model.named_modules():
         for kind, reason in PARTS.items():
             if isinstance(part, kind):
-                raise ValueError(f"{kind.__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
+                raise ValueError(f"{type(part).__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
         if isinstance(part, RETAIN) and part.each_visit:
             reason = "it reads every prefix of a record anew"
             raise ValueError(f"RETAIN with a label at each visit cannot be exported: {reason}. {INSTEAD}")

@@ -3,6 +3,7 @@
 from saccade.models.base import Costs, EncoderDecoder, LanguageModel, Losses, costs_of, models
 from saccade.models.bert import Bert
 from saccade.models.cho import Cho
+from saccade.models.convolutional_attention import ConvolutionalAttention
 from saccade.models.copynet import CopyNet
 from saccade.models.deep_conn import DeepCoNN
 from saccade.models.dual_attention import DualAttention
@@ -45,6 +46,7 @@ __all__ = [
     "Bert",
     "Cho",
     "CodeContributions",
+    "ConvolutionalAttention",
     "CopyNet",
     "Costs",
     "DeepCoNN",

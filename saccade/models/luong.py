@@ -110,6 +110,7 @@ class Luong(EncoderDecoder):
             context_dim=encoder.output_dim,
             input_feeding=input_feeding,
             head=head,
+            source_vocab=source_vocab,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder)

@@ -84,6 +84,7 @@ class PointerGenerator(EncoderDecoder):
             feeds="context",
             readout="linear",
             head=head,
+            source_vocab=source_vocab,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder)

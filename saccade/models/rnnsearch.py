@@ -127,6 +127,7 @@ class RNNSearch(EncoderDecoder):
             readout_state=readout_state,
             bridge=LearnedStart(hidden_dim=hidden_dim) if online else None,
             head=head,
+            source_vocab=source_vocab,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder, ctc_weight=ctc_weight)

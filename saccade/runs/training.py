@@ -130,6 +130,9 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, orig
     for remark in start_embeddings(task, model, prepared.rows, folder / "data", fresh=fresh, main=main):
         if main:
             say(remark)
+    for remark in task.start(model) if fresh else []:
+        if main:
+            say(remark)
     if origin is not None:
         remark = origin.initialise(model, weights)
         if not taught and not origin.learned_alike(folder):

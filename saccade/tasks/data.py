@@ -182,6 +182,10 @@ class TaskData:
         """Raises `ValueError` if the model, which may be on the meta device, cannot read what training keeps."""
         check_lengths(model, self.inputs)
 
+    def start(self, model: nn.Module) -> list[str]:
+        """Gives a new model what it knows before training; says what that is."""
+        return []
+
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
         """Builds a model with the sizes that follow from the data."""
         return model_class(**self.sizes(), **arguments)

@@ -21,6 +21,7 @@ GenerationMetric = Literal[
     "chrf",
     "ter",
     "exact_match",
+    "word_f1",
     "token_accuracy",
     "length_to_failure",
     "character_error_rate",

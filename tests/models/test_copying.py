@@ -1,15 +1,26 @@
 """Models that copy words of the source: the paper's equations as loops, and one protocol for all of them."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
-from saccade.models import CopyNet, Luong, PointerGenerator, RNNSearch
+from saccade.decoders.heads import LexiconHead
+from saccade.models import ConvolutionalAttention, CopyNet, Luong, PointerGenerator, RNNSearch
 from saccade.search import beam, greedy
 
 VOCAB, EXTRA, KEYS, STEPS = 11, 3, 6, 5
 SMALL = {"source_vocab": 13, "target_vocab": VOCAB, "embedding_dim": 5, "hidden_dim": 8}
+CONVOLVED = {
+    "source_vocab": VOCAB,
+    "target_vocab": VOCAB,
+    "embedding_dim": 5,
+    "first_channels": 4,
+    "channels": 3,
+    "widths": (3, 4, 2),
+    "dropout": 0.0,
+}
 LENGTHS = torch.tensor([6, 3, 1, 0])
 MASK = torch.arange(KEYS) < LENGTHS[:, None]
 
@@ -22,6 +33,7 @@ FAMILY = {
     "rnnsearch_gate": lambda: RNNSearch(**SMALL, head="pointer_generator"),
     "rnnsearch_shared": lambda: RNNSearch(**SMALL, head="copynet", encoder="convolutional"),
     "luong_gate": lambda: Luong(**SMALL, head="pointer_generator"),
+    "convolutional": lambda: ConvolutionalAttention(**CONVOLVED),
     "luong_shared_parallel": lambda: Luong(**SMALL, head="copynet", input_feeding=False, score="location"),
 }
 
@@ -36,7 +48,7 @@ def build(name, dtype=torch.float64):
 
 def batch():
     torch.manual_seed(1)
-    source = torch.randint(4, 13, (4, KEYS))
+    source = torch.randint(4, VOCAB, (4, KEYS))
     words = torch.randint(4, VOCAB + EXTRA, (4, KEYS)).masked_fill(~MASK, 0)
     words[0, 3] = words[0, 1] = VOCAB + 2  # twice in the source
     target = torch.cat([torch.full((4, 1), 1), torch.randint(2, VOCAB, (4, STEPS - 1))], dim=1)
@@ -151,7 +163,7 @@ def test_copynet_is_that_of_the_equations():
             for word in range(VOCAB + EXTRA):
                 p = (generate[word] if word < VOCAB else 0.0) / z
                 p += sum(copied_from[j] for j in range(length) if said[j] == word)
-                assert math.exp(found[row, t, word]) == pytest.approx(p, abs=1e-10)
+                assert math.exp(found[row, t, word].item()) == pytest.approx(p, abs=1e-10)
 
 
 def test_pointer_generator_is_that_of_the_equations():
@@ -183,7 +195,7 @@ def test_pointer_generator_is_that_of_the_equations():
         for word in range(VOCAB + EXTRA):
             p = gate * float(vocab[word]) if word < VOCAB else 0.0
             p += (1 - gate) * sum(float(weights[j]) for j in range(length) if said[j] == word)
-            assert math.exp(found[row, t, word]) == pytest.approx(p, abs=1e-10)
+            assert math.exp(found[row, t, word].item()) == pytest.approx(p, abs=1e-10)
     steps = torch.zeros(4, STEPS, dtype=torch.bool)
     steps[row] = True
     assert float(model.penalty(decoded, target, steps, lambda: None)) == pytest.approx(missed)
@@ -203,3 +215,97 @@ def test_words_are_needed():
             build(name)(source, MASK, target.clamp(max=VOCAB - 1))
     with pytest.raises(ValueError, match="coverage_weight must be 0 or more"):
         PointerGenerator(**SMALL, coverage_weight=-1.0)
+
+
+@pytest.mark.parametrize("mode", ["bias", "linear"])
+@pytest.mark.parametrize("kind", [RNNSearch, Luong])
+def test_a_lexicon_is_that_of_the_equations(kind, mode):
+    """Equations 3 and 4 of Arthur et al., with loops over positions and translations."""
+    torch.manual_seed(0)
+    model = kind(**SMALL, head=partial(LexiconHead, mode=mode, entries=2, epsilon=0.01)).double().eval()
+    head = model.head
+    lexicon, probabilities = torch.randint(3, VOCAB, (13, 3)), torch.rand(13, 3).double()
+    probabilities /= probabilities.sum(1, keepdim=True)
+    lexicon[:, 1] = lexicon[:, 0]  # named twice
+    head.look_up.fill(lexicon, probabilities)
+    source, target, _ = batch()
+    target = target.clamp(max=VOCAB - 1)
+    decoded = model(source, MASK, target)
+    found = head.logits(decoded.features).exp()
+    for row in range(3):
+        for t in range(STEPS):
+            looked = [0.0] * VOCAB
+            for j in range(int(LENGTHS[row])):
+                for k in range(3):
+                    token = int(source[row, j])
+                    share = decoded.weights[row, t, j] * probabilities[token, k]
+                    looked[int(lexicon[token, k])] += share.item()
+            logits = head.generate.logits(decoded.features.features[row, t])
+            if mode == "bias":
+                expected = (logits + (torch.tensor(looked, dtype=torch.double) + 0.01).log()).softmax(0)
+            else:
+                gate = torch.sigmoid(head.blend.constant)
+                expected = gate * logits.softmax(0) + (1 - gate) * torch.tensor(looked, dtype=torch.double)
+            torch.testing.assert_close(found[row, t], expected)
+    origins = head.origins(decoded.features, found.argmax(-1))
+    assert origins.ways == ("generate", "lexicon")
+    assert (origins.places[..., 1] < KEYS).all()
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_convolutional_attention_is_that_of_the_equations(copies):
+    """Section 2 of Allamanis et al., with loops over positions and taps."""
+    torch.manual_seed(2)
+    model = ConvolutionalAttention(**CONVOLVED, copies=copies).double().eval()
+    source, target, words = batch()
+    target = target if copies else target.clamp(max=VOCAB - 1)
+    decoder, row, length = model.decoder, 0, 6
+    score, table = decoder.attention.score, decoder.embedding.weight.detach()
+
+    def conv(rows, layer):
+        """Convolves vectors, with zeros before and after them."""
+        width = layer.kernel_size[0]
+        left = (width - 1) // 2
+        found = []
+        for place in range(len(rows)):
+            total = layer.bias.detach().clone()
+            for tap in range(width):
+                if 0 <= place + tap - left < len(rows):
+                    total = total + layer.weight.detach()[:, :, tap] @ rows[place + tap - left]
+            found.append(total)
+        return found
+
+    given = {"words": words} if copies else {}
+    decoded = model(source, MASK, target, **given)
+    found = model.head.logits(decoded.features)[row].softmax(-1).detach()
+    embedded = [table[token] for token in source[row, :length].tolist()]
+    first = [torch.where(x > 0, x, 0.1 * x) for x in conv(embedded, score.conv_1)]
+    second = conv(first, score.conv_2)
+    hidden = decoder.start.states[0, 0].detach()
+    for t in range(STEPS):
+        token = int(target[row, t])
+        inputs = decoder.input_proj(table[token if token < VOCAB else 3])
+        hidden = decoder.cell.step(inputs[None], (hidden[None],))[0][0].detach()
+        filtered = [x * hidden for x in second]
+        norm = sum(float((x * x).sum()) for x in filtered) ** 0.5
+        features = [x / norm for x in filtered]
+        alpha = torch.cat(conv(features, score.conv_att)).softmax(0)
+        context = sum(a * e for a, e in zip(alpha, embedded, strict=True))
+        expected = (table @ context).softmax(0)  # the bias starts at zero
+        if not copies:
+            torch.testing.assert_close(found[t], expected)
+            continue
+        kappa = torch.cat(conv(features, decoder.copy_conv)).softmax(0)
+        gate = torch.sigmoid(max(torch.cat(conv(features, decoder.gate_conv))))
+        for word in range(VOCAB + EXTRA):
+            p = float((1 - gate) * expected[word]) if word < VOCAB else 0.0
+            p += float(gate * sum(kappa[j] for j in range(length) if int(words[row, j]) == word))
+            assert float(found[t, word]) == pytest.approx(p, abs=1e-10)
+
+
+def test_both_sides_of_convolutional_attention_share_embeddings():
+    with pytest.raises(ValueError, match=r"set task\.joint to yes"):
+        ConvolutionalAttention(source_vocab=7, target_vocab=5)
+    model = ConvolutionalAttention(**{**CONVOLVED, "dropout": 0.5}, copies=False).train()
+    source, target, _ = batch()
+    assert model(source, MASK, target.clamp(max=VOCAB - 1)).features.shape == (4, STEPS, 5)

@@ -120,7 +120,7 @@ def test_every_parameter_learns_and_empty_inputs_stay_finite(name):
 def test_registry():
     texts = {"cho", "hard_monotonic", "kim", "las", "luong", "rnnsearch", "ssnt", "sutskever", "transformer"}
     known = texts | {"multi_source", "multimodal", "show_attend_tell"}
-    known |= {"copynet", "pointer_generator"}  # tested in test_copying.py
+    known |= {"convolutional_attention", "copynet", "pointer_generator"}  # tested in test_copying.py
     assert {name for name, kind in models.items() if issubclass(kind, EncoderDecoder)} == known
     with pytest.raises(TypeError, match="hidden_dim"):
         models.create("cho", source_vocab=3, target_vocab=3, hiden_dim=3)

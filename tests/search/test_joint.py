@@ -48,7 +48,7 @@ def scores(model, encoded, row, texts, weight):
 def _row(part, row):
     if isinstance(part, torch.Tensor):
         return part[row : row + 1]
-    return tuple(_row(each, row) for each in part)
+    return None if part is None else tuple(_row(each, row) for each in part)
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0])

@@ -1,10 +1,11 @@
 """Output heads: from a decoder's features to logits and to a loss."""
 
 from saccade.decoders.heads.base import Cues, Origins, OutputHead, heads
-from saccade.decoders.heads.blends import Bias, Blend, Gate, Sentinel, SharedSoftmax
+from saccade.decoders.heads.blends import Bias, Blend, Gate, GivenGate, Sentinel, SharedSoftmax
 from saccade.decoders.heads.choices import make_head
 from saccade.decoders.heads.copying import CopyAttended, CopyScored
 from saccade.decoders.heads.copynet import CopyNetHead
+from saccade.decoders.heads.lexicon import LexiconHead
 from saccade.decoders.heads.linear import LinearHead
 from saccade.decoders.heads.low_rank import LowRankHead
 from saccade.decoders.heads.mixture import MixtureHead
@@ -21,6 +22,8 @@ __all__ = [
     "Cues",
     "Entries",
     "Gate",
+    "GivenGate",
+    "LexiconHead",
     "LinearHead",
     "LowRankHead",
     "MixtureHead",

@@ -95,13 +95,40 @@ class Gate(Blend):
         else:
             assert self.constant is not None
             learned = self.constant.expand(*generated.total.shape, -1)
-        empty = torch.stack([(each <= LOWEST / 2).all(-1) for each in scores], dim=-1)
-        logits = F.pad(learned, (0, 1))  # of generating and all other ways but the last, which has 0
-        logits = torch.cat([logits[..., :1], logits[..., 1:].masked_fill(empty, LOWEST)], dim=-1)
-        gates = logits.log_softmax(-1)
-        shares = zip(gates[..., 1:].unbind(-1), scores, strict=True)
-        others = [gate.unsqueeze(-1) + each.log_softmax(-1) for gate, each in shares]
-        return Shared(gates[..., 0] - generated.total, others)
+        return gated(learned, generated, scores)
+
+
+class GivenGate(Blend):
+    r"""A gate whose logit the model computes itself.
+
+    .. math:: p(y) = (1 - \lambda) P_{vocab}(y) + \lambda \sum_{j : x_j = y} \kappa_j, \qquad
+        \lambda = \sigma(-\text{cue})
+
+    Reference:
+        Allamanis et al. (2016), arXiv:1602.03001, section 2.2.
+    """
+
+    reads_cue = True
+
+    def forward(self, cue: Tensor | None, generated: Picked, scores: list[Tensor]) -> Shared:
+        if cue is None:
+            raise ValueError("This gate is its cue, and got none.")
+        return gated(cue.to(generated.total.dtype), generated, scores)
+
+
+def gated(logits: Tensor, generated: Picked, scores: list[Tensor]) -> Shared:
+    """Ways with a softmax of their own, and gates between them.
+
+    Args:
+        logits: (*, ways - 1), of generating and of all other ways but the last, which has 0.
+        generated, scores: as for a `Blend`.
+    """
+    empty = torch.stack([(each <= LOWEST / 2).all(-1) for each in scores], dim=-1)
+    of_all = F.pad(logits, (0, 1))
+    gates = torch.cat([of_all[..., :1], of_all[..., 1:].masked_fill(empty, LOWEST)], dim=-1).log_softmax(-1)
+    shares = zip(gates[..., 1:].unbind(-1), scores, strict=True)
+    others = [gate.unsqueeze(-1) + each.log_softmax(-1) for gate, each in shares]
+    return Shared(gates[..., 0] - generated.total, others)
 
 
 class Sentinel(Blend):

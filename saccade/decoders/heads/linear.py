@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -24,25 +25,27 @@ class LinearHead(OutputHead):
         Tied weights: Press and Wolf (2017), arXiv:1608.05859.
 
     Args:
-        bias: whether to add the bias b.
-        tied_to: embedding weights (vocab_size, input_dim) to use as W, without a bias.
+        bias: whether to add the bias b; by default unless the weights are tied.
+        tied_to: embedding weights (vocab_size, input_dim) to use as W.
     """
 
     quantisable = True
     """Whether its linear layers are only called, so that `saccade.models.quantised` may replace them."""
 
     def __init__(
-        self, *, input_dim: int, vocab_size: int, bias: bool = True, tied_to: nn.Parameter | None = None
+        self, *, input_dim: int, vocab_size: int, bias: bool | None = None, tied_to: nn.Parameter | None = None
     ) -> None:
         super().__init__()
         self.packed = PackedLayers()
         if tied_to is None:
-            self.proj = nn.Linear(input_dim, vocab_size, bias=bias)
+            self.proj = nn.Linear(input_dim, vocab_size, bias=bias is not False)
             return
         if tuple(tied_to.shape) != (vocab_size, input_dim):
             raise ValueError(f"tied_to must be ({vocab_size}, {input_dim}), got {tuple(tied_to.shape)}.")
         self.proj = nn.Linear(input_dim, vocab_size, bias=False, device="meta")  # draws no random numbers
         self.proj.weight = tied_to
+        if bias:
+            self.proj.bias = nn.Parameter(torch.zeros(vocab_size))
 
     def logits(self, features: Tensor) -> Tensor:
         logits: Tensor = self.proj(features)

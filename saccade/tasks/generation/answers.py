@@ -50,6 +50,10 @@ def answer_of(
     tokeniser = target.tokeniser
     extra = () if extension is None else extension.extra
     known = {role: _positions(f, example[role], n) for (role, f), n in zip(inputs.items(), lengths, strict=True)}
+    spelt, places = next(iter(known.values()))
+    if origins is not None:  # with unknown words as the source spells them
+        role, field = next(iter(inputs.items()))
+        spelt = field.position_names(example[role], lengths[0])
     answers: list[Answer] = []
     for number, h in enumerate(hypotheses):
         pieces = tokeniser.pieces(h.tokens, extra)
@@ -70,7 +74,7 @@ def answer_of(
             finished=h.finished,
             log_prob=h.log_prob,
             others={role: looked[role] for role in others if role is not None},
-            origins=None if origins is None else told(origins[number], steps, *next(iter(known.values()))),
+            origins=None if origins is None else told(origins[number], steps, spelt, places),
         )
         answers.append(made)
     best = answers[0]
@@ -101,7 +105,7 @@ def _positions(source: Field, value: Any, length: int) -> tuple[list[str], list[
     if not isinstance(source, Text):
         return source.position_names(value, length), []
     text = source.show(value)
-    names = [*source.tokeniser.parts(text)[: length - 1], NAMES[EOS]]
+    names = [*source.tokeniser.pieces(source.tokeniser.encode(text))[: length - 1], NAMES[EOS]]
     words = [[place for place in word if place < length - 1] for word in source.tokeniser.words(text)]
     return names, [word for word in words if word]
 

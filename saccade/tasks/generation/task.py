@@ -10,8 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.data.lexicons import lexicon_table, read_lexicon
 from saccade.data.special import BOS, EOS
 from saccade.decoders import shift_right
+from saccade.decoders.heads import LexiconHead
 from saccade.evaluation import (
     ERROR_RATES,
     HIGHER_IS_BETTER,
@@ -72,6 +74,8 @@ class Generation(SourceToTarget):
         joint: one vocabulary, learned from both sides and shared by them.
         copying: words of the source that the target's vocabulary lacks can be written, whole, by models that copy:
             copynet, pointer_generator, or others with such a `head`.
+        lexicon: a file of word translations, made by `saccade lexicon` or by hand, for models whose `head` is lexicon.
+            It is read when training starts; the model keeps what it needs of it.
         label_smoothing: how much probability training spreads evenly over all tokens that can follow.
         alignment_weight: how much the loss of given links counts relative to that of a token. If it is above 0, every
             training example needs a third column, `alignment`, with links between source and target words (separated
@@ -79,7 +83,7 @@ class Generation(SourceToTarget):
         alignment_shift: 0 trains the attention of the step that writes a token on the links of that token; 1 trains the
             attention of the next step, which has read the token. This gives better alignments, but they no longer show
             where the token was translated from.
-        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, token_accuracy, length_to_failure,
+        metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, word_f1, token_accuracy, length_to_failure,
             cer and wer (also character_error_rate and word_error_rate); for captions with several references each, as
             in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; unknown_words, the
             share of words outside the vocabulary that are right; aer, for examples with an `alignment` column; pointing
@@ -102,6 +106,7 @@ class Generation(SourceToTarget):
         target: Field | None = None,
         joint: bool = False,
         copying: bool = False,
+        lexicon: str | None = None,
         label_smoothing: float = 0.0,
         alignment_weight: float = 0.0,
         alignment_shift: int = 0,
@@ -121,6 +126,8 @@ class Generation(SourceToTarget):
             target = None
         if copying and (sources or not texts):
             raise ValueError("copying=True takes words from one text: leave out sources, and make the source a text.")
+        if lexicon is not None and (sources or not texts):
+            raise ValueError("lexicon translates the words of one text: leave out sources, and make the source a text.")
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
         if not 0.0 <= alignment_weight < math.inf:
@@ -136,6 +143,7 @@ class Generation(SourceToTarget):
         self.target.references = True
         self.shared = {"target": "source"} if joint else {}
         self.copying = copying
+        self.lexicon = lexicon
         self.label_smoothing = label_smoothing
         self.alignment_weight = alignment_weight
         self.alignment_shift = alignment_shift
@@ -195,6 +203,28 @@ class Generation(SourceToTarget):
         if model.training and (smoothing or "alignment" in batch or added is not None):
             parts["loss"] = found.plain
         return Loss(total, real.sum(), parts)
+
+    def check(self, model: nn.Module) -> None:
+        looks_up = isinstance(getattr(model, "head", None), LexiconHead)
+        if looks_up and self.lexicon is None:
+            raise ValueError("the model's head looks words up: name the lexicon as task.lexicon; see saccade lexicon.")
+        if self.lexicon is not None and not looks_up:
+            raise ValueError("task.lexicon is for models with the head lexicon: set model.head to lexicon.")
+        super().check(model)
+
+    def start(self, model: nn.Module) -> list[str]:
+        if self.lexicon is None:
+            return []
+        assert isinstance(self.source, Text)
+        head = writer(model).head
+        assert isinstance(head, LexiconHead)
+        lexicon = read_lexicon(self.lexicon)
+        table = lexicon_table(lexicon, self.source.tokeniser, self.target.tokeniser, head.look_up.entries)
+        head.look_up.fill(torch.from_numpy(table.words), torch.from_numpy(table.probabilities))
+        return [
+            f"{self.lexicon} translates {table.known:,} of the {self.source.tokeniser.size:,} source tokens; of its "
+            f"{len(lexicon):,} words, {len(lexicon) - table.known:,} are not tokens, or have no translation that is."
+        ]
 
     def is_empty(self, example: Example, row: Row | None = None) -> bool:
         if row is None or not all(isinstance(plain(field), Text) for field in self.inputs.values()):
