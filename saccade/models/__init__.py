@@ -13,6 +13,7 @@ from saccade.models.han import HAN
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.lstm_language_model import LSTMLanguageModel
 from saccade.models.las import ListenAttendSpell
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
@@ -51,6 +52,7 @@ __all__ = [
     "GraphGAT",
     "HardMonotonic",
     "Kim",
+    "LSTMLanguageModel",
     "LSTMNPair",
     "LanguageModel",
     "LinkGAT",
