@@ -14,6 +14,7 @@ from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.lstm_language_model import LSTMLanguageModel
+from saccade.models.lstmn_language_model import LSTMNLanguageModel
 from saccade.models.las import ListenAttendSpell
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
@@ -53,6 +54,7 @@ __all__ = [
     "HardMonotonic",
     "Kim",
     "LSTMLanguageModel",
+    "LSTMNLanguageModel",
     "LSTMNPair",
     "LanguageModel",
     "LinkGAT",

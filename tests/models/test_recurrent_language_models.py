@@ -3,13 +3,17 @@
 import pytest
 import torch
 
-from saccade.models import LSTMLanguageModel
+from saccade.models import LSTMLanguageModel, LSTMNLanguageModel
 from saccade.models.language_model import Beginnings
 
 VOCAB = 13
 KINDS = {
     "lstm": lambda **options: LSTMLanguageModel(vocab=VOCAB, dim=7, hidden_dim=11, num_layers=3, **options),
     "untied": lambda **options: LSTMLanguageModel(vocab=VOCAB, dim=7, tied=False, num_layers=1, **options),
+    "lstmn": lambda **options: LSTMNLanguageModel(vocab=VOCAB, dim=7, num_layers=2, window=3, **options),
+    "lstmn sparse": lambda **options: LSTMNLanguageModel(
+        vocab=VOCAB, dim=7, score="bilinear", selection="sparsemax", **options
+    ),
 }
 every = pytest.mark.parametrize("kind", KINDS)
 
