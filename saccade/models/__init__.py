@@ -21,6 +21,7 @@ from saccade.models.luong import Luong
 from saccade.models.mpcn import MPCN
 from saccade.models.multi_source import MultiSource
 from saccade.models.multimodal import Multimodal
+from saccade.models.pointer_sentinel import PointerSentinel
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.retain import RETAIN
@@ -63,6 +64,7 @@ __all__ = [
     "Luong",
     "MultiSource",
     "Multimodal",
+    "PointerSentinel",
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",

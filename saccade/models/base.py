@@ -119,6 +119,10 @@ class LanguageModel(nn.Module):
         """The states (*, dim) within features (*, ...): a head may need more than those."""
         return features
 
+    def penalty(self, features: Any, targets: Tensor) -> Tensor | None:
+        """What training adds to the loss of tokens (rows,), given their features, summed; None for nothing."""
+        return None
+
     def longest(self) -> int | None:
         """The maximum number of positions, or None."""
         return fewest([most_positions(self), most_keys(self)])

@@ -197,8 +197,12 @@ class LanguageModelling(Task):
             features, after = own.read(given, mask, carried(batch))
         else:
             features = model(given, mask)
-        found = own.head.loss(features[asked], targets[asked], first=EOS)
-        return Loss(found.total, asked.sum(), {"accuracy": found.right}, after)
+        features, wanted = features[asked], targets[asked]
+        found = own.head.loss(features, wanted, first=EOS)
+        penalty = own.penalty(features, wanted) if model.training else None
+        if penalty is None:
+            return Loss(found.total, asked.sum(), {"accuracy": found.right}, after)
+        return Loss(found.total + penalty, asked.sum(), {"accuracy": found.right, "loss": found.total}, after)
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
         """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
