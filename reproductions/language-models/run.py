@@ -62,8 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
     corpora = {"ptb": given.data, "wikitext2": given.wikitext}
     if given.data is None and given.wikitext is None:
         print(
-            "Skipped: this needs the Penn Treebank (--data or PTB, a folder with ptb.zip or ptb.train.txt, .valid.txt and"
-            " .test.txt) or WikiText-2 (--wikitext or WIKITEXT2, with wikitext-2.tar.gz or wiki.train.tokens etc.).",
+            "Skipped: this needs the Penn Treebank (--data or PTB: a folder with ptb.zip or ptb.train.txt etc.), or"
+            " WikiText-2 (--wikitext or WIKITEXT2: one with wikitext-2.tar.gz or wiki.train.tokens etc.).",
             file=sys.stderr,
         )
         return 0

@@ -34,10 +34,10 @@ class Pieces(Sequence[dict[str, Any]]):
     ) -> None:
         parts = [np.asarray([begin]), *(np.asarray(row[role]) for row in rows)]
         self.tokens: NDArray[np.int64] = np.concatenate(parts).astype(np.int64)
-        self.count = len(self.tokens) - 1
-        self.streams = max(1, min(streams, self.count))
+        self.total = len(self.tokens) - 1
+        self.streams = max(1, min(streams, self.total))
         self.length, self.role = length, role
-        self.share = -(-self.count // self.streams)
+        self.share = -(-self.total // self.streams)
         """How many tokens a stream predicts; the last may have fewer."""
 
     def __len__(self) -> int:
@@ -47,8 +47,8 @@ class Pieces(Sequence[dict[str, Any]]):
         if isinstance(place, slice):
             return [self[number] for number in range(*place.indices(len(self)))]
         column, stream = divmod(range(len(self))[place], self.streams)
-        start = min(stream * self.share + column * self.length, self.count)
-        end = min(start + self.length, (stream + 1) * self.share, self.count)
+        start = min(stream * self.share + column * self.length, self.total)
+        end = min(start + self.length, (stream + 1) * self.share, self.total)
         return {self.role: self.tokens[start : max(start, end) + 1].tolist()}
 
     def begins(self, places: Sequence[int]) -> bool:

@@ -71,8 +71,8 @@ def lstmn_sequence(
     weights: list[Tensor] = []
     with torch.autocast(queries.device.type, enabled=False):
         tensors = [each.to(cell_weight.dtype) for each in (queries, gates, read_weight, key_weight, vector)]
-        earlier = no_past(queries, cell_weight.shape[1]) if past is None else past
-        earlier = tuple(each.detach().to(cell_weight.dtype) for each in earlier)
+        known = no_past(queries, cell_weight.shape[1]) if past is None else past
+        earlier = [each.detach().to(cell_weight.dtype) for each in known]
         apply: Callable[..., Tensor] = _LSTMN.apply
         return apply(*tensors, cell_weight, window, weights, *earlier), weights
 

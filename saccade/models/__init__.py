@@ -13,9 +13,9 @@ from saccade.models.han import HAN
 from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
+from saccade.models.las import ListenAttendSpell
 from saccade.models.lstm_language_model import LSTMLanguageModel
 from saccade.models.lstmn_language_model import LSTMNLanguageModel
-from saccade.models.las import ListenAttendSpell
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.mpcn import MPCN

@@ -25,6 +25,7 @@ from saccade.fields import Field, Text
 from saccade.fields.looking import maps_over
 from saccade.fields.wordpieces import MASK
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
+from saccade.interpretation.recording import Trace
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
@@ -35,8 +36,12 @@ from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.metric_names import LanguageModellingMetric
+from saccade.tasks.pointing_back import trust, with_vocabulary
 from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
 from saccade.tasks.scored_texts import Scored, by_frequency, measured, read_counts
+
+SHOWN = 300
+"""How many tokens of a text are explained, if a model reads any number."""
 
 COUNTS = "counts.json"
 """The file in the task's folder that says how often each token occurs in the training data."""
@@ -96,7 +101,9 @@ class LanguageModelling(Task):
         if not 0.0 < mask_share < 1.0:
             raise ValueError(f"mask_share must be between 0 and 1, got {mask_share}.")
         if contiguous and not causal:
-            raise ValueError("contiguous texts are read from left to right: set causal to true, or contiguous to false.")
+            raise ValueError(
+                "contiguous texts are read from left to right: set causal to true, or contiguous to false."
+            )
         self.text = field_of("text", text, Text)
         self.causal = causal
         self.mask_share = mask_share
@@ -238,7 +245,9 @@ class LanguageModelling(Task):
         groups = in_lanes(list(map(len, texts)), together)
         lanes = [[BOS, *chain.from_iterable(texts[number] for number in group)] for group in groups]
         found: list[Tokens] = []
-        for group, read in zip(groups, read_lanes(model, lanes, piece=piece, together=together, cache=cache), strict=True):
+        for group, read in zip(
+            groups, read_lanes(model, lanes, piece=piece, together=together, cache=cache), strict=True
+        ):
             ends = list(accumulate((len(texts[number]) for number in group), initial=0))
             found += [read.part(start, end) for start, end in pairwise(ends)]
         return found
@@ -311,27 +320,40 @@ class LanguageModelling(Task):
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
         own = {**options, "score": True}
-        return explain_inputs(self, model, examples, answers, describe=self._describe, look=self._look, **own)
+        describe = partial(self._describe, model)
+        return explain_inputs(self, model, examples, answers, describe=describe, look=self._look, **own)
 
-    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+    def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
         meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
-        return [Measure(name="mean log-probability", value=answer.score, meaning=meaning)], []
+        found = [Measure(name="mean log-probability", value=answer.score, meaning=meaning)]
+        trusted = trust(self._read_and_recorded(model, example)[1])
+        if trusted is not None:
+            meaning = "The mean share of the pointer in the probability of a next token; the vocabulary has the rest."
+            found.append(Measure(name="trust in the pointer", value=float(trusted.mean()), meaning=meaning))
+        return found, []
+
+    def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
+        """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
+        ids = self.encode(example)["text"]
+        most = _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
+        ids = ids[: most + 1]
+        given = torch.tensor([ids[:-1] if self.causal else ids])
+        return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
 
     def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
         """Every attention of the text to itself; of a long text, of its first piece."""
-        ids = torch.tensor([self.rows(example)[0]["text"]])
-        given = ids[:, :-1] if self.causal else ids
-        trace = recorded(model, given, torch.ones_like(given, dtype=torch.bool))
+        ids, trace = self._read_and_recorded(model, example)
         pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
         for number, part in enumerate(self._between_blanks(example["text"])):
             pieces += [MASK] * (number > 0)
             words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
-            pieces += tokeniser.parts(part)
-        pieces = [*pieces, NAMES[EOS]][: given.shape[1]]
+            pieces += map(tokeniser.shown, tokeniser.parts(part))
+        every = [*pieces, NAMES[EOS]][: len(ids)]
+        pieces = every[: len(ids) - self.causal]
         inside = [word for word in words if word[-1] < len(pieces)]
-        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[0, place] == EOS]
+        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[place] == EOS]
         axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
-        return maps_over(axis, trace, answer.text)
+        return [with_vocabulary(each, every[1:]) for each in maps_over(axis, trace, answer.text)]
 
 
 def _read_by(model: nn.Module) -> LanguageModel:

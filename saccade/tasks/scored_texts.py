@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def by_frequency(counts: Sequence[int], read: Sequence[Tokens | None]) -> Table:
     known = torch.tensor(counts)[whole.ids]
     edges = (0, *CLASSES, None)
     rows: dict[str, list[float]] = {}
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         inside = (known >= (low or 0)) & (known < math.inf if high is None else known < high)
         if bool(inside.any()):
             name = f"{low:,} or more" if high is None else "never" if high == 1 else f"{low:,} to {high - 1:,}"

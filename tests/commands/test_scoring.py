@@ -60,9 +60,9 @@ def test_a_cache_and_standard_input(run, call) -> None:
 def test_refusals(run, call, tmp_path) -> None:
     assert "--format must be text or jsonl, got 'csv'" in call("score", "run", "--format", "csv", given="")[2]
     assert "set cache_size as well" in call("score", "run", "--cache-weight", "0.5", given="a\n")[2]
-    (tmp_path / "pairs.csv").write_text("text,label\n" + "good,1\nbad,0\n" * 9)
-    labels = ("--data.train", "pairs.csv", "--data.header", "yes", "--output", "labels", "--trainer.max_steps", "1")
-    code, _, err = call("train", "classification/pooling", *labels, "--task.inputs.text.tokeniser", "word")
+    (tmp_path / "pairs.csv").write_text("text,label\n" + "".join(f"good {n},yes\nbad {n},no\n" for n in range(9)))
+    labels = ("--data.train", "pairs.csv", "--data.columns", "text=text,label=label", "--output", "labels")
+    code, _, err = call("train", "classification/pooling", *labels, "--trainer.max_steps", "1")
     assert code == 0, err
     code, _, err = call("score", "labels", given="good\n")
     assert code == 2

@@ -122,9 +122,9 @@ def test_dropped_words_and_weights() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ValueError, match="leave task.causal at true"):
+    with pytest.raises(ValueError, match=r"leave task\.causal at true"):
         KINDS["lstm"](causal=False)
-    with pytest.raises(ValueError, match="weight_drop must be from 0 to less than 1, got 1.5"):
+    with pytest.raises(ValueError, match=r"weight_drop must be from 0 to less than 1, got 1\.5"):
         KINDS["lstm"](weight_drop=1.5)
     with pytest.raises(ValueError, match="num_layers"):
         LSTMLanguageModel(vocab=VOCAB, num_layers=0)

@@ -1,6 +1,5 @@
-"""Texts that are parts of one: carried states in training, exact resuming, scores in order, frequency classes, caches."""
+"""Texts that are parts of one: carried states, exact resuming, scores in order, frequency classes, caches."""
 
-import json
 import math
 import random
 from functools import partial
@@ -13,7 +12,7 @@ from saccade.artifacts import ArtifactError
 from saccade.data.contiguous import CARRIED
 from saccade.data.special import BOS
 from saccade.fields import Text
-from saccade.models import LSTMLanguageModel
+from saccade.models import LSTMLanguageModel, PointerSentinel
 from saccade.tasks import LanguageModelling, reading_texts
 from saccade.training import Checkpoints
 
@@ -63,7 +62,9 @@ def test_scores_are_those_of_the_texts_in_order(monkeypatch) -> None:
     for answer, start, end in zip(found, [0, *ends], ends, strict=False):
         assert answer.value == pytest.approx(float(wanted[start:end].sum()), rel=1e-5)
         assert answer.details["tokens"] == end - start
-    monkeypatch.setattr(reading_texts, "LANE", 8)  # as if the texts were long: now they start from nothing here and there
+    monkeypatch.setattr(
+        reading_texts, "LANE", 8
+    )  # as if the texts were long: now they start from nothing here and there
     lanes = task.predict(model, several, score=True, batch_size=3)
     groups = reading_texts.in_lanes([len(text.split()) + 1 for text in several], 3)
     assert len(groups) == 3
@@ -128,7 +129,9 @@ TRAINER = {"learning_rate": 0.01, "batch_tokens": 21, "checkpoint_every": 1, "va
 def test_resuming_in_the_middle_of_a_text_repeats_everything(tmp_path) -> None:
     data = {"train": [{"text": text} for text in texts(50, 5)], "valid": [{"text": text} for text in texts(9, 6)]}
     made = {
-        "task": partial(LanguageModelling, text={"class": "text", "tokeniser": "word", "max_length": 7}, contiguous=True),
+        "task": partial(
+            LanguageModelling, text={"class": "text", "tokeniser": "word", "max_length": 7}, contiguous=True
+        ),
         "model": partial(LSTMLanguageModel, dim=11, dropout=0.3, weight_drop=0.2),
         "data": data,
     }
@@ -157,3 +160,22 @@ def test_resuming_in_the_middle_of_a_text_repeats_everything(tmp_path) -> None:
 def test_refuses_masks() -> None:
     with pytest.raises(ValueError, match="contiguous texts are read from left to right"):
         LanguageModelling(contiguous=True, causal=False)
+
+
+def test_explains_what_each_word_pointed_at_and_how_far_the_pointer_was_trusted() -> None:
+    task = LanguageModelling(text=Text(tokeniser="word", max_length=5), contiguous=True)
+    task.fit([{"text": text} for text in texts(40, 1)])
+    torch.manual_seed(0)
+    model = task.build(PointerSentinel, dim=11, num_layers=1, window=4).eval()
+    text = "cat sees dog . cat sees bird"
+    (item,) = task.explain(model, [{"text": text}])
+    (shown,) = item.maps
+    assert shown.queries.names == [*text.split(), "</s>"]
+    assert shown.keys.names == ["(vocabulary)", "<s>", *text.split()]
+    torch.testing.assert_close(shown.weights.sum(-1), torch.ones(1, 8))
+    ids = torch.tensor([task.encode({"text": text})["text"]])
+    words, vocabulary = model.pointed(model(ids[:, :-1], ids[:, :-1] > 0))
+    torch.testing.assert_close(shown.weights[0, :, 0], vocabulary[0].exp().detach(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(shown.weights[0, :, 1:], words[0].exp().detach(), rtol=1e-4, atol=1e-5)
+    trusted = next(each for each in item.measures if each.name == "trust in the pointer")
+    assert trusted.value == pytest.approx(1.0 - float(vocabulary.detach().exp().mean()), abs=1e-4)

@@ -24,7 +24,7 @@ class LinearHead(OutputHead):
 
     Args:
         bias: whether to add the bias b.
-        tied_to: embedding weights (vocab_size, input_dim) to use as W, without a bias.
+        tied_to: embedding weights (vocab_size, input_dim) to use as W.
     """
 
     quantisable = True
@@ -42,6 +42,8 @@ class LinearHead(OutputHead):
             raise ValueError(f"tied_to must be ({vocab_size}, {input_dim}), got {tuple(tied_to.shape)}.")
         self.proj = nn.Linear(input_dim, vocab_size, bias=False, device="meta")  # draws no random numbers
         self.proj.weight = tied_to
+        if bias:
+            self.proj.bias = nn.Parameter(tied_to.new_zeros(vocab_size))
 
     def logits(self, features: Tensor) -> Tensor:
         logits: Tensor = self.proj(features)
