@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from saccade.checks import check_count
 from saccade.data.cell import Cell, text_of
 from saccade.data.special import EOS, NAMES, PAD, UNK
-from saccade.data.tokenisers import ByteBpeTokeniser, Tokeniser, tokenisers
+from saccade.data.tokenisers import Tokeniser, tokenisers
 from saccade.data.tokenisers.subwords import SubwordTokeniser
 from saccade.data.vectors import Vectors
 from saccade.data.vectors import vectors as registered_vectors
@@ -132,8 +132,6 @@ class Text(Field):
         return texts_of(value)[0]
 
     def portable(self) -> dict[str, Any]:
-        if isinstance(self.tokeniser, ByteBpeTokeniser):
-            raise ValueError(f"its tokeniser, {self.tokeniser.kind}, has no counterpart outside Saccade")
         return {"kind": "text", "tokeniser": json.loads(self.tokeniser.dumps())}
 
     def stand_ins(self, count: int, length: int) -> Padded:

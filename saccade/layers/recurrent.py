@@ -85,7 +85,7 @@ class RecurrentLayer(nn.Module):
             found = lstm_outputs(inputs, self.input_proj.weight, bias, weight, state)
             if found is not None:
                 return found
-        state = self.cell.zeros(len(inputs), like=inputs) if state is None else state
+        state = self.cell.zeros(inputs.shape[0], like=inputs) if state is None else state
         states = self.cell.sequence(self.input_proj(inputs).transpose(0, 1), state, weight, *others)
         return states[0].transpose(0, 1), tuple(each[-1] for each in states)
 

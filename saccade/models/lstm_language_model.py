@@ -89,7 +89,7 @@ class LSTMLanguageModel(LanguageModel):
         return locked_dropout(states, self.dropout, self.training), after
 
     def begin(self, encoded: Any) -> tuple[CellState, ...]:
-        batch, like = len(encoded.mask), self.embedding.weight
+        batch, like = encoded.mask.shape[0], self.embedding.weight
         return tuple(layer.cell.zeros(batch, like=like) for layer in self._layers())
 
     def advance(self, tokens: Tensor, state: Sequence[CellState]) -> tuple[CellState, ...]:

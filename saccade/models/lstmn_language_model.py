@@ -89,7 +89,7 @@ class LSTMNLanguageModel(LanguageModel):
 
     def begin(self, encoded: Any) -> tuple[LSTMNState, ...]:
         like = self.embedding.weight
-        return tuple(layer.begin(len(encoded.mask), like=like) for layer in self._layers())
+        return tuple(layer.begin(encoded.mask.shape[0], like=like) for layer in self._layers())
 
     def step(self, tokens: Tensor, state: Sequence[LSTMNState]) -> Step:
         inputs, after = self.embedding(tokens.unsqueeze(1)).squeeze(1), []

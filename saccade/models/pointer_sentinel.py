@@ -139,16 +139,17 @@ class PointerSentinel(LSTMLanguageModel):
         return -self.auxiliary * right.sum()
 
     def begin(self, encoded: Any) -> Any:
-        batch, like = len(encoded.mask), self.embedding.weight
+        batch, like = encoded.mask.shape[0], self.embedding.weight
         empty = torch.zeros(batch, 0, dtype=torch.long, device=like.device)
         return PointerState(super().begin(encoded), like.new_zeros(batch, 0, like.shape[1]), empty)
 
     def step(self, tokens: Tensor, state: Any) -> Step:
         cells = self.advance(tokens, state.cells)
         states = cells[-1][0].unsqueeze(1)
-        known = torch.cat([state.states, states], dim=1)[:, -self.window :]
-        words = torch.cat([state.words, tokens.unsqueeze(1)], dim=1)[:, -self.window :]
-        said = self._said(states, known, words.unsqueeze(1), torch.ones_like(words, dtype=torch.bool).unsqueeze(1))
+        known = torch.cat([state.states, states], dim=1)
+        words = torch.cat([state.words, tokens.unsqueeze(1)], dim=1)
+        seen = torch.arange(words.shape[1], device=words.device) >= words.shape[1] - self.window
+        said = self._said(states, known, words.unsqueeze(1), seen)
         return Step((self.head, said[:, 0]), PointerState(cells, known, words))
 
     def reorder(self, state: Any, rows: Tensor) -> Any:
