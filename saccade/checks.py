@@ -12,6 +12,12 @@ def check_count(name: str, value: int, least: int = 1) -> None:
         raise ValueError(f"{name} must be {least} or more, got {value}.")
 
 
+def check_share(name: str, value: float) -> None:
+    """Rejects a share to drop that is not from 0 to less than 1."""
+    if not 0.0 <= value < 1.0:
+        raise ValueError(f"{name} must be from 0 to less than 1, got {value}.")
+
+
 def keep_declared(cls: type, trait: str, methods: Collection[str], *, otherwise: Any = False) -> None:
     """Takes a trait from a subclass that overrides what the trait describes, unless it declares the trait again.
 

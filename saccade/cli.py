@@ -32,6 +32,7 @@ from saccade.commands.members import list_members, select_scores, show_member
 from saccade.commands.overrides import join_columns, split_overrides
 from saccade.commands.parsing import Command, parse
 from saccade.commands.predicting import predict
+from saccade.commands.scoring import score
 from saccade.commands.serving import serve
 from saccade.commands.task_options import add_task_options
 from saccade.commands.training import copy_config, explain_config, train_model, validate_config
@@ -44,6 +45,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "train": train_model,
     "evaluate": evaluate,
     "predict": predict,
+    "score": score,
     "align": align,
     "explain": explain,
     "inspect": inspect_model,

@@ -32,7 +32,7 @@ LAYERS = (
     {"configuration"},
     {"artifacts"},
     {"data", "locks"},
-    {"huggingface"},
+    {"huggingface", "gpt2"},
     {"interpretation"},
     {"evaluation"},
     {"fields"},

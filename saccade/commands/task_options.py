@@ -91,11 +91,21 @@ def _task(parser: argparse.ArgumentParser, given: Sequence[str]) -> type[Task] |
     words = [Path(word) for word in _words(parser, given) if "\0" not in word]
     folder = next((word for word in words[1:] if (word / "config.yaml").is_file()), None)
     if folder is None:
-        return None
+        return _foreign_task(words[1:])
     from saccade.configuration.files import read_config
     from saccade.runs.plan import task_class
 
     return task_class(read_config(folder / "config.yaml"), trust="--trust-classes" in given)
+
+
+def _foreign_task(folders: Sequence[Path]) -> type[Task] | None:
+    """The task of a GPT-2 that another library saved, if one of the folders holds such a model."""
+    if not any((folder / "config.json").is_file() for folder in folders):
+        return None
+    from saccade import gpt2
+    from saccade.tasks import LanguageModelling
+
+    return LanguageModelling if any(gpt2.is_folder(folder) for folder in folders) else None
 
 
 def add_option(group: Any, flag: str, field: dataclasses.Field[Any] | None, kind: Any, text: str) -> None:

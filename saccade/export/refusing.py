@@ -11,7 +11,7 @@ from torch import nn
 from saccade.decoders.heads import WaysHead
 from saccade.export.runner.text import KINDS
 from saccade.layers import LSTMNLayer
-from saccade.models import RETAIN, WordByWord
+from saccade.models import RETAIN, LSTMNLanguageModel, WordByWord
 from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
 from saccade.selections import (
@@ -45,6 +45,9 @@ def check_graphs(run: Run) -> None:
     writes = about["kind"] in ("generation", "language_modelling")
     if writes and not isinstance(model, EncoderDecoder | LanguageModel):
         raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder. {INSTEAD}")
+    if isinstance(model, LSTMNLanguageModel):
+        reason = "its first step attends to an empty tape, which a graph cannot hold"
+        raise ValueError(f"{type(model).__name__} cannot be exported: {reason}. {INSTEAD}")
     for role, field in task.inputs.items():
         _check_tokeniser(role, _portable(f"The {role}", field.portable))
     _check_tokeniser("target", about.get("target", {}))

@@ -21,6 +21,7 @@ def lstmn_sequence_reference(
     vector: Float[Tensor, " a"],
     cell_weight: Float[Tensor, "4h h"],
     window: int | None = None,
+    past: tuple[Float[Tensor, "b p 2h"], Float[Tensor, "b h"]] | None = None,
 ) -> Float[Tensor, "b t 2h"]:
     """h and c after each step, one step at a time, with the tapes concatenated at each.
 
@@ -29,10 +30,12 @@ def lstmn_sequence_reference(
         read_weight, key_weight, vector: of the score v . tanh(queries_t + W_r h~_{t-1} + W_k h_i).
         cell_weight: from h~_t to the gates.
         window: how many of the latest states a step reads.
+        past: h and c of earlier steps, and the last h~, which get no gradient; nothing by default.
     """
     size = cell_weight.shape[1]
-    hidden = queries.new_zeros(queries.shape[1], 0, size)
-    cells, read = hidden, hidden.new_zeros(len(hidden), 2 * size)
+    before, last = no_past(queries, size) if past is None else past
+    hidden, cells = before.detach().chunk(2, -1)
+    read = torch.cat([last, last], dim=-1).detach()
     for query, gate in zip(queries, gates, strict=True):
         query = query + read[:, :size] @ read_weight.T
         start = 0 if window is None else max(0, hidden.shape[1] - window)
@@ -43,7 +46,12 @@ def lstmn_sequence_reference(
         cell = forget.sigmoid() * read[:, size:] + enter.sigmoid() * candidate.tanh()
         hidden = torch.cat([hidden, (leave.sigmoid() * cell.tanh()).unsqueeze(1)], dim=1)
         cells = torch.cat([cells, cell.unsqueeze(1)], dim=1)
-    return torch.cat([hidden, cells], dim=-1)
+    return torch.cat([hidden, cells], dim=-1)[:, before.shape[1] :]
+
+
+def no_past(like: Float[Tensor, "t b a"], size: int) -> tuple[Float[Tensor, "b 0 2h"], Float[Tensor, "b h"]]:
+    """What is known before the first step."""
+    return like.new_zeros(like.shape[1], 0, 2 * size), like.new_zeros(like.shape[1], size)
 
 
 def lstmn_sequence(
@@ -54,24 +62,29 @@ def lstmn_sequence(
     vector: Float[Tensor, " a"],
     cell_weight: Float[Tensor, "4h h"],
     window: int | None = None,
+    past: tuple[Float[Tensor, "b p 2h"], Float[Tensor, "b h"]] | None = None,
 ) -> tuple[Float[Tensor, "b t 2h"], list[Float[Tensor, "b 1 read"]]]:
     """`lstmn_sequence_reference` over tapes allocated ahead, with weight gradients computed after the last step.
 
-    Also returns the attention weights of each step but the first, without gradients.
+    Also returns the attention weights of each step that has anything to read, without gradients.
     """
     weights: list[Tensor] = []
     with torch.autocast(queries.device.type, enabled=False):
         tensors = [each.to(cell_weight.dtype) for each in (queries, gates, read_weight, key_weight, vector)]
+        known = no_past(queries, cell_weight.shape[1]) if past is None else past
+        earlier = [each.detach().to(cell_weight.dtype) for each in known]
         apply: Callable[..., Tensor] = _LSTMN.apply
-        return apply(*tensors, cell_weight, window, weights), weights
+        return apply(*tensors, cell_weight, window, weights, *earlier), weights
 
 
-def square(weights: list[Float[Tensor, "b 1 read"]], like: Float[Tensor, "b t d"]) -> Float[Tensor, "b t t"]:
-    """The weights of `lstmn_sequence` as one matrix, which has a row of zeros for the first step."""
+def square(
+    weights: list[Float[Tensor, "b 1 read"]], like: Float[Tensor, "b t d"], past: int = 0
+) -> Float[Tensor, "b t p+t"]:
+    """The weights of `lstmn_sequence` as one matrix; without a past, it has a row of zeros for the first step."""
     steps = like.shape[1]
-    whole = like.new_zeros(len(like), steps, steps)
-    for t, row in enumerate(weights, start=1):
-        whole[:, t, t - row.shape[-1] : t] = row.squeeze(1)
+    whole = like.new_zeros(len(like), steps, past + steps)
+    for t, row in enumerate(weights, start=steps - len(weights)):
+        whole[:, t, past + t - row.shape[-1] : past + t] = row.squeeze(1)
     return whole
 
 
@@ -87,40 +100,46 @@ class _LSTMN(torch.autograd.Function):
         cell_weight: Tensor,
         window: int | None,
         weights: list[Tensor],
+        before: Tensor,
+        last: Tensor,
     ) -> Tensor:
-        steps, batch, size = len(queries), queries.shape[1], cell_weight.shape[1]
-        keys = queries.new_empty(batch, steps, len(vector))
-        tapes = queries.new_empty(batch, steps, 2 * size)
+        steps, batch, size, past = len(queries), queries.shape[1], cell_weight.shape[1], before.shape[1]
+        tapes = torch.cat([before, queries.new_empty(batch, steps, 2 * size)], dim=1)
+        keys = torch.cat([before[..., :size] @ key_weight.T, queries.new_empty(batch, steps, len(vector))], dim=1)
         queries, gates = queries.clone(), gates.clone()
         reads, squashed = queries.new_zeros(steps, batch, 2 * size), queries.new_empty(steps, batch, size)
         for t in range(steps):
-            start = _start(t, window)
-            if t:
-                torch.addmm(queries[t], reads[t - 1, :, :size], read_weight.T, out=queries[t])
-                scores = additive.forward(queries[t].unsqueeze(1), keys[:, start:t], vector)
+            end = past + t
+            start = _start(end, window)
+            if end:
+                read_before = reads[t - 1, :, :size] if t else last
+                torch.addmm(queries[t], read_before, read_weight.T, out=queries[t])
+                scores = additive.forward(queries[t].unsqueeze(1), keys[:, start:end], vector)
                 weights.append(scores.softmax(-1))
-                torch.bmm(weights[-1], tapes[:, start:t], out=reads[t].unsqueeze(1))
+                torch.bmm(weights[-1], tapes[:, start:end], out=reads[t].unsqueeze(1))
             gate, read = gates[t], reads[t]
             gate.addmm_(read[:, :size], cell_weight.T)
             enter, forget, candidate, leave = gate.chunk(4, -1)
             gate[:, : 2 * size].sigmoid_()
             candidate.tanh_()
             leave.sigmoid_()
-            cell = torch.mul(forget, read[:, size:], out=tapes[:, t, size:]).addcmul_(enter, candidate)
-            torch.mul(leave, torch.tanh(cell, out=squashed[t]), out=tapes[:, t, :size])
-            torch.mm(tapes[:, t, :size], key_weight.T, out=keys[:, t])
+            cell = torch.mul(forget, read[:, size:], out=tapes[:, end, size:]).addcmul_(enter, candidate)
+            torch.mul(leave, torch.tanh(cell, out=squashed[t]), out=tapes[:, end, :size])
+            torch.mm(tapes[:, end, :size], key_weight.T, out=keys[:, end])
         ctx.window = window
         ctx.weights = weights
         ctx.save_for_backward(
-            queries, gates, reads, squashed, keys, tapes, read_weight, key_weight, vector, cell_weight
+            queries, gates, reads, squashed, keys, tapes, read_weight, key_weight, vector, cell_weight, last
         )
-        return tapes
+        return tapes[:, past:] if past else tapes
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        queries, gates, reads, squashed, keys, tapes, read_weight, key_weight, vector, cell_weight = ctx.saved_tensors
-        size = cell_weight.shape[1]
+        queries, gates, reads, squashed, keys, tapes, read_weight, key_weight, vector, cell_weight, last = (
+            ctx.saved_tensors
+        )
+        size, past = cell_weight.shape[1], tapes.shape[1] - len(queries)
         enter, forget, candidate, leave = gates.chunk(4, -1)
         # Each gate's gradient is that of c (of h for the last gate) times a factor computed for all steps at once.
         factors = torch.stack(
@@ -133,39 +152,44 @@ class _LSTMN(torch.autograd.Function):
             dim=-2,
         )
         through = leave * (1 - squashed * squashed)
-        of_tapes, of_keys, of_vector = grad.clone(), torch.zeros_like(keys), torch.zeros_like(vector)
+        of_tapes, of_keys, of_vector = torch.zeros_like(tapes), torch.zeros_like(keys), torch.zeros_like(vector)
+        of_tapes[:, past:] = grad
         of_queries, of_gates = torch.zeros_like(queries), torch.empty_like(factors)
         of_read = torch.zeros_like(reads[0])
         for t in reversed(range(len(queries))):
-            start = _start(t, ctx.window)
-            hidden = torch.addmm(of_tapes[:, t, :size], of_keys[:, t], key_weight)
-            cell = of_tapes[:, t, size:].addcmul_(hidden, through[t])
+            end = past + t
+            start = _start(end, ctx.window)
+            hidden = torch.addmm(of_tapes[:, end, :size], of_keys[:, end], key_weight)
+            cell = of_tapes[:, end, size:].addcmul_(hidden, through[t])
             torch.mul(factors[t][:, :3], cell.unsqueeze(1), out=of_gates[t][:, :3])
             torch.mul(factors[t][:, 3], hidden, out=of_gates[t][:, 3])
-            if not t:
+            if not end:
                 break
             of_read[:, :size].addmm_(of_gates[t].flatten(1), cell_weight)
             torch.mul(cell, forget[t], out=of_read[:, size:])
-            change, weights = of_read.unsqueeze(1), ctx.weights[t - 1]
-            of_weights = torch.bmm(change, tapes[:, start:t].mT)
+            change, weights = of_read.unsqueeze(1), ctx.weights[t - (not past)]
+            of_weights = torch.bmm(change, tapes[:, start:end].mT)
             of_scores = of_weights.sub_((of_weights * weights).sum(-1, keepdim=True)).mul_(weights)
-            of_tapes[:, start:t].baddbmm_(weights.mT, change)
+            of_tapes[:, start:end].baddbmm_(weights.mT, change)
             of_query, of_read_keys, of_step = additive.backward(
-                of_scores, queries[t].unsqueeze(1), keys[:, start:t], vector
+                of_scores, queries[t].unsqueeze(1), keys[:, start:end], vector
             )
-            of_keys[:, start:t] += of_read_keys
+            of_keys[:, start:end] += of_read_keys
             of_queries[t] = of_query.squeeze(1)
             of_vector += of_step
             torch.mm(of_queries[t], read_weight, out=of_read[:, :size])
         of_gates = of_gates.flatten(-2)
-        hidden, earlier = reads[..., :size], reads[:-1, :, :size]
+        hidden = reads[..., :size]
+        earlier = torch.cat([last.unsqueeze(0), hidden[:-1]])
         return (
             of_queries,
             of_gates,
-            of_queries[1:].flatten(0, 1).T @ earlier.flatten(0, 1),
+            of_queries.flatten(0, 1).T @ earlier.flatten(0, 1),
             of_keys.flatten(0, 1).T @ tapes[..., :size].flatten(0, 1),
             of_vector,
             of_gates.flatten(0, 1).T @ hidden.flatten(0, 1),
+            None,
+            None,
             None,
             None,
         )

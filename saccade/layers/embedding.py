@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.checks import check_count
+from saccade.checks import check_count, check_share
 from saccade.layers.positions import LearnedPositions, SinusoidalPositions
 from saccade.registry import nearest
 
@@ -37,7 +37,7 @@ class TokenEmbedding(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check_dropout(dropout)
+        check_share("dropout", dropout)
         check_count("vocab_size", vocab_size)
         check_count("dim", dim)
         self.table = nn.Embedding(vocab_size, dim)
@@ -106,7 +106,7 @@ class FeatureEmbedding(MaskedEmbedding):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        _check_dropout(dropout)
+        check_share("dropout", dropout)
         for name, count in (("input_dim", input_dim), ("dim", dim), ("stride", stride)):
             check_count(name, count)
         self.input_dim = input_dim
@@ -148,8 +148,3 @@ def _positions(kind: str | None, dim: int, max_length: int) -> nn.Module | None:
     if kind == "learned":
         return LearnedPositions(dim=dim, max_length=max_length)
     raise ValueError(f"Unknown positions {kind!r}.{nearest(kind, ('sinusoidal', 'learned'))}")
-
-
-def _check_dropout(dropout: float) -> None:
-    if not 0.0 <= dropout < 1.0:
-        raise ValueError(f"dropout must be from 0 to less than 1, got {dropout}.")

@@ -41,6 +41,15 @@ class Read(NamedTuple):
     state: State
 
 
+class Past(NamedTuple):
+    """What an `LSTMNLayer` keeps of a text when it goes on with the next piece; without a graph."""
+
+    tapes: Tensor
+    """[h; c] after each of the last steps, (batch, steps, 2 * hidden_dim)."""
+    read: Tensor
+    """The h that the last step read, (batch, hidden_dim)."""
+
+
 class LSTMNState(NamedTuple):
     """What an `LSTMNLayer` keeps between steps.
 
@@ -118,45 +127,64 @@ class LSTMNLayer(nn.Module):
         self.window = window
         self.hidden_dim = hidden_dim
 
-    def begin(self, batch: int, *, like: Tensor, room: int = 0, source: Tapes | None = None) -> LSTMNState:
+    def begin(
+        self, batch: int, *, like: Tensor, room: int = 0, source: Tapes | None = None, past: Past | None = None
+    ) -> LSTMNState:
         """The state before the first step.
 
         Args:
             like: a tensor of the type and on the device of the inputs.
             room: how many steps there will be, if that is known.
             source: what is read, with `fusion`.
+            past: of the same text, if this is not its beginning.
         """
         if (source is None) != (self.source_attention is None):
             wanted = "no source: build it with fusion=True" if source is not None else "a source: pass its tapes"
             raise ValueError(f"This LSTMNLayer reads {wanted}.")
         zeros = like.new_zeros(batch, self.hidden_dim)
         none = Read(zeros, zeros, State())
-        keys, values = like.new_zeros(batch, 0, self.hidden_dim), like.new_zeros(batch, 0, 2 * self.hidden_dim)
+        values = like.new_zeros(batch, 0, 2 * self.hidden_dim) if past is None else past.tapes
+        keys, read = values[..., : self.hidden_dim], none if past is None else _as_read(past.read)
         # A query is at the position of the latest state.
         mask = None if self.window is None else masks.window(self.window - 1, 0)
         tapes = self.attention.prepare(keys, values, mask=mask).reserve(room)
         if source is None or self.source_attention is None:
-            return LSTMNState(zeros, tapes, none)
+            return LSTMNState(zeros, tapes, read)
         values = torch.cat([source.hidden, source.cells], dim=-1)
         memory = self.source_attention.prepare(source.hidden, values, mask=source.mask.unsqueeze(1))
-        return LSTMNState(zeros, tapes, none, memory, none)
+        return LSTMNState(zeros, tapes, read, memory, none)
 
     def step(self, inputs: Tensor, state: LSTMNState) -> LSTMNState:
         """The state after one more step with inputs (batch, input_dim)."""
         return self._advance(inputs, self.input_proj(inputs), state)
 
     def forward(self, inputs: Tensor, mask: Tensor, source: Tapes | None = None) -> Tapes:
-        values = self._all_at_once(inputs) if source is None else None
+        values = None
+        if source is None:
+            values, _ = self._all_at_once(inputs) or (None, None)
         if values is None:
-            values = (self._exported if exporting() else self._step_by_step)(inputs, source)
+            values = self._exported(inputs, source) if exporting() else self._step_by_step(inputs, source)[0]
         hidden, cells = values.chunk(2, -1)
         return Tapes(hidden, cells, mask)
 
-    def _step_by_step(self, inputs: Tensor, source: Tapes | None) -> Tensor:
-        state = self.begin(inputs.shape[0], like=inputs, room=inputs.shape[1], source=source)
+    def resume(self, inputs: Tensor, past: Past | None = None) -> tuple[Tensor, Past]:
+        """h after each step of the next piece of a text, and what to go on with after it.
+
+        No gradient flows into the past. Of the past and the piece together, the last `window` states are kept.
+        """
+        if self.window is None:
+            raise ValueError("An LSTMNLayer without a window would keep all of a text: build it with window=100.")
+        values, read = self._all_at_once(inputs, past) or self._step_by_step(inputs, None, past)
+        tapes = values if past is None else torch.cat([past.tapes, values], dim=1)
+        return values[..., : self.hidden_dim], Past(tapes[:, -self.window :].detach(), read.detach())
+
+    def _step_by_step(self, inputs: Tensor, source: Tapes | None, past: Past | None = None) -> tuple[Tensor, Tensor]:
+        """[h; c] after each step, and what the last one read."""
+        known = 0 if past is None else past.tapes.shape[1]
+        state = self.begin(inputs.shape[0], like=inputs, room=known + inputs.shape[1], source=source, past=past)
         for each, projected in zip(inputs.unbind(1), self.input_proj(inputs).unbind(1), strict=True):
             state = self._advance(each, projected, state)
-        return state.tapes.values
+        return state.tapes.values[:, known:], state.read.hidden
 
     def _exported(self, inputs: Tensor, source: Tapes | None) -> Tensor:
         """The same as one loop of a graph: tapes have their full length, and what is not written yet is masked."""
@@ -192,8 +220,8 @@ class LSTMNLayer(nn.Module):
             attention.note(Reading(found, Categorical(weights)))
         return found
 
-    def _all_at_once(self, inputs: Tensor) -> Tensor | None:
-        """The same by one kernel, if this is the paper's attention."""
+    def _all_at_once(self, inputs: Tensor, past: Past | None = None) -> tuple[Tensor, Tensor] | None:
+        """The same as `_step_by_step` by one kernel, if this is the paper's attention."""
         attention, score = self.attention, self.attention.score
         if not isinstance(score, AdditiveScore) or not score.plain or not attention.selection.plain_softmax:
             return None
@@ -210,9 +238,19 @@ class LSTMNLayer(nn.Module):
             score.hidden_proj.weight.squeeze(0),
             self.cell.weight,
             self.window,
+            past,
         )
-        reading = Reading(values, deferred=_Weights(weights, values.detach()))
-        return values if attention.note(reading) else None
+        known = 0 if past is None else past.tapes.shape[1]
+        reading = Reading(values, deferred=_Weights(weights, values.detach(), known))
+        if not attention.note(reading):
+            return None
+        tapes = values.detach() if past is None else torch.cat([past.tapes, values.detach()], dim=1)
+        read = tapes.new_zeros(len(tapes), self.hidden_dim)
+        if weights:
+            end = tapes.shape[1] - 1
+            start = end - weights[-1].shape[-1]
+            read = (weights[-1] @ tapes[:, start:end, : self.hidden_dim]).squeeze(1)
+        return values, read
 
     def _advance(self, inputs: Tensor, projected: Tensor, state: LSTMNState) -> LSTMNState:
         hidden, cell, reading, of_source = self._next(inputs, projected, state)
@@ -240,9 +278,10 @@ class LSTMNLayer(nn.Module):
 class _Weights(NamedTuple):
     steps: list[Tensor]
     like: Tensor
+    past: int
 
     def compute(self) -> Distribution:
-        return Categorical(square(self.steps, self.like))
+        return Categorical(square(self.steps, self.like, self.past))
 
 
 def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Reading:

@@ -67,6 +67,28 @@ class RecurrentLayer(nn.Module):
         states: tuple[Tensor, ...] = self.cell(self.input_proj(inputs), state)
         return states
 
+    def resume(
+        self, inputs: Tensor, state: CellState | None = None, *, weight_drop: float = 0.0
+    ) -> tuple[Tensor, CellState]:
+        """The outputs (batch, length, hidden_dim) of the forward direction from a state on, and the last state.
+
+        Args:
+            inputs: (batch, length, input_dim), at least one step.
+            state: before the first step; zeros by default.
+            weight_drop: the share of the recurrent weights that training drops, the same at all steps.
+        """
+        weight, *others = self.cell.tensors()
+        weight = F.dropout(weight, weight_drop, self.training)
+        if isinstance(self.cell, LSTMCell) and type(self.input_proj) is nn.Linear and self.directions == 1:
+            size = self.cell.hidden_dim
+            bias = self.input_proj.bias + F.pad(others[0], (size, 2 * size))
+            found = lstm_outputs(inputs, self.input_proj.weight, bias, weight, state)
+            if found is not None:
+                return found
+        state = self.cell.zeros(inputs.shape[0], like=inputs) if state is None else state
+        states = self.cell.sequence(self.input_proj(inputs).transpose(0, 1), state, weight, *others)
+        return states[0].transpose(0, 1), tuple(each[-1] for each in states)
+
     def forward(self, inputs: Tensor, mask: Tensor) -> tuple[Tensor, CellState]:
         projected = self.input_proj(inputs)
         if self.directions == 1:
@@ -108,7 +130,7 @@ class RecurrentLayer(nn.Module):
             outputs = lstm_outputs(read, weight, bias + F.pad(forget, (size, 2 * size)), recurrent)
             if outputs is None:
                 return None
-            found.append(outputs)
+            found.append(outputs[0])
         return found
 
     def _cells(self) -> list[RecurrentCell]:

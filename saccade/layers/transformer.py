@@ -17,6 +17,15 @@ from saccade.reading import Reading, State
 from saccade.registry import nearest
 
 NormPlace = Literal["pre", "post"]
+Activation = Literal["relu", "gelu", "gelu_tanh"]
+
+
+def gelu_tanh(inputs: Tensor) -> Tensor:
+    """GELU as GPT-2 approximates it."""
+    return F.gelu(inputs, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": gelu_tanh}
 
 
 class FeedForward(nn.Module):
@@ -34,11 +43,11 @@ class FeedForward(nn.Module):
     quantisable = True
     """Whether its linear layers are only called, so that `saccade.models.quantised` may replace them."""
 
-    def __init__(self, *, dim: int, hidden_dim: int, activation: Literal["relu", "gelu"] = "relu") -> None:
+    def __init__(self, *, dim: int, hidden_dim: int, activation: Activation = "relu") -> None:
         super().__init__()
-        if activation not in ("relu", "gelu"):
-            raise ValueError(f"Unknown activation {activation!r}.{nearest(activation, ('relu', 'gelu'))}")
-        self.activation = F.relu if activation == "relu" else F.gelu
+        if activation not in ACTIVATIONS:
+            raise ValueError(f"Unknown activation {activation!r}.{nearest(activation, ACTIVATIONS)}")
+        self.activation = ACTIVATIONS[activation]
         self.hidden_proj = nn.Linear(dim, hidden_dim)
         self.output_proj = nn.Linear(hidden_dim, dim)
         for linear in (self.hidden_proj, self.output_proj):

@@ -16,12 +16,15 @@ from saccade.models.hard_monotonic import HardMonotonic
 from saccade.models.kim import Kim
 from saccade.models.language_model import TransformerLanguageModel
 from saccade.models.las import ListenAttendSpell
+from saccade.models.lstm_language_model import LSTMLanguageModel
+from saccade.models.lstmn_language_model import LSTMNLanguageModel
 from saccade.models.lstmn_pair import LSTMNPair
 from saccade.models.luong import Luong
 from saccade.models.mpcn import MPCN
 from saccade.models.multi_source import MultiSource
 from saccade.models.multimodal import Multimodal
 from saccade.models.pointer_generator import PointerGenerator
+from saccade.models.pointer_sentinel import PointerSentinel
 from saccade.models.pooling import AttentionPooling
 from saccade.models.rationale import Rationale
 from saccade.models.retain import RETAIN
@@ -56,6 +59,8 @@ __all__ = [
     "GraphGAT",
     "HardMonotonic",
     "Kim",
+    "LSTMLanguageModel",
+    "LSTMNLanguageModel",
     "LSTMNPair",
     "LanguageModel",
     "LinkGAT",
@@ -65,6 +70,7 @@ __all__ = [
     "MultiSource",
     "Multimodal",
     "PointerGenerator",
+    "PointerSentinel",
     "RNNSearch",
     "Rationale",
     "SegmentToSegment",

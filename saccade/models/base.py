@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -119,6 +119,24 @@ class LanguageModel(nn.Module):
     """
 
     head: OutputHead
+
+    def read(
+        self, tokens: Tensor, mask: Tensor, carried: Mapping[str, Tensor] | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """The features of pieces of texts, and what the next pieces of the same texts are given as `carried`.
+
+        What is carried has no graph, and the batch is its first dimension. A model that keeps nothing in mind reads
+        every piece as if it were a text of its own.
+        """
+        return self(tokens, mask), {}
+
+    def states_of(self, features: Tensor) -> Tensor:
+        """The states (*, dim) within features (*, ...): a head may need more than those."""
+        return features
+
+    def penalty(self, features: Any, targets: Tensor) -> Tensor | None:
+        """What training adds to the loss of tokens (rows,), given their features, summed; None for nothing."""
+        return None
 
     def longest(self) -> int | None:
         """The maximum number of positions, or None."""

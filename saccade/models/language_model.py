@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
@@ -15,7 +15,7 @@ from saccade.decoders.base import index_state
 from saccade.decoders.heads import LinearHead
 from saccade.layers import FeedForward, TokenEmbedding, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
-from saccade.layers.transformer import NormPlace, empty_cache
+from saccade.layers.transformer import Activation, NormPlace, empty_cache
 from saccade.memory import Memory
 from saccade.models.base import LanguageModel, models
 from saccade.models.transformer import PositionKind, check_shape, head_sizes, with_positions
@@ -66,6 +66,9 @@ class TransformerLanguageModel(LanguageModel):
         dropout: applied to embeddings and to the output of every sublayer.
         attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
         max_length: the number of learned positions.
+        scale_embeddings: whether embeddings are multiplied by the square root of dim before positions are added.
+        output_bias: whether the logits have a bias.
+        epsilon: of the layer normalisations.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class TransformerLanguageModel(LanguageModel):
         num_heads: int = 4,
         num_layers: int = 4,
         feed_forward_dim: int | None = None,
-        activation: Literal["relu", "gelu"] = "gelu",
+        activation: Activation = "gelu",
         norm: NormPlace = "pre",
         positions: PositionKind = "sinusoidal",
         score: str | Score | partial[Score] = "scaled_dot",
@@ -86,6 +89,9 @@ class TransformerLanguageModel(LanguageModel):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         max_length: int = 512,
+        scale_embeddings: bool = True,
+        output_bias: bool = False,
+        epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
         check_shape(positions, dim, num_heads)
@@ -102,21 +108,22 @@ class TransformerLanguageModel(LanguageModel):
             if causal:
                 check_growing(attention)
             feed_forward = FeedForward(dim=dim, hidden_dim=feed_forward_dim or 4 * dim, activation=activation)
-            return TransformerEncoderLayer(self_attention=heads, feed_forward=feed_forward, norm=norm, dropout=dropout)
+            options: dict[str, Any] = {"norm": norm, "dropout": dropout, "epsilon": epsilon}
+            return TransformerEncoderLayer(self_attention=heads, feed_forward=feed_forward, **options)
 
         self.causal = causal
         self.embedding = TokenEmbedding(
             vocab_size=vocab,
             dim=dim,
-            scale=True,
+            scale=scale_embeddings,
             positions=positions if positions in ("sinusoidal", "learned") else None,
             max_length=max_length,
             dropout=dropout,
         )
         self.layers = nn.ModuleList(layer() for _ in range(num_layers))
-        self.final_norm = nn.LayerNorm(dim) if norm == "pre" else nn.Identity()
+        self.final_norm = nn.LayerNorm(dim, eps=epsilon) if norm == "pre" else nn.Identity()
         tied_to = self.embedding.weight if tied else None
-        self.head = LinearHead(input_dim=dim, vocab_size=vocab, bias=False, tied_to=tied_to)
+        self.head = LinearHead(input_dim=dim, vocab_size=vocab, bias=output_bias, tied_to=tied_to)
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         # Padding comes last, so a causal mask alone keeps real positions from seeing it.

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from saccade import gpt2
 from saccade.artifacts import check_header, load_weights, read_header, shapes_of
 from saccade.configuration import read_config
 from saccade.data.cell import Cell
@@ -40,7 +41,7 @@ from saccade.runs.plan import Plan
 from saccade.runs.reading import read_examples
 from saccade.runs.rescoring import Rescoring
 from saccade.runs.workers import Workers
-from saccade.tasks import Answer, Example, Task
+from saccade.tasks import Answer, Example, LanguageModelling, Task
 from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
 
@@ -262,10 +263,12 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
 
     Args:
-        folder: what `train` made.
+        folder: what `train` made, or a GPT-2 that the `transformers` library saved.
         device: where the model goes; the CPU unless another one is named.
         trust: whether the run may use classes that are not Saccade's.
     """
+    if gpt2.is_folder(folder):
+        return _foreign(Path(folder), device)
     path = check_run(folder)
     weights = chosen_weights(path)
     verify_run(path)
@@ -281,6 +284,15 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     if weights.remark:
         warnings.warn(weights.remark, stacklevel=2)
     return Run(path, plan, model if device is None else model.to(device))
+
+
+def _foreign(folder: Path, device: str | torch.device | None) -> Run:
+    """The GPT-2 of a folder as a run of language modelling."""
+    plan = Plan(gpt2.settings_of(folder))
+    found = gpt2.load(folder)
+    assert isinstance(plan.task, LanguageModelling)
+    plan.task.text.tokeniser, plan.task.text.fitted = found.tokeniser, True
+    return Run(folder, plan, found.model if device is None else found.model.to(device))
 
 
 def report_skipped(examples: Any) -> int:

@@ -40,6 +40,9 @@ class Loss(NamedTuple):
     """Other sums over the same items, for the log. `loss` is the total without smoothing and penalties, comparable
     with validation."""
 
+    carried: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
+    """What a model hands on to the next piece of the same texts, without a graph; the first dimension is the batch."""
+
 
 class Task(TaskData):
     """What is learned from the data: a loss, answers, figures and explanations. Its fields do the rest.

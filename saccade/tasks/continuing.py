@@ -11,6 +11,7 @@ from torch import Tensor
 
 from saccade.data.special import EOS
 from saccade.data.tokenisers import Tokeniser
+from saccade.evaluation.neural_cache import NeuralCache
 from saccade.models import LanguageModel
 from saccade.models.language_model import Beginnings
 from saccade.search import Constraint, Past
@@ -19,6 +20,9 @@ from saccade.tasks.answers import Answer, Generated
 from saccade.tasks.base import Example
 from saccade.tasks.generation.options import WritingOptions
 from saccade.tasks.generation.searching import search
+
+CACHE = ("cache_size", "cache_weight", "cache_flatness")
+"""The options of a neural cache."""
 
 ADDED = 50
 """How many tokens are added to a text at most, unless the user says."""
@@ -34,20 +38,40 @@ class ContinuationOptions(WritingOptions):
         length_penalty: exponent of the length that a score is divided by (default: 0).
         min_length: the fewest tokens to add (default: 0).
         max_length: the most tokens to add (default: 50).
+        cache_size: with score, mix in a cache of this many recent words (default: no cache).
+        cache_weight: how much the cache counts, from 0 to 1 (default: 0.1).
+        cache_flatness: 0 makes all cached words count the same; more prefers words in a similar context (default: 0.3).
     """
 
     usual_beam: ClassVar[int] = 1
 
     score: bool = False
+    cache_size: int | None = None
+    cache_weight: float | None = None
+    cache_flatness: float | None = None
 
     def check(self) -> None:
         super().check()
         if self.score and self.writing():
             raise ValueError(f"score measures a text, but {self.writing()[0]} changes how it is continued: choose one.")
+        caching = [name for name in CACHE if getattr(self, name) is not None]
+        if caching and not self.score:
+            raise ValueError(f"{caching[0]} changes how likely a text is: set score as well.")
+        if caching and self.cache_size is None:
+            raise ValueError(f"{caching[0]} needs a cache: set cache_size as well, for example to 500.")
+        self.cache()
 
     def writing(self) -> list[str]:
         """The options of a continuation that are given."""
-        return [each.name for each in fields(self) if each.name != "score" and getattr(self, each.name) != each.default]
+        others = [each for each in fields(self) if each.name not in ("score", *CACHE)]
+        return [each.name for each in others if getattr(self, each.name) != each.default]
+
+    def cache(self) -> NeuralCache | None:
+        """The cache that is asked for."""
+        if self.cache_size is None:
+            return None
+        given = {name.removeprefix("cache_"): getattr(self, name) for name in CACHE}
+        return NeuralCache(**{name: value for name, value in given.items() if value is not None})
 
     def wishes(self) -> dict[str, Any]:
         found = {name: value for name, value in super().wishes().items() if name != "min_length"}

@@ -116,6 +116,15 @@ class TaskData:
         """The training rows of an example: one, unless the task cuts examples into pieces."""
         return [self.encode(example)]
 
+    def in_order(self, rows: Sequence[Row], budget: int) -> Sequence[Row]:
+        """The training rows: as they are, unless the task reads them as one text, by pieces (`Pieces`).
+
+        Args:
+            rows: of all examples.
+            budget: the most tokens of a batch.
+        """
+        return rows
+
     def joined(self, examples: Iterable[Example]) -> list[Example]:
         """The examples of an evaluation: all of them, unless several are right answers to one input."""
         return list(examples)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate, chain, islice, pairwise
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from saccade.artifacts import write_file
+from saccade.checks import check_count
+from saccade.data.contiguous import Pieces, carried
 from saccade.data.special import BOS, EOS, NAMES
+from saccade.evaluation import Table
 from saccade.evaluation.figures import Figure
+from saccade.evaluation.neural_cache import NeuralCache
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
 from saccade.fields import Field, Text
 from saccade.fields.looking import maps_over
 from saccade.fields.wordpieces import MASK
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
+from saccade.interpretation.recording import Trace
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
@@ -26,6 +36,15 @@ from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.metric_names import LanguageModellingMetric
+from saccade.tasks.pointing_back import trust, with_vocabulary
+from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
+from saccade.tasks.scored_texts import Scored, by_frequency, measured, read_counts
+
+SHOWN = 300
+"""How many tokens of a text are explained, if a model reads any number."""
+
+COUNTS = "counts.json"
+"""The file in the task's folder that says how often each token occurs in the training data."""
 
 
 class Question(NamedTuple):
@@ -46,6 +65,10 @@ class LanguageModelling(Task):
     A text with more than `max_length` tokens (see the field `text`) is cut into pieces of that length. Each piece sees
     the last token before it.
 
+    If texts are `contiguous`, such as the lines of a book, they are read one after another as a single text, in as many
+    streams at once as pieces of max_length fit into a batch. A recurrent model then carries its state from each piece
+    to the next, through which no gradient flows, and texts are also scored in their order.
+
     A causal model continues texts. A masked one fills in each `[MASK]` of a text. With `score`, both
     give the log-probability of texts; for a masked model it is the sum over all tokens, each masked once.
 
@@ -53,6 +76,7 @@ class LanguageModelling(Task):
         text: the column of the texts.
         causal: whether each token is predicted from those before it; otherwise tokens are masked.
         mask_share: how many of the tokens are masked, if not causal.
+        contiguous: whether the texts are parts of one, to be read in their order.
         metrics: the figures of an evaluation: perplexity, word_perplexity, bits_per_byte, accuracy.
 
     Reference:
@@ -71,13 +95,21 @@ class LanguageModelling(Task):
         text: Field | str = "text",
         causal: bool = True,
         mask_share: float = 0.15,
+        contiguous: bool = False,
         metrics: Sequence[LanguageModellingMetric] = ("perplexity", "bits_per_byte", "accuracy"),
     ) -> None:
         if not 0.0 < mask_share < 1.0:
             raise ValueError(f"mask_share must be between 0 and 1, got {mask_share}.")
+        if contiguous and not causal:
+            raise ValueError(
+                "contiguous texts are read from left to right: set causal to true, or contiguous to false."
+            )
         self.text = field_of("text", text, Text)
         self.causal = causal
         self.mask_share = mask_share
+        self.contiguous = contiguous
+        self.counts: list[int] = []
+        """How often each token occurs in the training data; empty if unknown."""
         self.every = max(2, round(1.0 / mask_share))
         self.inputs = {"text": self.text}
         self.choose_metrics(metrics)
@@ -109,8 +141,29 @@ class LanguageModelling(Task):
     def _between_blanks(self, text: str) -> list[str]:
         return [text] if self.causal else text.split(MASK)
 
+    def fit(self, examples: Iterable[Example]) -> None:
+        super().fit(examples)
+        counts = Counter(token for example in examples for token in self.encode(example)["text"][1:])
+        self.counts = [counts[token] for token in range(self.mask_id)]
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        write_file(folder / COUNTS, json.dumps(self.counts) + "\n")
+
+    def load(self, folder: Path) -> None:
+        super().load(folder)
+        self.counts = read_counts(folder / COUNTS, self.mask_id) if (folder / COUNTS).exists() else []
+
+    def in_order(self, rows: Sequence[Row], budget: int) -> Sequence[Row]:
+        if not self.contiguous:
+            return rows
+        length = self.text.max_length
+        return Pieces(rows, begin=BOS, streams=budget // length, length=length)
+
     def rows(self, example: Example) -> list[Row]:
         ids, most = self.encode(example)["text"], self.text.max_length
+        if self.contiguous:
+            return [{"text": ids[1:]}]
         return [{"text": ids[start : start + most + 1]} for start in range(0, len(ids) - 1, most)]
 
     def left_out(self, row: Row) -> str | None:
@@ -146,9 +199,17 @@ class LanguageModelling(Task):
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         given, mask, asked, targets = self._question(batch)
-        features = model(given, mask)
-        found = _read_by(model).head.loss(features[asked], targets[asked], first=EOS)
-        return Loss(found.total, asked.sum(), {"accuracy": found.right})
+        own, after = _read_by(model), dict[str, Tensor]()
+        if self.contiguous:
+            features, after = own.read(given, mask, carried(batch))
+        else:
+            features = model(given, mask)
+        features, wanted = features[asked], targets[asked]
+        found = own.head.loss(features, wanted, first=EOS)
+        penalty = own.penalty(features, wanted) if model.training else None
+        if penalty is None:
+            return Loss(found.total, asked.sum(), {"accuracy": found.right}, after)
+        return Loss(found.total + penalty, asked.sum(), {"accuracy": found.right, "loss": found.total}, after)
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
         """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
@@ -157,12 +218,46 @@ class LanguageModelling(Task):
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
 
+    def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
+        asked = self.options.of(options)
+        if not asked.score or not self.causal:
+            return super().predict(model, inputs, batch_size=batch_size, **options)
+        check_count("batch_size", batch_size)
+        examples = [self.example(value) for value in inputs]
+        was_training = model.training
+        model.eval()
+        try:
+            found = self._read(_read_by(model), examples, batch_size, asked.cache())
+        finally:
+            model.train(was_training)
+        return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
+
+    def _read(
+        self, model: LanguageModel, examples: Sequence[Example], together: int, cache: NeuralCache | None
+    ) -> list[Tokens]:
+        """The tokens of each text, as a causal model reads them."""
+        piece = self.text.max_length
+        if not self.contiguous:
+            rows = [[row["text"] for row in self.rows(example)] for example in examples]
+            several = iter(read_lanes(model, list(chain(*rows)), piece=piece, together=together, cache=cache))
+            return [Tokens.joined(list(islice(several, len(own)))) for own in rows]
+        texts = [self.rows(example)[0]["text"] for example in examples]
+        groups = in_lanes(list(map(len, texts)), together)
+        lanes = [[BOS, *chain.from_iterable(texts[number] for number in group)] for group in groups]
+        found: list[Tokens] = []
+        for group, read in zip(
+            groups, read_lanes(model, lanes, piece=piece, together=together, cache=cache), strict=True
+        ):
+            ends = list(accumulate((len(texts[number]) for number in group), initial=0))
+            found += [read.part(start, end) for start, end in pairwise(ends)]
+        return found
+
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
         model = _read_by(model)
         sums = partial(self._sums, model)
-        if options.score:
+        if options.score:  # of a masked model
             found = summed_over_texts(self, model, examples, sums, width=3, together=len(examples))
             return [self._measured(*each) for each in zip(examples, found, strict=True)]
         if self.causal:
@@ -197,18 +292,21 @@ class LanguageModelling(Task):
     def _measured(self, example: Example, found: list[float]) -> Answer:
         log_prob, tokens, right = found
         text = self.text.tokeniser.normalise(example["text"])
-        # The end of a text is predicted as well: it counts as a word, and as the byte of a newline.
-        read = Read(
-            log_prob, int(tokens), int(right), len(text.split()) + self.causal, len(text.encode()) + self.causal
-        )
+        read = Read(log_prob, int(tokens), int(right), len(text.split()), len(text.encode()))
         return Answer(log_prob, log_prob / max(1.0, tokens), details=read._asdict())
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
+        if self.contiguous:
+            raise ValueError("its texts are parts of one, and what a model carries between them stays in Saccade")
         about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
         return {"kind": "language_modelling", **about, "added": ADDED, "most": _read_by(model).longest()}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))
+
+    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
+        read = [answer.read for answer in answers if isinstance(answer, Scored)]
+        return [by_frequency(self.counts, read)] if read and self.counts else []
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum("unread_tokens" in answer.details for answer in answers)
@@ -224,27 +322,40 @@ class LanguageModelling(Task):
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
         own = {**options, "score": True}
-        return explain_inputs(self, model, examples, answers, describe=self._describe, look=self._look, **own)
+        describe = partial(self._describe, model)
+        return explain_inputs(self, model, examples, answers, describe=describe, look=self._look, **own)
 
-    def _describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+    def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
         meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
-        return [Measure(name="mean log-probability", value=answer.score, meaning=meaning)], []
+        found = [Measure(name="mean log-probability", value=answer.score, meaning=meaning)]
+        trusted = trust(self._read_and_recorded(model, example)[1])
+        if trusted is not None:
+            meaning = "The mean share of the pointer in the probability of a next token; the vocabulary has the rest."
+            found.append(Measure(name="trust in the pointer", value=float(trusted.mean()), meaning=meaning))
+        return found, []
+
+    def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
+        """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
+        ids = self.encode(example)["text"]
+        most = _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
+        ids = ids[: most + 1]
+        given = torch.tensor([ids[:-1] if self.causal else ids])
+        return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
 
     def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
         """Every attention of the text to itself; of a long text, of its first piece."""
-        ids = torch.tensor([self.rows(example)[0]["text"]])
-        given = ids[:, :-1] if self.causal else ids
-        trace = recorded(model, given, torch.ones_like(given, dtype=torch.bool))
+        ids, trace = self._read_and_recorded(model, example)
         pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
         for number, part in enumerate(self._between_blanks(example["text"])):
             pieces += [MASK] * (number > 0)
             words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
-            pieces += tokeniser.parts(part)
-        pieces = [*pieces, NAMES[EOS]][: given.shape[1]]
+            pieces += map(tokeniser.shown, tokeniser.parts(part))
+        every = [*pieces, NAMES[EOS]][: len(ids)]
+        pieces = every[: len(ids) - self.causal]
         inside = [word for word in words if word[-1] < len(pieces)]
-        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[0, place] == EOS]
+        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[place] == EOS]
         axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
-        return maps_over(axis, trace, answer.text)
+        return [with_vocabulary(each, every[1:]) for each in maps_over(axis, trace, answer.text)]
 
 
 def _read_by(model: nn.Module) -> LanguageModel:

@@ -37,6 +37,8 @@ class Checkpoint(NamedTuple):
     """The optimiser's `state_dict`."""
     state: dict[str, Any]
     """The rest, in a form that JSON can hold: random number generators, position in the data, schedule, best score."""
+    carried: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
+    """What the model has in mind of the text that it is reading (see `Carrying`)."""
 
     @property
     def chosen(self) -> dict[str, Tensor]:
@@ -74,6 +76,8 @@ class Checkpoints:
         average = checkpoint.average
         if average is not None:
             files["average.safetensors"] = lambda: pack_tensors(average)
+        if checkpoint.carried:
+            files["carried.safetensors"] = lambda: pack_tensors(checkpoint.carried)
         try:
             return write_folder(self.path(checkpoint.step), files)
         except ArtifactError as error:
@@ -86,8 +90,9 @@ class Checkpoints:
     def load(self, step: int) -> Checkpoint:
         """The checkpoint of one step, or `ArtifactError` if it is damaged."""
         path = self.path(step)
-        average = path / "average.safetensors"
-        files = ["model.safetensors", "optimiser.safetensors", "state.json"] + [average.name] * average.exists()
+        average, carried = path / "average.safetensors", path / "carried.safetensors"
+        files = ["model.safetensors", "optimiser.safetensors", "state.json"]
+        files += [file.name for file in (average, carried) if file.exists()]
         verify(path, required=files)
         state = JsonObject(read_json(path / "state.json"), str(path / "state.json"))
         if state.take("step", int) != step:
@@ -100,6 +105,7 @@ class Checkpoints:
             average=read_tensors(average, shapes_of(weights)) if average.exists() else None,
             optimiser=optimiser,
             state={key: value for key, value in state.values.items() if key not in ("step", "optimiser")},
+            carried=read_tensors(carried) if carried.exists() else {},
         )
 
     def latest(self, use: Callable[[Checkpoint], None] | None = None) -> Checkpoint | None:

@@ -15,6 +15,7 @@ from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Row, Task
 from saccade.training.averaging import MovingAverage
 from saccade.training.batching import Batching
+from saccade.training.carrying import Carrying
 from saccade.training.checkpoints import Checkpoint
 from saccade.training.processes import Processes
 from saccade.training.settings import Settings
@@ -66,6 +67,8 @@ class Learner:
         processes: Processes,
     ) -> None:
         self.trainer, self.model, self.processes = trainer, model, processes
+        train = task.in_order(train, trainer.batch_tokens)
+        self.carrying = Carrying(train, processes)
         self.stream = Stream.of(train, sizes, task=task, trainer=trainer, processes=processes, shuffle=True)
         self.batching = Batching(task, train, seed=trainer.seed, process=processes.index)
         self.objective = Objective(task, model.to(processes.device), trainer.precision == "bf16")
@@ -104,7 +107,8 @@ class Learner:
     def _backward(self, place: int, indices: Sequence[int]) -> tuple[list[str], Tensor]:
         """The gradient of one batch's summed loss; the names and values of what is summed over batches."""
         batch = self.processes.to_device(self.batching.batch(place, indices))
-        loss = self.shared(batch, self.processes.device.type)
+        loss = self.shared(self.carrying.given(batch, indices), self.processes.device.type)
+        self.carrying.keep(loss, indices)
         # A process whose share of a small batch is empty still takes part in sharing gradients, with zeros.
         share = 1.0 if len(indices) else 0.0
         (loss.total * share).backward()
@@ -134,6 +138,7 @@ class Learner:
             weights=self.processes.gathered(weights_of(self.model)),
             average=None if self.average is None else self.processes.gathered(self.average.weights),
             optimiser=self.processes.gathered(self.optimiser.state_dict()),
+            carried=self.carrying.state(),
             state={"schedule": self.trainer.schedule.state_dict(), "stream": self.stream.state_dict(), **state},
         )
 
@@ -145,6 +150,7 @@ class Learner:
             self.average.set(checkpoint.average or checkpoint.weights)  # a run that had no average before
         self.trainer.schedule.load_state_dict(state.schedule)
         self.stream.load_state_dict(state.stream)
+        self.carrying.load(checkpoint.carried)
 
     def close(self) -> None:
         """Ends the threads that prepare batches."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from saccade.data.batches import TokenBatches
+from saccade.data.contiguous import OrderedBatches, Pieces
 from saccade.tasks import Row, Task
 from saccade.training.processes import Processes
 from saccade.training.settings import Settings
@@ -18,13 +18,9 @@ from saccade.training.settings import Settings
 class Stream:
     """This process's share of the global batches, epoch after epoch."""
 
-    def __init__(
-        self, sizes: ArrayLike, *, budget: int, seed: int, shuffle: bool, process: int, processes: int
-    ) -> None:
-        if not len(np.asarray(sizes)):
-            raise ValueError("There are no examples to train on or to validate with.")
-        self._batches = TokenBatches(sizes, budget=budget, seed=seed, shuffle=shuffle, shard=process, shards=processes)
-        self._iterator = iter(self._batches)
+    def __init__(self, batches: TokenBatches) -> None:
+        self._batches = batches
+        self._iterator = iter(batches)
 
     @classmethod
     def of(
@@ -37,14 +33,23 @@ class Stream:
         processes: Processes,
         shuffle: bool,
     ) -> Stream:
-        """The stream of some examples as a trainer wants it; their sizes may be known already."""
+        """The stream of some examples as a trainer wants it; their sizes may be known already.
+
+        Pieces of one long text come in their order.
+        """
+        if not len(encoded):
+            raise ValueError("There are no examples to train on or to validate with.")
+        if isinstance(encoded, Pieces):
+            return cls(OrderedBatches(encoded, shard=processes.index, shards=processes.count))
         return cls(
-            [task.size(encoded[i]) for i in range(len(encoded))] if sizes is None else sizes,
-            budget=trainer.batch_tokens,
-            seed=trainer.seed,
-            shuffle=shuffle,
-            process=processes.index,
-            processes=processes.count,
+            TokenBatches(
+                [task.size(encoded[i]) for i in range(len(encoded))] if sizes is None else sizes,
+                budget=trainer.batch_tokens,
+                seed=trainer.seed,
+                shuffle=shuffle,
+                shard=processes.index,
+                shards=processes.count,
+            )
         )
 
     def __len__(self) -> int:

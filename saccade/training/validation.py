@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saccade.tasks import Example, Loss, Task
 from saccade.training.averaging import MovingAverage
+from saccade.training.carrying import Carrying
 from saccade.training.interruption import Interruption
 from saccade.training.processes import Processes
 from saccade.training.randomness import undisturbed
@@ -65,7 +66,7 @@ class Validation:
         self.average = average
         several = [task.rows(example) for example in examples]
         kept = [rows for rows in several if all(task.left_out(row) is None for row in rows)]
-        self.encoded = [row for rows in kept or several for row in rows]
+        self.encoded = task.in_order([row for rows in kept or several for row in rows], trainer.batch_tokens)
         self.count = len(examples)
         self.left_out = len(several) - len(kept or several)
         asked = trainer.validate_examples
@@ -117,11 +118,13 @@ class Validation:
     def _loss(self) -> float:
         sums = torch.zeros(2, device=self.processes.device, dtype=self.processes.wide)
         stream = Stream.of(self.encoded, task=self.task, trainer=self.trainer, processes=self.processes, shuffle=False)
+        carrying = Carrying(self.encoded, self.processes)
         while not stream.at_epoch_end:
             for indices in stream.take(1)[1]:
                 if len(indices):
-                    batch = self.task.collate(rows(self.encoded, indices))
-                    loss = self.objective(self.processes.to_device(batch), self.processes.device.type)
+                    batch = self.processes.to_device(self.task.collate(rows(self.encoded, indices)))
+                    loss = self.objective(carrying.given(batch, indices), self.processes.device.type)
+                    carrying.keep(loss, indices)
                     sums += torch.stack([v.to(sums) for v in loss[:2]])
         total, count = self.processes.total(sums)
         return total / max(count, 1.0)

@@ -271,12 +271,14 @@ def molecules(folder: Path, *, plain: bool = False, **given: Any) -> Case:
     return made(Classification(inputs={"graph": field}), "gat_graph", rows, asked, **sizes)
 
 
-def language(folder: Path, *, causal: bool = True, **given: Any) -> Case:
+def language(folder: Path, *, model: str = "transformer_lm", causal: bool = True, **given: Any) -> Case:
     task = LanguageModelling(text=_text("char") if causal else _text("word"), causal=causal)
     asked = ["ba su", "tarifa we, kelu", "m"] if causal else ["ba [MASK] su", "[MASK] we, [MASK]"]
     options = [{"score": True}, {}, {"beam": 3, "nbest": 2, "max_length": 5}] if causal else [{"score": True}, {}]
-    sizes = {**HEADS, "num_layers": 2, "max_length": 256, **given}
-    return made(task, "transformer_lm", [{"text": t} for t in TEXTS], asked, options=options, attends=False, **sizes)
+    sizes = (
+        {**HEADS, "num_layers": 2, "max_length": 256, **given} if model == "transformer_lm" else {"dim": 12, **given}
+    )
+    return made(task, model, [{"text": t} for t in TEXTS], asked, options=options, attends=False, **sizes)
 
 
 CASES: dict[str, Callable[[Path], Case]] = {
@@ -352,5 +354,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "las, recordings": partial(recordings, model="las", listener_dim=5, source_stride=2, pyramid=[2, 1]),
     "transformer_lm": language,
     "transformer_lm, masked": partial(language, causal=False),
+    "lstm_lm": partial(language, model="lstm_lm"),
+    "pointer_sentinel": partial(language, model="pointer_sentinel", window=4),
 }
 """By the name of the model, and what is special about it."""

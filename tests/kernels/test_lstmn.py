@@ -35,6 +35,37 @@ def test_equals_its_reference(monkeypatch, native, window, steps):
     torch.testing.assert_close(torch.autograd.grad(fast, given, towards), theirs)
 
 
+def past(count):
+    torch.manual_seed(1)
+    return torch.randn(BATCH, count, 2 * SIZE, dtype=torch.float64), torch.randn(BATCH, SIZE, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("window", [None, 1, 4])
+@pytest.mark.parametrize("count", [1, 3, 6])
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_goes_on_from_a_past_without_a_gradient_into_it(window, count, steps):
+    given = tensors(steps)
+    fast, weights = lstmn_sequence(*given, window=window, past=past(count))
+    plain = lstmn_sequence_reference(*given, window=window, past=past(count))
+    torch.testing.assert_close(fast, plain)
+    towards = torch.randn_like(plain)
+    torch.testing.assert_close(torch.autograd.grad(fast, given, towards), torch.autograd.grad(plain, given, towards))
+    whole = square(weights, fast, count)
+    assert whole.shape == (BATCH, steps, count + steps)
+    torch.testing.assert_close(whole.sum(-1), torch.ones_like(whole[..., 0]))
+
+
+@pytest.mark.parametrize("window", [None, 2])
+def test_two_pieces_equal_one(window):
+    given = tensors()
+    whole = lstmn_sequence_reference(*given, window=window)
+    first = lstmn_sequence(*(each[:3] for each in given[:2]), *given[2:], window=window)
+    start = 0 if window is None else 2 - window
+    read = (first[1][-1] @ first[0][:, max(0, start) : 2, :SIZE]).squeeze(1)
+    second = lstmn_sequence(*(each[3:] for each in given[:2]), *given[2:], window=window, past=(first[0], read))
+    torch.testing.assert_close(torch.cat([first[0], second[0]], 1), whole)
+
+
 def test_gradcheck():
     assert torch.autograd.gradcheck(lambda *given: lstmn_sequence(*given)[0], tensors(4))
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from saccade.artifacts import ArtifactError, JsonObject
+from saccade.data.batches import TokenBatches
 from saccade.training import Checkpoint, Constant, Plateau, optimisers
 from saccade.training.position import Position
 from saccade.training.randomness import check_random_state, random_state
@@ -24,7 +25,7 @@ def optimiser(name="adam"):
 
 
 def stream():
-    return Stream([3] * 10, budget=9, seed=1, shuffle=True, process=0, processes=1)
+    return Stream(TokenBatches([3] * 10, budget=9, seed=1))
 
 
 def checkpoint():

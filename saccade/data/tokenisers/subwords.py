@@ -149,14 +149,7 @@ class BpeTokeniser(SubwordTokeniser):
 
     def _restore(self, found: JsonObject) -> None:
         vocabulary = read_subwords(found)
-        known = set(vocabulary)
-        merges = []
-        for place, text in enumerate(found.take_list("merges", str)):
-            left, _, right = text.partition(" ")
-            if not {left, right, left + right} <= known:
-                raise found.wrong(f"merges[{place}]", f"is {text[:40]!r}, not two pieces that make a third")
-            merges.append((left, right))
-        self._set(bpe_tokenizer(vocabulary, merges))
+        self._set(bpe_tokenizer(vocabulary, read_merges(found, vocabulary)))
 
 
 @tokenisers.register("unigram")
@@ -216,6 +209,17 @@ def read_subwords(found: JsonObject) -> list[str]:
     if vocabulary[: len(HIDDEN)] != HIDDEN:
         raise found.wrong("vocabulary", f"does not begin with {', '.join(HIDDEN)}")
     return vocabulary
+
+
+def read_merges(found: JsonObject, vocabulary: list[str]) -> list[tuple[str, str]]:
+    """Saved merges, each of two pieces that make a third."""
+    known, merges = set(vocabulary), []
+    for place, text in enumerate(found.take_list("merges", str)):
+        left, _, right = text.partition(" ")
+        if not {left, right, left + right} <= known:
+            raise found.wrong(f"merges[{place}]", f"is {text[:40]!r}, not two pieces that make a third")
+        merges.append((left, right))
+    return merges
 
 
 def in_order(ids: dict[str, int]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -45,7 +44,7 @@ class LinearHead(OutputHead):
         self.proj = nn.Linear(input_dim, vocab_size, bias=False, device="meta")  # draws no random numbers
         self.proj.weight = tied_to
         if bias:
-            self.proj.bias = nn.Parameter(torch.zeros(vocab_size))
+            self.proj.bias = nn.Parameter(tied_to.new_zeros(vocab_size))
 
     def logits(self, features: Tensor) -> Tensor:
         logits: Tensor = self.proj(features)
