@@ -72,5 +72,8 @@ class Page:
 
     def weights(self, name: str, queries: int, keys: int) -> Tensor:
         found = self._maps[name]
-        blocks = [self._blocks[str(found["block"] + head)] for head in range(found["heads"])]
-        return torch.stack([unpack(base64.b64decode(block), self.data["levels"], queries, keys) for block in blocks])
+        blocks = [self.block(found["block"] + head) for head in range(found["heads"])]
+        return torch.stack([unpack(block, self.data["levels"], queries, keys) for block in blocks])
+
+    def block(self, number: int) -> bytes:
+        return base64.b64decode(self._blocks[str(number)])
