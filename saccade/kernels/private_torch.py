@@ -11,7 +11,7 @@
 | `torch._C.DisableTorchFunction` | computing without function modes |
 | `torch._C._disabled_torch_function_impl` | whether a tensor subclass overrides functions |
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
-| `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module |
+| `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
 | `nn.Module._modules` | walking a model's modules faster than `named_children` |
 | `torch._dynamo`, only its name | whether anything may be compiled |
 | `torch._foreach_mul_` | scaling all gradients by one kernel |
@@ -27,7 +27,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -44,6 +44,9 @@ BINDINGS = "torch._C"
 
 COMPILER = "torch._dynamo"
 """The module of torch.compile: if it was never imported, nothing is compiled."""
+
+graph_task = torch._C._current_graph_task_id
+interpreter_stack = torch._C._functorch.peek_interpreter_stack
 
 without_function_modes = torch._C.DisableTorchFunction
 """A context in which no function mode and no tensor subclass sees the functions that are called."""
@@ -71,12 +74,12 @@ def version(tensor: Tensor) -> int:
 
 def in_backward() -> bool:
     """Whether this thread is running a backward pass."""
-    return torch._C._current_graph_task_id() != -1
+    return graph_task() != -1
 
 
 def transforming() -> bool:
     """Whether a torch.func transform runs."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
+    return interpreter_stack() is not None
 
 
 def inside_transform(tensor: Tensor) -> bool:
@@ -114,6 +117,16 @@ def scan(body: Any, state: Any, inputs: Any) -> Any:
     from torch._higher_order_ops.scan import scan as operator  # which takes a while to import
 
     return operator(body, state, inputs, dim=0)
+
+
+def add_pre_hook(module: nn.Module, key: int, hook: Callable[[nn.Module, Any], None]) -> None:
+    """As `register_forward_pre_hook`, in a tenth of its time; `remove_pre_hook` removes it by its key."""
+    module._forward_pre_hooks[key] = hook
+
+
+def remove_pre_hook(module: nn.Module, key: int) -> None:
+    """Removes the hook of `add_pre_hook`, if it is still there."""
+    module._forward_pre_hooks.pop(key, None)
 
 
 def hooked(module: nn.Module) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 import warnings
 from collections.abc import Iterable, Sequence
 from types import FrameType
@@ -14,10 +12,7 @@ from torch import nn
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.naming import Names, Place, path_of
 from saccade.interpretation.recording.softmaxes import Softmaxes
-
-ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
-PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|adapter\w*|pooling\w*)$", re.IGNORECASE)
-LIBRARIES = ("torch.", "saccade.")
+from saccade.kernels.private_torch import add_pre_hook, remove_pre_hook
 
 
 class Missing(NamedTuple):
@@ -46,21 +41,20 @@ class Watch:
         self._ran: dict[Place, str] = {}
         self._blocks: set[Place] = set()
         self._mark = f"saccade sizes {id(self)}"
-        self._hooks: dict[Place, Any] = {}
-        for module, place in innermost(list(names.items())):
-            self._hooks[place] = module.register_forward_pre_hook(self._runs(place))
+        self._names = names
+        self._waiting = dict.fromkeys(names.attentions)
+        for module in self._waiting:
+            add_pre_hook(module, id(self), self._runs)
 
-    def _runs(self, place: Place) -> Any:
-        def run(module: nn.Module, _: Any) -> None:
-            self._ran[place] = type(module).__name__
-            self._hooks.pop(place).remove()
-
-        return run
+    def _runs(self, module: nn.Module, _: Any) -> None:
+        self._ran[self._names.place_of(module)] = type(module).__name__
+        del self._waiting[module]
+        remove_pre_hook(module, id(self))
 
     def stop(self) -> None:
         """Removes what is left of the hooks."""
-        while self._hooks:
-            self._hooks.popitem()[1].remove()
+        for module in self._waiting:
+            remove_pre_hook(module, id(self))
 
     def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
@@ -95,29 +89,6 @@ class Watch:
         for kind in names.outside:
             reasons[kind] = "it is not part of the model: record it by itself"
         return [Missing(path, reason) for path, reason in reasons.items()]
-
-
-def innermost(modules: Sequence[tuple[nn.Module, Place]]) -> list[tuple[nn.Module, Place]]:
-    """The modules that look like attention, without those around others of them; modules come before those inside."""
-    found: list[tuple[nn.Module, Place]] = []
-    around: set[Place] = set()
-    for module, place in reversed(modules):
-        if place in around or not _looks_like_attention(type(module)):
-            continue
-        found.append((module, place))
-        while place and place[0] not in around:
-            place = place[0]
-            around.add(place)
-    return found
-
-
-def _looks_like_attention(kind: type) -> bool:
-    return _named_attention(kind.__name__, kind.__module__)
-
-
-@functools.lru_cache(maxsize=4096)
-def _named_attention(name: str, module: str) -> bool:
-    return ATTENTION.search(name) is not None and PART_OF_IT.search(name) is None and not module.startswith(LIBRARIES)
 
 
 def warn(missing: Sequence[Missing], stacklevel: int) -> None:

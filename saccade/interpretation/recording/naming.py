@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import weakref
 from collections.abc import Iterator
 from itertools import chain
@@ -15,6 +16,10 @@ from torch import nn
 from saccade.kernels.private_torch import children
 from saccade.multihead import MultiHead
 
+ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
+PART_OF_IT = re.compile(r"(output|mask|norm|bias|embeddings?|projection|gate|adapter\w*|pooling\w*)$", re.IGNORECASE)
+"""What the names of classes end with that only contribute to attention."""
+LIBRARIES = ("torch.", "saccade.")
 COMPILED = "_orig_mod"
 CROSS = ("cross", "encoder_attn", "encdec", "enc_dec", "multihead_attn", "src_attn", "context_attn")
 SELF = ("self", "selfattention", "self_attn", "self_attention")
@@ -34,8 +39,14 @@ Place = tuple["Place", str] | tuple[()]
 class _Structure:
     """The modules of a model when it was last recorded, without keeping them alive."""
 
-    def __init__(self, modules: list[nn.Module], places: dict[int, Place], code: list[dict[str, Any]]) -> None:
-        self.places, self.code = places, code
+    def __init__(
+        self,
+        modules: list[nn.Module],
+        places: dict[int, Place],
+        code: list[dict[str, Any]],
+        attentions: list[int],
+    ) -> None:
+        self.places, self.code, self.attentions = places, code, attentions
         self._modules = [weakref.ref(module) for module in modules]
         self._names, self._ids = _children_of(modules)
 
@@ -66,6 +77,7 @@ class Names:
     Attributes:
         modules: all modules but the childless kinds.
         code: the globals of their `forward`, where functions may have names of their own.
+        attentions: the modules that look like attention, without those around others of them.
         outside: the classes of other models that attended inside the model.
     """
 
@@ -75,13 +87,30 @@ class Names:
         modules = None if known is None else known.modules()
         if known is not None and modules is not None:
             self.modules, self._places, self.code = modules, known.places, known.code
+            self.attentions = [modules[number] for number in known.attentions]
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
         self._places: dict[int, Place] = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())
-        _KNOWN[model] = _Structure(self.modules, self._places, self.code)
+        attentions = self._innermost_attentions()
+        self.attentions = [self.modules[number] for number in attentions]
+        _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
+
+    def _innermost_attentions(self) -> list[int]:
+        """The numbers of the modules that look like attention, without those around others of them."""
+        found: list[int] = []
+        around: set[Place] = set()
+        for number, module in reversed(list(enumerate(self.modules))):  # modules come before those inside them
+            place = self.place_of(module)
+            if place in around or not _looks_like_attention(type(module)):
+                continue
+            found.append(number)
+            while place and place[0] not in around:
+                place = place[0]
+                around.add(place)
+        return found
 
     def _look_inside(self, module: nn.Module, place: Place) -> None:
         """As `named_modules`, but faster: it adds to every recording of a short input."""
@@ -118,7 +147,7 @@ class Names:
                 place = places.get(_key(owner))
                 if place is not None:
                     return place if unknown is None or self._part_of(owner, unknown) else None
-                if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(("torch.", "saccade.")):
+                if type(owner) not in CHILDLESS and not type(owner).__module__.startswith(LIBRARIES):
                     unknown = [*(unknown or []), owner]
             frame = frame.f_back
         return None
@@ -141,10 +170,9 @@ class Names:
             if owner is not None and _key(owner) in self._places:
                 yield owner
 
-    def items(self) -> Iterator[tuple[nn.Module, Place]]:
-        """Every module with its place."""
-        for module in self.modules:
-            yield module, self._places[_key(module)]
+    def place_of(self, module: nn.Module) -> Place:
+        """The place of a module of the model."""
+        return self._places[_key(module)]
 
     def outermost(self, frame: FrameType, end: FrameType) -> FrameType | None:
         """The outermost frame that runs for a module of the model; frames from `end` on do not count."""
@@ -172,6 +200,12 @@ def path_of(place: Place) -> str:
         place, name = place
         names.append(name)
     return ".".join(reversed(names))
+
+
+def _looks_like_attention(kind: type) -> bool:
+    name = kind.__name__
+    part = ATTENTION.search(name) is None or PART_OF_IT.search(name) is not None
+    return not part and not kind.__module__.startswith(LIBRARIES)
 
 
 def _is_forward_of(module: nn.Module | None, frame: FrameType) -> bool:

@@ -34,6 +34,7 @@ class Patches:
         self._replaced: list[Replacement] = []
         self._overridden: list[tuple[type, str, Any]] = []
         self._stances: list[Any] = []
+        self._wrapped: dict[Any, Any] = {}
         # Callers compare these functions by identity.
         self._hidden = HiddenKernels()
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
@@ -130,7 +131,10 @@ class Patches:
 
     def _override(self, owner: type, name: str, wrap: Wrap) -> None:
         self._overridden.append((owner, name, vars(owner).get(name)))
-        setattr(owner, name, wrap(getattr(owner, name)))
+        original = getattr(owner, name)
+        if original not in self._wrapped:
+            self._wrapped[original] = wrap(original)
+        setattr(owner, name, self._wrapped[original])
 
 
 patches = Patches()
