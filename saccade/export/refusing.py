@@ -45,6 +45,9 @@ def check_graphs(run: Run) -> None:
     writes = about["kind"] in ("generation", "language_modelling")
     if writes and not isinstance(model, EncoderDecoder | LanguageModel):
         raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder. {INSTEAD}")
+    if isinstance(model, EncoderDecoder) and model.head.copies:
+        copies = f"{type(model.head).__name__} copies words, so that the vocabulary depends on the source"
+        raise ValueError(f"{type(model).__name__} cannot be exported: {copies}. {INSTEAD}")
     for role, field in task.inputs.items():
         _check_tokeniser(role, _portable(f"The {role}", field.portable))
     _check_tokeniser("target", about.get("target", {}))
