@@ -85,7 +85,7 @@ class ReviewLog:
     def portable(self) -> dict[str, Any]:
         """All reviews in JSON's types, column by column."""
         times = [None if math.isnan(time) else time for time in self.times.tolist()]
-        sides = {side: numbers.tolist() for side, numbers in self.of.items()}
+        sides: dict[str, list[int]] = {side: numbers.tolist() for side, numbers in self.of.items()}
         return {**sides, "time": times, "text": self.texts, "tokens": [list(each) for each in self.tokens]}
 
     def save(self, folder: Path) -> None:
