@@ -21,7 +21,7 @@ COPY --from=build /wheels /wheels
 RUN pip install -c /constraints.txt "$(ls /wheels/*.whl)[images,serve,train]" && rm -r /wheels
 
 RUN useradd --create-home --uid 10001 saccade
-USER saccade
+USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s \
   CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/ready', timeout=2)"]

@@ -50,6 +50,7 @@ class Onnx(Format):
 NEEDED = {
     "document": ["text"],
     "link": ["node"],
+    "recommendation": ["text"],
     "generation": ["search", "text"],
     "language_modelling": ["search"],
 }

@@ -64,6 +64,9 @@ class Identity(Field):
     def pad(self, encoded: Sequence[int], generator: torch.Generator | None = None) -> Padded:
         return {"values": torch.tensor(list(encoded), dtype=torch.long)}
 
+    def portable(self) -> dict[str, Any]:
+        return {"kind": "identity", "names": self.names}
+
     def learned(self) -> str:
         return f"{len(self.names):,} different names"
 

@@ -43,6 +43,9 @@ class Moment(Field):
     def pad(self, encoded: Sequence[float], generator: torch.Generator | None = None) -> Padded:
         return {"values": torch.tensor(list(encoded), dtype=torch.float64)}
 
+    def portable(self) -> dict[str, Any]:
+        return {"kind": "moment", "optional": True}
+
     def show(self, value: float | None) -> str:
         if value is None:
             return ""

@@ -56,7 +56,11 @@ def _about(model: Hosted) -> dict[str, Any]:
     task, version = model.task, model.version
     card = version.folder / "README.md"
     inputs = {
-        role: {"field": type(plain(field)).__name__.lower(), "files": list(field.suffixes)}
+        role: {
+            "field": type(plain(field)).__name__.lower(),
+            "files": list(field.suffixes),
+            "optional": field.optional,
+        }
         for role, field in task.inputs.items()
     }
     options = bodies({model.name: task}, 1)["predict"].model_json_schema()

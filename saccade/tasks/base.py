@@ -152,6 +152,17 @@ class Task(TaskData):
         """
         raise ValueError("its answers cannot be made outside Saccade")
 
+    def stand_ins(self, count: int, length: int) -> dict[str, Tensor]:
+        """Made-up inputs of a model by name, to trace it: so many examples, the longest of so many positions.
+
+        Later inputs are longer than the first, so that no two axes have the same size by chance.
+        """
+        found: dict[str, Tensor] = {}
+        for number, (role, field) in enumerate(self.inputs.items()):
+            padded = field.stand_ins(count, length + 2 * number)
+            found |= {role if name == "values" else f"{role}_{name}": tensor for name, tensor in padded.items()}
+        return found
+
     @torch.no_grad()
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
         """The answer to each input, in order.

@@ -26,6 +26,7 @@ from saccade.fields import (
     Labels,
     Link,
     Node,
+    Reviews,
     Tags,
     Text,
     VisitLabel,
@@ -34,7 +35,7 @@ from saccade.fields import (
     WordPieces,
 )
 from saccade.models import models
-from saccade.tasks import Classification, Generation, LanguageModelling, Rating, Spans, Task
+from saccade.tasks import Classification, Generation, LanguageModelling, Rating, Recommendation, Spans, Task
 
 TINY = {"embedding_dim": 6, "hidden_dim": 10}
 HEADS = {"dim": 12, "num_heads": 2}
@@ -85,9 +86,9 @@ SHORT = ({"beam": 1, "max_length": 7}, {"beam": 3, "max_length": 7})
 """Untrained models repeat themselves: of long texts, and of the second best, several are nearly equal."""
 
 
-def writes(model: str, folder: Path, *, tokeniser: str = "char", **given: Any) -> Case:
+def writes(model: str, folder: Path, *, tokeniser: str = "char", copying: bool = False, **given: Any) -> Case:
     options = {"vocab_size": 31} if tokeniser in ("bpe", "unigram") else {}
-    task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"])
+    task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"], copying=copying)
     examples = [{"source": each, "target": each[::-1]} for each in TEXTS]
     return made(task, model, examples, [*ASKED, ""], **{"options": SEARCHES, **given})
 
@@ -166,6 +167,24 @@ def records(model: str, folder: Path, *, each: bool = False, several: bool = Fal
     asked = [*VISITS, '[["a"], ["unknown", "b"]]']
     task = Classification(inputs={"record": Visits(max_visits=4)}, label=label)
     return made(task, model, rows, asked, options=({}, {"threshold": 0.7}), **given)
+
+
+def reviews(model: str, folder: Path, *, timed: bool = True, **given: Any) -> Case:
+    """Ratings from the reviews of users and items, with some of neither."""
+    task = Recommendation(text=Reviews(max_reviews=3, max_words=4) if timed else "reviews")
+    rows = [
+        {"user": f"u{n % 5}", "item": f"i{n * n % 7}", "rating": float(n % 4), "text": TEXTS[n], "time": 9 - n % 9}
+        for n in range(len(TEXTS))
+    ]
+    rows = [{**row, "time": row["time"] if timed else None} for row in rows]
+    asked = [
+        {"user": "u1", "item": "i2", "time": None},
+        {"user": "u3", "item": "i4", "time": 5 if timed else None},
+        {"user": "nobody", "item": "i1", "time": None},
+        {"user": "nobody", "item": "nothing", "time": "2016-03-09"},
+        {"user": "u2", "item": None, "time": None},
+    ]
+    return made(task, model, rows, asked, options=({"top": 3, "seen": True}, {"top": 2}), **given)
 
 
 def picture(seed: int, width: int = 19, height: int = 23, kind: str = "PNG") -> bytes:
@@ -333,6 +352,13 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "visit_transformer": partial(records, "visit_transformer", attends=False, **HEADS),
     "visit_transformer, each visit": partial(records, "visit_transformer", each=True, several=True, **HEADS),
     "visit_bag": partial(records, "visit_bag", attends=False),
+    "factorisation": partial(reviews, "factorisation", attends=False),
+    "deep_conn": partial(reviews, "deep_conn", attends=False, embedding_dim=6, filters=5, hidden_dim=7),
+    "dual_attention": partial(
+        reviews, "dual_attention", embedding_dim=6, local_filters=5, global_filters=4, hidden_dim=7
+    ),
+    "mpcn": partial(reviews, "mpcn", **TINY),
+    "mpcn, without times": partial(reviews, "mpcn", timed=False, pointers=2, combine="ffn", **TINY),
     "gat": nodes,
     "gat_link": links,
     "gat_link, directed": partial(links, directed=True, score="gatv2"),

@@ -310,7 +310,7 @@ def test_what_the_server_says_about_itself(client) -> None:
     assert client.get("/ready").json() == {"ready": True, "workers": {"reverse": 1, "films": 1, "tones": 1}}
     about = client.get("/info").json()["models"]
     assert about["reverse"]["options"]["beam"]["description"].startswith("the number of hypotheses")
-    assert about["films"]["inputs"] == {"text": {"field": "text", "files": []}}
+    assert about["films"]["inputs"] == {"text": {"field": "text", "files": [], "optional": False}}
     assert "# " in about["films"]["card"]
     ask(client, "abc")
     figures = client.get("/metrics").text

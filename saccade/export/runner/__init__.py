@@ -35,7 +35,7 @@ class Model:
         self.gives = {name: [given.name for given in graph.get_outputs()] for name, graph in self.graphs.items()}
         self.readers = {role: part(about["kind"]).Reader(about) for role, about in self.about["inputs"].items()}
         for role, about in self.about["inputs"].items():
-            if about.get("optional"):
+            if about.get("optional") and "encoder" in self.graphs:
                 self.readers[role] = part("optional").Reader(self.readers[role], role, self.graphs["encoder"])
         self.task = part(self.about["task"]["kind"]).Task(self, self.about["task"])
 

@@ -48,15 +48,17 @@ async function begin() {
 function showInputs() {
   const about = models[find("model").value];
   find("inputs").replaceChildren(
-    ...Object.entries(about.inputs).map(([role, { files }]) => (files.length ? fileInput(role, files) : textInput(role))),
+    ...Object.entries(about.inputs).map(([role, { files, optional }]) =>
+      files.length ? fileInput(role, files, !optional) : textInput(role, !optional),
+    ),
   );
 }
 
-function textInput(role) {
+function textInput(role, required) {
   const label = make("label", "", "input");
   const area = make("textarea");
   area.name = role;
-  area.required = true;
+  area.required = required;
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) find("form").requestSubmit();
   });
@@ -64,13 +66,13 @@ function textInput(role) {
   return label;
 }
 
-function fileInput(role, files) {
+function fileInput(role, files, required) {
   const label = make("label", "", "input drop");
   const input = make("input");
   input.type = "file";
   input.name = role;
   input.accept = files.join(",");
-  input.required = true;
+  input.required = required;
   label.append(make("span", `${role}: drop a file here (${files.join(", ")}), or choose one`), input);
   const over = (on) => (event) => {
     event.preventDefault();
@@ -89,7 +91,8 @@ function fileInput(role, files) {
 async function given() {
   const inputs = {};
   for (const field of find("inputs").querySelectorAll("[name]")) {
-    inputs[field.name] = field.type === "file" ? await contents(field.files[0]) : field.value;
+    const missing = !field.required && !field.value; // of an input that may be
+    inputs[field.name] = missing ? null : field.type === "file" ? await contents(field.files[0]) : field.value;
   }
   const values = Object.values(inputs);
   return values.length === 1 ? values[0] : inputs;

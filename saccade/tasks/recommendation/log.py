@@ -82,6 +82,12 @@ class ReviewLog:
         found: list[int] = rows[kept][-most:].tolist()
         return found
 
+    def portable(self) -> dict[str, Any]:
+        """All reviews in JSON's types, column by column."""
+        times = [None if math.isnan(time) else time for time in self.times.tolist()]
+        sides: dict[str, list[int]] = {side: numbers.tolist() for side, numbers in self.of.items()}
+        return {**sides, "time": times, "text": self.texts, "tokens": [list(each) for each in self.tokens]}
+
     def save(self, folder: Path) -> None:
         """Writes all reviews into a folder that exists."""
         store(self._all(), folder / FILE, exact=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from saccade.evaluation.figures import Figure
@@ -16,11 +17,14 @@ from saccade.interpretation.recording import Trace, record
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, tasks
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
-from saccade.tasks.recommendation.data import ReviewedRating
+from saccade.tasks.recommendation.data import GIVEN, ReviewedRating
 from saccade.tasks.recommendation.log import SIDES
 from saccade.tasks.recommendation.options import RecommendationOptions
 from saccade.tasks.recommendation.ranking import BATCH, RANKING, rankings, recommended
 from saccade.tasks.recommendation.reasons import Looked, looked_at
+
+MOST_EXPORTED = 200_000
+"""Reviews that an export holds, as JSON: some tens of megabytes."""
 
 
 @tasks.register("recommendation")
@@ -112,7 +116,22 @@ class Recommendation(ReviewedRating):
         return None
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
-        raise ValueError(f"its answers need the {len(self.log):,} reviews of the training data")
+        if len(self.log) > MOST_EXPORTED:
+            most = f"at most {MOST_EXPORTED:,} fit into an export"
+            raise ValueError(f"its answers need the {len(self.log):,} reviews of the training data, and {most}")
+        scale = {"mean": self.number.mean, "deviation": self.number.deviation}
+        read = {"max_reviews": self.text.max_reviews, "earlier": self.history == "earlier"}
+        tokeniser = {"tokeniser": self.text.portable()["tokeniser"]}
+        return {"kind": "recommendation", **scale, **read, **tokeniser, "reviews": self.log.portable()}
+
+    def stand_ins(self, count: int, length: int) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for side, own, more in (("user", self.user, 0), ("item", self.item, 6)):
+            found[side] = torch.arange(count) % own.sizes()["names"]
+            reviews, words = min(length + more, self.text.max_reviews), min(length + more + 3, self.text.max_words)
+            found[f"{side}_words"] = torch.randint(1, self.text.sizes()["vocab"], (count, reviews, words))
+            found[f"{side}_mask"] = torch.rand(count, reviews, words) < 0.8
+        return {name: found[name] for name in GIVEN}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         wanted = [example["rating"] for example in examples]
