@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from saccade.encoders.base import SourceWords
 from saccade.kernels.cross_entropy import CrossEntropy, cross_entropy
-from saccade.kernels.picked_logits import Picked, picked_logits_reference
 from saccade.kernels.top_log_probs import top_log_probs
 from saccade.registry import Registry
 
@@ -83,10 +82,6 @@ class OutputHead(nn.Module):
             first: the first class that can be a target.
         """
         return cross_entropy(self.logits(features), targets, smoothing=smoothing, first=first)
-
-    def picked(self, features: Tensor, picks: Tensor) -> Picked:
-        """The logits of a few classes (rows, k) of features (rows, dim), and the sum of all of them."""
-        return picked_logits_reference(self.logits(features), picks)
 
     def mean_logit(self, features: Tensor, first: int) -> Tensor:
         """The mean (rows,) of the logits from class `first` on."""

@@ -8,7 +8,6 @@ from torch.nn import functional as F
 from saccade.decoders.heads.base import OutputHead, heads
 from saccade.kernels.cross_entropy import CrossEntropy, linear_cross_entropy
 from saccade.kernels.linear import PackedLayers, top_of_linear
-from saccade.kernels.picked_logits import Picked, picked_logits
 
 
 @heads.register("linear")
@@ -55,11 +54,6 @@ class LinearHead(OutputHead):
             return super().loss(features, targets, smoothing=smoothing, first=first)
         weight, bias = self.proj.weight, self.proj.bias
         return linear_cross_entropy(features, weight, bias, targets, smoothing=smoothing, first=first)
-
-    def picked(self, features: Tensor, picks: Tensor) -> Picked:
-        if not isinstance(self.proj, nn.Linear) or features.dim() != 2:
-            return super().picked(features, picks)
-        return picked_logits(features, self.proj.weight, self.proj.bias, picks)
 
     def mean_logit(self, features: Tensor, first: int) -> Tensor:
         if not isinstance(self.proj, nn.Linear):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,8 +11,10 @@ from torch.nn import functional as F
 
 from saccade.decoders.heads.base import Cues, Origins, OutputHead
 from saccade.decoders.heads.blends import LOWEST, Blend, Shared
+from saccade.decoders.heads.linear import LinearHead
+from saccade.kernels.chunked_loss import chunked_loss
 from saccade.kernels.cross_entropy import CrossEntropy
-from saccade.kernels.picked_logits import Picked, picked_logits_reference
+from saccade.kernels.picked_logits import Picked, picked_logits
 
 GENERATE = "generate"
 UNKNOWN = 3
@@ -122,7 +124,7 @@ class WaysHead(OutputHead):
         logits = self.generate.logits(features.features)
         scores = _scores(features)
         words = [each.words.clamp(max=self.vocab_size - 1) for each in features.entries.values()]
-        shared = self.blend(features.cue, picked_logits_reference(logits, torch.cat(words, -1)), scores)
+        shared = self.blend(features.cue, picked_logits(logits, torch.cat(words, -1)), scores)
         exact = logits.to(shared.generate.dtype)
         found = F.pad(exact + shared.generate.unsqueeze(-1), (0, features.extra), value=LOWEST)
         for log_probs, each in zip(shared.others, features.entries.values(), strict=True):
@@ -131,26 +133,64 @@ class WaysHead(OutputHead):
 
     def loss(self, features: Said, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         """The cross-entropy of the targets; smoothing spreads probability over what is generated alone."""
-        said, words = features, [each.words for each in features.entries.values()]
-        gold = targets.unsqueeze(-1)
-        picks = torch.cat([gold, *words], dim=-1).clamp(max=self.vocab_size - 1)
-        picked = self.generate.picked(said.features, picks)
-        shared = self._share(said, picked)
-        generated = torch.where(targets < self.vocab_size, picked.logits[..., 0], LOWEST)
-        log_probs = _of_target(said, shared, targets, generated)
-        total = plain = -log_probs.sum()
+        words = [each.words for each in features.entries.values()]
+        picks = torch.cat([targets.unsqueeze(-1), *words], dim=-1).clamp(max=self.vocab_size - 1)
+        plain: list[Tensor] = []
+        right: list[Tensor] = []
+
+        def part(said: Said, wanted: Tensor, picked: Picked) -> Tensor:
+            shared = self._share(said, picked)
+            generated = torch.where(wanted < self.vocab_size, picked.logits[..., 0], LOWEST)
+            log_probs = _of_target(said, shared, wanted, generated)
+            with torch.no_grad():
+                plain.append(-log_probs.sum())
+                right.append((log_probs >= self._highest(said, shared, picked) - 1e-4).sum())
+            return -((1.0 - smoothing) * log_probs + smoothing * shared.generate).sum()
+
+        layer = getattr(self.generate, "proj", None)
+        if type(self.generate) is LinearHead and isinstance(layer, nn.Linear) and self._fits(features, layer):
+            total = self._chunked(features, targets, picks, layer, part)
+        else:
+            total = part(features, targets, picked_logits(self.generate.logits(features.features), picks))
         if smoothing:
-            alike = -(self.generate.mean_logit(said.features, first).to(total.dtype) + shared.generate).sum()
-            total = (1.0 - smoothing) * total + smoothing * alike
-        with torch.no_grad():
-            highest = self._highest(said, shared, picked)
-            right = (log_probs.detach() >= highest - 1e-4).sum()
-        return CrossEntropy(total, right, plain.detach())
+            total = total - smoothing * self.generate.mean_logit(features.features, first).sum()
+        return CrossEntropy(total, torch.stack(right).sum(), torch.stack(plain).sum())
+
+    @staticmethod
+    def _fits(said: Said, layer: nn.Linear) -> bool:
+        """Whether rows can be taken chunk by chunk."""
+        plain = said.features.dtype == layer.weight.dtype in (torch.float32, torch.float64)
+        automatic = torch.is_autocast_enabled(said.features.device.type) or torch.compiler.is_compiling()
+        return plain and not automatic and said.features.dim() == 2 and len(said.features) > 0
+
+    def _chunked(
+        self,
+        said: Said,
+        targets: Tensor,
+        picks: Tensor,
+        layer: nn.Linear,
+        part: Callable[[Said, Tensor, Picked], Tensor],
+    ) -> Tensor:
+        """The sum of `part` over chunks of rows."""
+        scores = [each.scores for each in said.entries.values()]
+        rows = scores if said.cue is None else [*scores, said.cue]
+
+        def of_rows(chosen: slice, picked: Picked, given: Sequence[Tensor]) -> Tensor:
+            entries = {
+                name: each._replace(scores=own, words=each.words[chosen])
+                for (name, each), own in zip(said.entries.items(), given, strict=False)
+            }
+            cue = None if said.cue is None else given[-1]
+            here = Said(said.features[chosen].detach(), entries, cue, extra=said.extra)
+            return part(here, targets[chosen], picked)
+
+        learned = list(self.blend.parameters())
+        return chunked_loss(said.features, layer.weight, layer.bias, picks, rows, learned, of_rows)
 
     def origins(self, features: Said, tokens: Tensor) -> Origins:
         words = [each.words for each in features.entries.values()]
         picks = torch.cat([tokens.unsqueeze(-1), *words], dim=-1).clamp(max=self.vocab_size - 1)
-        picked = picked_logits_reference(self.generate.logits(features.features), picks)
+        picked = picked_logits(self.generate.logits(features.features), picks)
         shared = self._share(features, picked)
         known = tokens < self.vocab_size
         parts = [torch.where(known, picked.logits[..., 0] + shared.generate, LOWEST)]

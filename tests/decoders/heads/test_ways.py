@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from saccade.decoders.heads import Bias, Entries, Gate, LinearHead, Said, Sentinel, SharedSoftmax, WaysHead
-from saccade.kernels.picked_logits import picked_logits, picked_logits_reference
+from saccade.decoders.heads import Bias, Entries, Gate, LinearHead, OutputHead, Said, Sentinel, SharedSoftmax, WaysHead
 
 VOCAB, DIM, CUE, ROWS, KEYS, EXTRA = 11, 5, 3, 7, 6, 2
 
@@ -154,19 +153,36 @@ def test_words_outside_the_vocabulary_are_unknown_to_an_embedding():
     assert head.known(torch.tensor([0, VOCAB - 1, VOCAB, VOCAB + 1])).tolist() == [0, VOCAB - 1, 3, 3]
 
 
-@pytest.mark.parametrize("bias", [True, False])
-def test_picked_logits_are_those_of_all_logits(bias, monkeypatch):
+@pytest.mark.parametrize("name", BLENDS)
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_chunks_change_no_number(name, smoothing, monkeypatch):
+    """Rows are taken a few at a time, unless the vocabulary's logits come from another head."""
     monkeypatch.setattr("saccade.kernels.picked_logits.CHUNK", 2 * VOCAB)
-    torch.manual_seed(0)
-    features = torch.randn(ROWS, DIM, dtype=torch.double, requires_grad=True)
-    weight = torch.randn(VOCAB, DIM, dtype=torch.double, requires_grad=True)
-    added = torch.randn(VOCAB, dtype=torch.double, requires_grad=True) if bias else None
-    picks = torch.randint(0, VOCAB, (ROWS, 3))
-    picks[:, 2] = picks[:, 0]
-    full = torch.nn.functional.linear(features, weight, added)
-    for one, other in zip(
-        picked_logits(features, weight, added, picks), picked_logits_reference(full, picks), strict=True
-    ):
+    head, said = made(name)
+    said.features.requires_grad_()
+    said.entries["copy"].scores.requires_grad_()
+    said.cue.requires_grad_()
+    targets = said.entries["copy"].words[:, 0]
+    inputs = [said.features, said.entries["copy"].scores, said.cue, *head.parameters()]
+    found = head.loss(said, targets, smoothing=smoothing, first=2)
+    whole = WaysHead(generate=Other(head.generate), blend=head.blend, vocab_size=VOCAB)
+    expected = whole.loss(said, targets, smoothing=smoothing, first=2)
+    for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
-    inputs = [features, weight, *([added] if bias else [])]
-    assert torch.autograd.gradcheck(lambda *given: picked_logits(*given, *([] if bias else [None]), picks)[:2], inputs)
+    ours = torch.autograd.grad(2 * found.total, inputs)
+    theirs = torch.autograd.grad(2 * expected.total, inputs, allow_unused=True)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, torch.zeros_like(one) if other is None else other)  # not every blend has a cue
+    with torch.no_grad():
+        torch.testing.assert_close(head.loss(said, targets).plain, expected.plain)
+
+
+class Other(OutputHead):
+    """A head that is not a `LinearHead`."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def logits(self, features):
+        return self.inner.logits(features)
