@@ -288,8 +288,8 @@ def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str
         share = f"{out / (out + data.train):.0%}"
         yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."
     cut = "" if rows == data.train else f", cut into {rows:,} pieces"
-    valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
-    yield f"Training on {_counted(data.train)}{cut}, validating on {valid}."
+    valid = f"validating on {data.valid:,} ({data.sources.get('valid')})" if data.valid else "without validation"
+    yield f"Training on {_counted(data.train)}{cut}, {valid}."
     warnings: dict[str, list[str]] = {}  # a vocabulary that two roles share has one
     for role, field in plan.task.fields.items():
         if field.learned():

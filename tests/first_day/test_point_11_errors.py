@@ -271,3 +271,21 @@ def test_a_bad_row_can_always_be_left_out(work, call) -> None:
     assert code == 2
     assert "clips.csv, line 2: the source 'gone.wav' cannot be used: it does not exist." in err
     assert "--data.bad_rows skip leaves such rows out." in err
+
+
+def test_the_help_of_a_run_has_no_options_of_other_tasks(train, work, call) -> None:
+    assert train()[0] == 0
+    (work / "kinds.csv").write_text("name,kind\n" + "".join(f"{s},{len(s) > 8}\n" for s, _ in PAIRS))
+    columns = ["--data.text", "name", "--data.label", "kind", "--trainer.max_steps", "1"]
+    small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4"]
+    config = ["classification/pooling", "--data.train", "kinds.csv", "--output", "kinds"]
+    assert call("train", *config, *columns, *small)[0] == 0
+    for run, has in (("run", True), ("kinds", False)):
+        code, out, _ = call("predict", run, "--help")
+        assert code == 0
+        assert ("--lm-weight" in out) is has
+
+
+def test_a_run_is_not_a_member(train, call) -> None:
+    assert train()[0] == 0
+    assert "run is a run: run/README.md describes it." in call("show", "run")[2]
