@@ -252,7 +252,7 @@ def test_several_labels_where_one_is_expected(work, call) -> None:
     (work / "kinds.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     code, _, err = call("train", "classification/pooling", "--data.train", "kinds.jsonl", "--output", "run")
     assert code == 2
-    assert "kinds.jsonl, line 1: the label is a list, and there must be one." in err
+    assert "kinds.jsonl, line 1: the label is a list, but one label is expected." in err
     assert "--task.label labels" in err
 
 
