@@ -129,7 +129,7 @@ def measured(job: Job) -> dict[str, float]:
         "learning_rate": 5e-3,
         "schedule": "cosine",
         "validate_every": max(1, steps // 4),
-        "metric": "character_error_rate",
+        "metric": "cer",
         "patience": None,
     }
     if (folder / "config.yaml").is_file():
@@ -148,7 +148,7 @@ def measured(job: Job) -> dict[str, float]:
     figures = run.evaluate(test[: job.tests]).figures
     return {
         "accuracy": figures["exact_match"].value,
-        "character_error_rate": figures["character_error_rate"].value,
+        "cer": figures["cer"].value,
         "steps": last["step"],
     }
 

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     result = measured(tables, given.runs / "model", steps=given.steps, seed=given.seed)
     header = ["training recordings", "test recordings", "words right, %", "character error rate, %"]
     header += ["updates", "processor minutes"]
-    names = ("trained", "tested", "exact_match", "character_error_rate", "steps", "minutes")
+    names = ("trained", "tested", "exact_match", "cer", "steps", "minutes")
     publish(given.output, results=result, table=markdown_table(header, [[result[name] for name in names]]))
     return 0
 
@@ -81,7 +81,7 @@ def measured(tables: dict[str, Path], folder: Path, *, steps: int | None, seed: 
     )
     minutes = (time.process_time() - started) / 60
     found = run.evaluate(str(tables["test"]))
-    figures = {name: found.figures[name].value for name in ("exact_match", "character_error_rate")}
+    figures = {name: found.figures[name].value for name in ("exact_match", "cer")}
     counts = {name: len(tables[name].read_text().splitlines()) - 1 for name in tables}
     assert run.result is not None, "it has just been trained"
     steps = run.result.step

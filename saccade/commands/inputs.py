@@ -147,10 +147,10 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
     skipped = Skipped()
     for file in files:
         try:
-            value = field.read(str(file), Cell(str(file), 1, role, Path()))
+            value = field.read(str(file), Cell(str(file), 0, role, Path()))
         except BadRow as bad:
             if corpus.bad_rows == "error":
-                raise
+                raise bad.with_advice() from None
             skipped.add(bad)
         else:
             yield {role: value}

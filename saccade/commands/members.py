@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import os
 import shutil
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -85,6 +86,8 @@ def show_member(name: str) -> None:
         known = {known for kind in catalogue().values() for known in (*kind.members, *kind.aliases)}
         close = closest(name, known)
         hint = "" if close is None else f" Did you mean {close!r}?"
+        if os.path.isfile(os.path.join(name, "config.yaml")):
+            raise ValueError(f"{name} is a run: {os.path.join(name, 'README.md')} describes it.")
         raise ValueError(f"No member is called {name!r}.{hint} `saccade list` lists all of them.")
     for number, (kind, short, member) in enumerate(found):
         if number:

@@ -59,7 +59,8 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str], command: Comman
 def _no_options(wrong: Sequence[str], given: Sequence[str], command: Command) -> str:
     """The message for options that a command does not have."""
     sections = takes(command.function, "overrides")
-    flags = [option for action in command.parser._actions for option in action.option_strings]
+    shown = [action for action in command.parser._actions if action.help is not argparse.SUPPRESS]
+    flags = [option for action in shown for option in action.option_strings]
     flags = [flag for flag in flags if flag.startswith("--") and flag != "--help"]
     flags += [f"--{section}" for section in SECTIONS if sections]
     known = {**(_section_arguments() if sections else {}), **{flag[2:].replace("-", "_"): flag for flag in flags}}

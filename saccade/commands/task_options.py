@@ -14,6 +14,9 @@ from saccade.commands.arguments import reader, scalar, split_docstring
 if TYPE_CHECKING:
     from saccade.tasks import Task
 
+OF_TEXTS = {"--lm", "--lm-weight", "--stream"}
+"""Options of commands that are for tasks which write texts: the help of other runs leaves them out."""
+
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
     """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
@@ -22,6 +25,10 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
         return
     from saccade.configuration.classes import name_of
 
+    if "beam" not in {field.name for field in dataclasses.fields(task.options)}:
+        for action in parser._actions:
+            if OF_TEXTS.intersection(action.option_strings):
+                action.help = argparse.SUPPRESS
     group = parser.add_argument_group(f"options of its task, {name_of(task)}")
     if command in ("predict", "explain"):
         for role in task.named:

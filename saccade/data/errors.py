@@ -23,14 +23,24 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
 
     Args:
         file: the file it is in.
-        line: its line (its row in Parquet files, datasets and memory), counted from 1.
+        line: its line (its row in Parquet files, datasets and memory), counted from 1; 0 if the file is the row.
         problem: what is wrong with it.
         fix: what to do about it.
     """
 
     def __init__(self, file: str, line: int, problem: str, fix: str) -> None:
-        super().__init__(f"{file}, line {line}: {one_line(problem)}. {fix}")
         self.file, self.line, self.problem, self.fix = file, line, one_line(problem), fix
+        super().__init__(f"{self.place}: {self.problem}. {fix}")
+
+    @property
+    def place(self) -> str:
+        """Where it is."""
+        return f"{self.file}, line {self.line}" if self.line else self.file
+
+    def with_advice(self) -> BadRow:
+        """The same, with the option that leaves such rows out, if the fix does not name it yet."""
+        advice = "" if "bad_rows skip" in self.fix else " --data.bad_rows skip leaves such rows out."
+        return BadRow(self.file, self.line, self.problem, self.fix + advice)
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:
         return BadRow, (self.file, self.line, self.problem, self.fix)
@@ -55,7 +65,7 @@ class Skipped:
         if not self.count:
             return ""
         lines = [f"Skipped {self.count} bad row{'s' if self.count > 1 else ''}:"]
-        lines += [f"  {row.file}, line {row.line}: {row.problem}" for row in self.first]
+        lines += [f"  {row.place}: {row.problem}" for row in self.first]
         if self.count > len(self.first):
             lines.append(f"  ... and {self.count - len(self.first)} more")
         return "\n".join(lines)

@@ -142,7 +142,7 @@ class Examples:
                 if self.check is not None:
                     self.check(example, Cell(reader.name, line, "row", reader.folder))
             except BadRow as bad:
-                self._bad(bad)
+                self._bad(bad.with_advice())
             else:
                 count += 1
                 yield reader, line, example

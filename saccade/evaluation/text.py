@@ -151,8 +151,6 @@ METRICS: dict[str, Callable[..., Figure]] = {
     "word_f1": word_f1,
     "token_accuracy": token_accuracy,
     "length_to_failure": length_to_failure,
-    "character_error_rate": character_error_rate,
-    "word_error_rate": word_error_rate,
     "cer": character_error_rate,
     "wer": word_error_rate,
     **{f"bleu_{order}": partial(caption_bleu, order=order) for order in range(1, 5)},
@@ -164,13 +162,8 @@ METRICS: dict[str, Callable[..., Figure]] = {
 OF_TOKENS = ("token_accuracy", "length_to_failure")
 """The metrics that compare sequences of tokens instead of texts."""
 
-ERROR_RATES: dict[str, Literal["words", "characters"]] = {
-    "character_error_rate": "characters",
-    "word_error_rate": "words",
-    "cer": "characters",
-    "wer": "words",
-}
-"""The units of each error rate; those of speech recognition also go by their short names."""
+ERROR_RATES: dict[str, Literal["words", "characters"]] = {"cer": "characters", "wer": "words"}
+"""The units of each error rate."""
 
 HIGHER_IS_BETTER: dict[str, bool] = {name: name != "ter" and name not in ERROR_RATES for name in METRICS}
 

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from saccade.data.errors import DataError
 
+SKIP_EDGES = "bad_edges: skip, as in --task.inputs.node.bad_edges skip"
+"""How users leave out edges to nodes that do not exist."""
+
 LARGEST = float(np.finfo(np.float32).max)
 """Of the numbers that describe nodes and edges."""
 
@@ -81,7 +84,7 @@ def made_graph(
         row = int(outside.argmax())
         raise DataError(
             f"{where}: row {row} of edges is {tuple(edges[row].tolist())}, but nodes are numbered from 0 to "
-            f"{len(features) - 1}. Correct it, or set bad_edges: skip."
+            f"{len(features) - 1}. Correct it, or leave such edges out ({SKIP_EDGES})."
         )
     if outside.any() and edge_features is not None:
         edge_features = edge_features[~outside]

@@ -13,7 +13,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.csv_rows import csv_rows
 from saccade.data.readers.lines import numbered_lines, suffix
 from saccade.data.readers.parquet import check_growth, open_table, records, row_batches
-from saccade.fields.graph_data import LARGEST, Graph
+from saccade.fields.graph_data import LARGEST, SKIP_EDGES, Graph
 
 Rows = list[tuple[int, list[Any]]]
 
@@ -28,7 +28,7 @@ def read_tables(edges: str, nodes: str, *, skip: bool) -> Graph:
 def _read_nodes(path: str) -> tuple[list[str], NDArray[np.float32]]:
     lines: dict[str, int] = {}
     features: list[list[float]] = []
-    _, rows = _table(path)
+    header, rows = _table(path)
     for line, cells in rows:
         width = len(features[0]) + 1 if features else max(len(cells), 2)
         if len(cells) != width:
@@ -38,7 +38,8 @@ def _read_nodes(path: str) -> tuple[list[str], NDArray[np.float32]]:
         if name in lines:
             raise BadRow(path, line, f"the node {name!r:.60} is already on line {lines[name]}", "Remove one of them.")
         lines[name] = line
-        features.append(_numbers(cells[1:], path, line, first=2))
+        names = header if len(header) == width else list(map(str, range(width)))
+        features.append(_numbers(cells[1:], path, line, names[1:]))
     if not features:
         raise DataError(f"{path} has no nodes below its header.")
     return list(lines), np.asarray(features, dtype=np.float32)
@@ -64,11 +65,11 @@ def _read_edges(
         unknown = next((name for name in ends if name not in places), None)
         if unknown is None:
             edges.append((places[ends[0]], places[ends[1]]))
-            features.append(_numbers(cells[2:], path, line, first=3))
+            features.append(_numbers(cells[2:], path, line, header[2:]))
         elif skip:
             skipped += 1
         else:
-            fix = "Correct it, add the node, or set bad_edges: skip."
+            fix = f"Correct it, add the node, or leave such edges out ({SKIP_EDGES})."
             raise BadRow(path, line, f"there is no node {unknown!r:.60}", fix)
     wide = len(header) > 2 and len(edges) > 0
     return (
@@ -78,15 +79,16 @@ def _read_edges(
     )
 
 
-def _numbers(cells: list[Any], path: str, line: int, *, first: int) -> list[float]:
+def _numbers(cells: list[Any], path: str, line: int, names: list[str]) -> list[float]:
     found = []
-    for column, cell in enumerate(cells, start=first):
+    for name, cell in zip(names, cells, strict=True):
         try:
             value = float(cell)
         except (TypeError, ValueError):
             value = float("nan")
         if not abs(value) <= LARGEST:  # nor if it is NaN
-            raise BadRow(path, line, f"column {column} is {shown(cell)}", "Features must be finite numbers.")
+            problem = f"the column {name!r:.40} holds {shown(cell)}, which is not a finite number"
+            raise BadRow(path, line, problem, "Correct or fill it in: every feature is a number.")
         found.append(value)
     return found
 

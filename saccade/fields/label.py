@@ -61,6 +61,9 @@ class Label(Field):
             raw = str(raw).lower()
         if isinstance(raw, float) and raw.is_integer():
             raw = int(raw)  # a column of whole numbers with gaps is read as floats
+        if isinstance(raw, list | tuple):
+            fix = f"If an input can have several labels, use the field labels: --task.{cell.role} labels."
+            raise cell.bad(f"the {cell.role} is a list, but one label is expected", fix)
         name = text_of(raw, cell).strip()
         self._check(name, cell)
         return name

@@ -301,4 +301,4 @@ class Node(Field):
 
 def _similar(name: str, names: Sequence[str]) -> str:
     hint = nearest(name, list(names)[:5000]).partition(" Choose from")[0].strip() if len(names) <= 5000 else ""
-    return hint or "Correct the name, or skip such rows with --data.bad_rows skip."
+    return hint or "Correct the name."

@@ -142,8 +142,10 @@ class Plan:
             use = ": use multi_source or multimodal" if size == OTHERS else ""
             return f"model {known(self.model.kind)} has no argument {size!r}: it reads one input, not {inputs}{use}."
         if not role:
-            needed = " and ".join(self.task.sizes())
-            return f"model {known(self.model.kind)} has no argument {size!r}: models of this task take {needed}."
+            sizes = self.task.sizes()
+            fit = [name for name, kind in models.load().items() if sizes.keys() <= constructor_parameters(kind).keys()]
+            takes_all = f"models of this task take {' and '.join(sizes)}{': ' * bool(fit)}{', '.join(fit)}"
+            return f"model {known(self.model.kind)} has no argument {size!r}: {takes_all}."
         own = next((READS[suffix] for suffix in READS if f"{role}_{suffix}" in takes), None)
         reads = f"it takes no {role}" if own is None else f"it reads {own}"
         gives = f"this task's {role} gives {READS.get(what, what)}"

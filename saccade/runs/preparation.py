@@ -28,17 +28,12 @@ from saccade.runs.reading import read_examples
 from saccade.runs.run import report_skipped
 from saccade.runs.splitting import Purpose, Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
+from saccade.runs.summary import counted, described, described_sources, summary
 from saccade.tasks import Example, Row, Task
 from saccade.tasks.data import FitError
 
 STORED = TRAIN, VALID = "train.arrow", "valid.arrow"
 """The encoded examples and the validation examples, in the folder `data` of a run."""
-
-HELD_OUT = {"random": "held out", "time": "the latest, held out", "leave_one_out": "the last of each user, held out"}
-"""How validation examples were chosen, for the model card."""
-
-MANY = 0.05
-"""The share of left-out examples that deserves a warning."""
 
 
 class PreparedData(NamedTuple):
@@ -91,7 +86,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         parts = split.parts(share)
         if share and not (parts == Purpose.VALID).any() and plan.trainer.watching():
             raise ValueError(
-                f"{described(sources['train'])} has {_counted(len(split), split.inputs())}, too few to hold out "
+                f"{described(sources['train'])} has {counted(len(split), split.inputs())}, too few to hold out "
                 f"{share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
         kept = Kept(spool, parts == Purpose.TRAIN)
@@ -130,7 +125,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         save_task(task, folder / "task")
     counts = {name: report_skipped(examples) for name, examples in read.items()}
     provenance = Provenance(
-        sources=_described(sources, plan, share),
+        sources=described_sources(sources, plan, share),
         train=used,
         valid=len(valid),
         left_out=dict(left_out),
@@ -139,7 +134,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         truncated=dict(cut),
     )
     if main:
-        for line in [*_summary(plan, provenance, len(split), len(rows)), *(f"WARNING: {leak}" for leak in leaks)]:
+        for line in [*summary(plan, provenance, len(split), len(rows)), *(f"WARNING: {leak}" for leak in leaks)]:
             say(line)
     return PreparedData(rows, sizes, valid, provenance)
 
@@ -250,7 +245,7 @@ def _encode(
             found = list(rows(encoding))
             sizes = [task.size(row) for row in found]
     if not len(found):
-        reasons = "; ".join(f"{_counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
+        reasons = "; ".join(f"{counted(count)} with a {reason}" for reason, count in left_out.most_common(3))
         problem = f"{reasons}. Raise the limit" if reasons else "the data has no examples"
         raise ValueError(f"There is nothing to train on: {problem}.")
     return found, sizes, used, left_out, cut
@@ -272,72 +267,6 @@ def _stored_rows(folder: Path) -> Iterator[Path]:
         yield Path(own) / TRAIN
 
 
-def _summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
-    """What a user should know before training starts."""
-    skipped = f", skipped {data.skipped:,} bad row{'s' * (data.skipped != 1)}" if data.skipped else ""
-    yield f"Read {_counted(read)} from {data.sources['train']}{skipped}."
-    if data.skipped > MANY * (data.skipped + read):
-        share = f"{data.skipped / (data.skipped + read):.0%}"
-        yield f"WARNING: {share} of the rows are skipped as bad. Correct them if that is not what you want."
-    out = sum(data.left_out.values())
-    for reason, count in data.left_out.items():
-        yield f"  Left out {count:,}: {reason}."
-    for reason, count in data.truncated.items():
-        yield f"  Truncated {count:,}: {reason}."
-    if out > MANY * (out + data.train):
-        share = f"{out / (out + data.train):.0%}"
-        yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."
-    cut = "" if rows == data.train else f", cut into {rows:,} pieces"
-    valid = f"{data.valid:,} ({data.sources.get('valid', 'none')})"
-    yield f"Training on {_counted(data.train)}{cut}, validating on {valid}."
-    warnings: dict[str, list[str]] = {}  # a vocabulary that two roles share has one
-    for role, field in plan.task.fields.items():
-        if field.learned():
-            yield f"  {role}: {field.learned()}"
-        for warning in field.warnings(data.train):
-            warnings.setdefault(warning, []).append(role)
-    for warning, roles in warnings.items():
-        yield f"WARNING: {' and '.join(roles)}: {warning}"
-    for warning in plan.task.warnings(plan.data.columns or {}):
-        yield f"WARNING: {warning}"
-
-
-def _counted(examples: int, different: int | None = None) -> str:
-    """`1 example`, or `20 examples with 3 different inputs`."""
-    inputs = f" with {different:,} different input{'s' * (different != 1)}" if different not in (None, examples) else ""
-    return f"{examples:,} example{'s' * (examples != 1)}{inputs}"
-
-
 def is_main() -> bool:
     """Whether this is the one of torchrun's processes that writes."""
     return int(os.environ.get("RANK", "0")) == 0
-
-
-def _described(sources: Mapping[str, Any], plan: Plan, share: float) -> dict[str, str]:
-    """The sources of training and validation, and what was done to them."""
-    found = {name: described(source) for name, source in sources.items()}
-    if plan.data.folds is not None:
-        count = f" of {plan.data.folds}" if isinstance(plan.data.folds, int) else ""
-        found["train"] += f" without fold {plan.data.fold}{count}"
-    if share:
-        found["valid"] = f"{HELD_OUT[plan.data.split]} from the training examples"
-    return found
-
-
-def described(source: Any) -> str:
-    """A source of examples as the card names it."""
-    if source is None:
-        return "none"
-    if isinstance(source, str):
-        return ", ".join(map(_shown, source.split(",")))
-    if len(source) and isinstance(source[0], str):
-        return ", ".join(map(described, source))
-    return f"{len(source):,} examples in memory"
-
-
-def _shown(file: str) -> str:
-    """A file as the card names it, without revealing where it is on this machine."""
-    if not os.path.isabs(file):
-        return file
-    near = os.path.relpath(file)
-    return os.path.basename(file) if near.startswith("..") else near

@@ -33,6 +33,7 @@ from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.data.errors import LEAVE_OUT, BadRow, DataError
 from saccade.data.examples import read_rows
+from saccade.data.readers.memory import Rows
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
 from saccade.models.quantised import quantise_layers, quantised_in
@@ -44,6 +45,7 @@ from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, LanguageModelling, Task
 from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
+from saccade.training.processes import check_device
 
 Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
@@ -95,7 +97,8 @@ class Run:
         """Values in memory as examples, read as the task's fields read them; the first has the number `start`."""
         if isinstance(inputs, str | os.PathLike):
             raise TypeError(f"Inputs are a list: write [{inputs!r}].")
-        return list(read_rows([self.task.example(value) for value in inputs], self.task.inputs, start=start))
+        rows = [self.task.example(value) for value in Rows(inputs).rows]
+        return list(read_rows(rows, self.task.inputs, start=start))
 
     def predict(
         self,
@@ -270,6 +273,8 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
     if gpt2.is_folder(folder):
         return _foreign(Path(folder), device)
     path = check_run(folder)
+    if device is not None and torch.device(device).type in ("cuda", "mps"):
+        check_device(str(device))
     weights = chosen_weights(path)
     verify_run(path)
     plan = Plan(read_config(path / "config.yaml"), trust=trust)

@@ -12,6 +12,7 @@ from typing import Any
 from saccade.artifacts import write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
+from saccade.data.readers.memory import frame_rows
 from saccade.locks import RunLock
 from saccade.runs.card import model_card
 from saccade.runs.folder import (
@@ -188,11 +189,12 @@ def _merged(raw: dict[str, Any], name: str, part: Any) -> dict[str, Any]:
 
 def _in_memory(data: Any) -> tuple[Any, dict[str, Any]]:
     """The data section of a configuration, and the examples that are in memory, not in files."""
+    data = frame_rows(data)
     if isinstance(data, str | os.PathLike | list | tuple):
         data = {"train": data}
     if not isinstance(data, Mapping):
         return data, {}
-    splits = {name: value for name, value in data.items() if name in ("train", "valid") and value is not None}
+    splits = {name: frame_rows(v) for name, v in data.items() if name in ("train", "valid") and v is not None}
     held = {name: value for name, value in splits.items() if not _are_files(value)}
     files = {name: _as_text(value) for name, value in splits.items() if name not in held}
     return {name: value for name, value in data.items() if name not in held} | files, held

@@ -24,8 +24,6 @@ GenerationMetric = Literal[
     "word_f1",
     "token_accuracy",
     "length_to_failure",
-    "character_error_rate",
-    "word_error_rate",
     "cer",
     "wer",
     "bleu_1",

@@ -38,7 +38,8 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
     per_step = position.step_seconds or 0.0
     last = position.last_step(trainer, epoch=epoch)
     if last is not None and last == position.expected_steps(trainer):
-        passes = f", {last * trainer.accumulate / epoch:.1f} passes over the data" if epoch else ""
+        count = last * trainer.accumulate / epoch if epoch else 0.0
+        passes = f", {count:,.{int(count < 10)}f} passes over the data" if epoch else ""
         minutes = "1 minute is" if trainer.max_minutes == 1 else f"{trainer.max_minutes:g} minutes are"
         yield f"{minutes} about {last:,} steps at this speed{passes}."
     elif last is not None and last * per_step > LONG:

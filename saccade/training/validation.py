@@ -107,7 +107,7 @@ class Validation:
     def describe(self) -> str:
         """How the figures were computed: the search, how many examples, and the search of an evaluation."""
         part = "" if len(self.predicted) in (0, self.count) else f"{len(self.predicted):,} of "
-        examples = f"{part}{self.count:,} examples"
+        examples = f"{part}{self.count:,} example{'s' * (self.count != 1)}"
         if self.left_out:
             examples += f", the loss without the {self.left_out:,} that training would leave out"
         search, usual = (self.task.options.of(o).describe() for o in (self.trainer.validate_options, {}))

@@ -481,7 +481,7 @@ def test_what_cannot_be_read(tmp_path):
     plain = write(tmp_path / "t.en", "a\n")
     with pytest.raises(DataError, match="Join parallel text files"):
         read([path, plain])
-    with pytest.raises(DataError, match="give tables as a list"):
+    with pytest.raises(DataError, match="Give tables as a list"):
         read(f"{path},{path}")
     with pytest.raises(DataError, match=r"t\.en is one text file, but source and target need one each"):
         read(plain)

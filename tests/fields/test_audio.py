@@ -342,12 +342,15 @@ def manifest(folder: Path, names) -> str:
     return str(folder / "table.csv")
 
 
+LEFT_OUT = " --data.bad_rows skip leaves such rows out."
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_recording_is_named_with_its_line(name, tmp_path) -> None:
     table = manifest(tmp_path, ["good.wav", name])
     with pytest.raises(BadRow) as caught:
         list(Corpus().read(table, {"source": Audio()}))
-    assert str(caught.value) == f"{table}, line 2: the source {name!r} cannot be used: {BAD[name][1]}"
+    assert str(caught.value) == f"{table}, line 2: the source {name!r} cannot be used: {BAD[name][1]}{LEFT_OUT}"
 
 
 def test_bad_recordings_are_skipped_and_counted(tmp_path) -> None:

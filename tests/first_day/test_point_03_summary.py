@@ -53,3 +53,10 @@ def test_columns_that_are_not_read_are_reported(train, work) -> None:
     err = train("--data.train", "wide.tsv")[2]
     assert "WARNING: wide.tsv has 3 columns, and the first are read as source and target" in err
     assert "To read others, give their numbers, counted from 0, as --data.columns source=0,target=2;" in err
+
+
+def test_a_header_above_numbers_is_reported_in_a_wide_table(train, work) -> None:
+    rows = [(str(n), ("km", "cm")[n % 2], str(n * 10)) for n in range(60)]
+    write(work / "units.tsv", [("quantity", "unit", "metres"), *rows])
+    err = train(data="units.tsv")[2]
+    assert "WARNING: units.tsv, line 1 looks like a header but is read as an example: 'quantity', 'unit'," in err

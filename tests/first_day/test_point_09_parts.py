@@ -201,3 +201,8 @@ def test_a_metric_that_is_no_longer_computed(call) -> None:
     assert code == 2
     assert "trainer.metric: 'bleu' is not among task.metrics (exact_match, cer). Add it there, or choose by" in err
     assert call("validate", "translation/rnnsearch", "--task.metrics", "cer", "--trainer.metric", "cer")[0] == 0
+
+
+def test_a_model_of_another_task_names_those_that_fit() -> None:
+    with pytest.raises(ConfigError, match=r"models of this task take vocab and classes: .*pooling"):
+        Plan({"task": "classification", "model": "rnnsearch", "trainer": {"max_steps": 1}})

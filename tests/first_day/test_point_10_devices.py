@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+import saccade
+
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
@@ -17,3 +19,10 @@ def test_what_is_no_device(train) -> None:
         "device must be auto, cpu, cuda, cuda:0 (a number from 0) or mps, got 'gpu'"
         in train("--trainer.device", "gpu")[2]
     )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_run_is_not_loaded_onto_a_gpu_that_is_not_there(train) -> None:
+    assert train()[0] == 0
+    with pytest.raises(ValueError, match="there is no GPU here that PyTorch can use"):
+        saccade.load("run", device="cuda")

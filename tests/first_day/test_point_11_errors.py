@@ -1,5 +1,6 @@
 """Errors name the value, the place and the fix; Ctrl-C is no error."""
 
+import json
 import os
 import signal
 import subprocess
@@ -244,3 +245,47 @@ def test_several_metrics_as_evaluate_takes_them(train) -> None:
     assert code == 0, err
     assert "exact_match" in err
     assert "cer" in err
+
+
+def test_several_labels_where_one_is_expected(work, call) -> None:
+    rows = [{"text": latin, "label": ["long", "wet"]} for latin, _ in PAIRS]
+    (work / "kinds.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, err = call("train", "classification/pooling", "--data.train", "kinds.jsonl", "--output", "run")
+    assert code == 2
+    assert "kinds.jsonl, line 1: the label is a list, but one label is expected." in err
+    assert "--task.label labels" in err
+
+
+def test_tables_are_not_joined_by_commas(train, work) -> None:
+    write(work / "more.tsv", PAIRS)
+    code, _, err = train(data="rivers.tsv,more.tsv")
+    assert code == 2
+    assert "Give tables as a list, '[" in err
+
+
+def test_a_bad_row_can_always_be_left_out(work, call) -> None:
+    (work / "clips.csv").write_text("source,target\ngone.wav,low\n")
+    code, _, err = call(
+        "train", "speech/rnnsearch", "--data.train", "clips.csv", "--data.header", "yes", "--output", "run"
+    )
+    assert code == 2
+    assert "clips.csv, line 2: the source 'gone.wav' cannot be used: it does not exist." in err
+    assert "--data.bad_rows skip leaves such rows out." in err
+
+
+def test_the_help_of_a_run_has_no_options_of_other_tasks(train, work, call) -> None:
+    assert train()[0] == 0
+    (work / "kinds.csv").write_text("name,kind\n" + "".join(f"{s},{len(s) > 8}\n" for s, _ in PAIRS))
+    columns = ["--data.text", "name", "--data.label", "kind", "--trainer.max_steps", "1"]
+    small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4"]
+    config = ["classification/pooling", "--data.train", "kinds.csv", "--output", "kinds"]
+    assert call("train", *config, *columns, *small)[0] == 0
+    for run, has in (("run", True), ("kinds", False)):
+        code, out, _ = call("predict", run, "--help")
+        assert code == 0
+        assert ("--lm-weight" in out) is has
+
+
+def test_a_run_is_not_a_member(train, call) -> None:
+    assert train()[0] == 0
+    assert "run is a run: run/README.md describes it." in call("show", "run")[2]

@@ -3,6 +3,9 @@
 import json
 import math
 
+import pytest
+
+import saccade
 from tests.first_day.conftest import PAIRS, write
 
 
@@ -58,3 +61,16 @@ def test_inputs_may_follow_options(train, call, work) -> None:
     assert train()[0] == 0
     write(work / "a.txt", [(s,) for s, _ in PAIRS[:3]])
     assert call("predict", "run", "--beam", "2", "a.txt")[1].count("\n") == 3
+
+
+def test_a_data_frame(tmp_path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(PAIRS, columns=["source", "target"])
+    run = saccade.train(
+        task={"source": {"class": "text", "tokeniser": "char"}},
+        model={"class": "rnnsearch", "embedding_dim": 8, "hidden_dim": 8},
+        data=frame,
+        trainer={"max_steps": 1},
+        output=tmp_path / "run",
+    )
+    assert len(run.predict(frame)) == len(PAIRS)
+    assert run.evaluate(frame, beam=1).figures

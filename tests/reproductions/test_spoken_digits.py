@@ -23,7 +23,7 @@ def test_a_model_is_trained_and_measured(data, tmp_path):
     found = json.loads((tmp_path / "results" / "results.json").read_text())
     assert (found["trained"], found["tested"], found["steps"]) == (12, 30, 1)
     assert 0 <= found["exact_match"] <= 100
-    assert found["character_error_rate"] >= 0
+    assert found["cer"] >= 0
     rows = (tmp_path / "results" / "table.md").read_text().splitlines()
     assert len(rows) == 3
     assert len({row.count("|") for row in rows}) == 1

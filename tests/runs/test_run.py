@@ -28,9 +28,7 @@ def reversals(count: int, seed: int) -> list[tuple[str, str]]:
 
 PAIRS = reversals(120, 3)
 SMALL = {
-    "task": partial(
-        Generation, source=partial(Text, tokeniser="char"), metrics=["exact_match", "character_error_rate"]
-    ),
+    "task": partial(Generation, source=partial(Text, tokeniser="char"), metrics=["exact_match", "cer"]),
     "model": partial(RNNSearch, embedding_dim=8, hidden_dim=12, cell="fast"),
 }
 
@@ -98,7 +96,7 @@ def test_the_card_says_that_validations_were_greedy(tmp_path) -> None:
 def test_evaluation_by_length_and_beam(run) -> None:
     found = run.evaluate(reversals(30, 5), by=2, vary={"beam": [1, 3]}, beam=3)
     assert found.examples == 30
-    assert set(found.figures) == {"exact_match", "character_error_rate"}
+    assert set(found.figures) == {"exact_match", "cer"}
     assert sum(b.examples for b in found.by_length) == 30
     assert [(b.low, b.high) for b in found.by_length] == [(1, 2), (3, 4), (5, 6)]
     assert found.varied["beam=3"] == found.figures

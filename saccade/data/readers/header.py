@@ -14,6 +14,7 @@ SAMPLE = 20
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,29}")
 
 _DIGIT = re.compile(r"\d").search
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?").fullmatch
 
 ENOUGH = 5
 """How many rows with digits say that a first one without is a header."""
@@ -40,8 +41,8 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles
     """Whether the first row is probably a header: on the safe side, since single words may well be data.
 
     Its cells are distinct identifiers that do not recur below. Either all of them are usual names of columns, or one is
-    and the rows below it look different: they hold sentences or numbers. Or every cell below has
-    digits, and none above.
+    and the rows below it look different: they hold sentences or numbers. Or every cell below has digits, and none
+    above; or a column holds nothing but numbers.
     """
     cells = [cell.strip() for cell in first]
     if not rows or len(set(cells)) < len(cells) or not all(IDENTIFIER.fullmatch(cell) for cell in cells):
@@ -50,12 +51,10 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles
     below = _below(len(cells), rows)
     if any(cell in column for cell, column in zip(cells, below, strict=True)):
         return False
-    if (
-        len(rows) >= ENOUGH
-        and not any(map(_DIGIT, cells))
-        and all(column and all(map(_DIGIT, column)) for column in below)
-    ):
-        return True
+    if len(rows) >= ENOUGH and not any(map(_DIGIT, cells)):
+        digits = all(column and all(map(_DIGIT, column)) for column in below)
+        if digits or any(column and all(map(_NUMBER, column)) for column in below):
+            return True
     differs = [bool(column) and not any(IDENTIFIER.fullmatch(cell) for cell in column) for column in below]
     return all(known) or any(name and other for name, other in zip(known, differs, strict=True))
 

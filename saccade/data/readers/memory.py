@@ -20,7 +20,14 @@ class Rows:
     """Rows in memory, also where a list of texts could be taken for a list of files."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
+        rows = frame_rows(rows)
         self.rows: Iterable[Any] = list(rows) if isinstance(rows, Iterator) else rows
+
+
+def frame_rows(data: Any) -> Any:
+    """The rows of a pandas DataFrame, which iterates over the names of its columns; anything else as it is."""
+    frame = type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+    return data.to_dict("records") if frame else data
 
 
 @readers.register("memory")

@@ -86,7 +86,7 @@ def _checked(name: str) -> str:
     for part in parts:
         check_file(part)
     if len(parts) > 1 and any(_is_table(part) for part in parts):
-        raise DataError(f"Commas join parallel text files only; give tables as a list. Got {name!r}.")
+        raise DataError(f"Commas join parallel text files only. Give tables as a list, '[{', '.join(parts)}]'.")
     return name
 
 

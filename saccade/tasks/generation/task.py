@@ -84,7 +84,7 @@ class Generation(SourceToTarget):
             attention of the next step, which has read the token. This gives better alignments, but they no longer show
             where the token was translated from.
         metrics: the figures of an evaluation: bleu, chrf, ter, exact_match, word_f1, token_accuracy, length_to_failure,
-            cer and wer (also character_error_rate and word_error_rate); for captions with several references each, as
+            cer and wer (error rates of characters and words); for captions with several references each, as
             in the COCO evaluation, bleu_1 to bleu_4, rouge_l and cider; distinct_1 and distinct_2; unknown_words, the
             share of words outside the vocabulary that are right; aer, for examples with an `alignment` column; pointing
             and weight_in_box, for pictures with a `boxes` column.

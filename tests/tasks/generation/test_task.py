@@ -152,7 +152,7 @@ def test_sampling_is_repeatable() -> None:
 
 
 def test_figures_of_predictions() -> None:
-    task = fitted(metrics=["exact_match", "token_accuracy", "length_to_failure", "character_error_rate"])
+    task = fitted(metrics=["exact_match", "token_accuracy", "length_to_failure", "cer"])
     predictions = [
         Generated(text, 0.0, tokens=task.target.tokeniser.encode(text)) for text in ("bacba", "aa", "acbcbcb")
     ]
@@ -162,7 +162,7 @@ def test_figures_of_predictions() -> None:
             "exact_match": 200 / 3,
             "token_accuracy": 1300 / 14,
             "length_to_failure": 100 * (1 + 1 / 3 + 1) / 3,
-            "character_error_rate": 100 / 14,
+            "cer": 100 / 14,
         }
     )
     assert set(task.metrics) == set(figures)
