@@ -45,7 +45,8 @@ class AdaptiveHead(OutputHead):
         self.softmax = nn.AdaptiveLogSoftmaxWithLoss(input_dim, vocab_size, [*cutoffs], div_value=shrink)
 
     def logits(self, features: Tensor) -> Tensor:
-        return self.softmax.log_prob(features.flatten(0, -2)).unflatten(0, features.shape[:-1])
+        log_probs: Tensor = self.softmax.log_prob(features.flatten(0, -2))
+        return log_probs.view(*features.shape[:-1], log_probs.shape[-1])
 
     def loss(self, features: Tensor, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         if smoothing or not len(targets):
