@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from saccade.checks import check_count, check_share
 from saccade.decoders import Step
 from saccade.decoders.base import index_state
-from saccade.decoders.heads import LinearHead, OutputHead
+from saccade.decoders.heads import AdaptiveHead, LinearHead, OutputHead
 from saccade.layers import TokenEmbedding
 from saccade.layers.cell import CellState
 from saccade.layers.dropout import drop_words, locked_dropout
@@ -35,6 +35,8 @@ class LSTMLanguageModel(LanguageModel):
         hidden_dim: features of the other layers; dim by default.
         num_layers: each reads the states of the one below.
         tied: whether the embeddings are also the output weights.
+        cutoffs: for a large vocabulary, an adaptive softmax whose clusters of rare words begin with these ids (see
+            `AdaptiveHead`); needs tied to be false.
         dropout: of the inputs and outputs of layers, the same features at all positions of a text.
         word_dropout: the share of the vocabulary that is dropped from a batch.
         weight_drop: the share of recurrent weights that is dropped for a batch.
@@ -49,6 +51,7 @@ class LSTMLanguageModel(LanguageModel):
         hidden_dim: int | None = None,
         num_layers: int = 2,
         tied: bool = True,
+        cutoffs: Sequence[int] | None = None,
         dropout: float = 0.2,
         word_dropout: float = 0.0,
         weight_drop: float = 0.0,
@@ -65,7 +68,7 @@ class LSTMLanguageModel(LanguageModel):
             RecurrentLayer(input_dim=sizes[number], hidden_dim=sizes[number + 1], cell="lstm")
             for number in range(num_layers)
         )
-        self.head: OutputHead = word_head(self.embedding, tied)
+        self.head: OutputHead = word_head(self.embedding, tied, cutoffs)
         self.dropout, self.word_dropout, self.weight_drop = dropout, word_dropout, weight_drop
         self.vocab = vocab
 
@@ -108,9 +111,13 @@ class LSTMLanguageModel(LanguageModel):
         return index_state(tuple(state), rows)
 
 
-def word_head(embedding: TokenEmbedding, tied: bool) -> LinearHead:
+def word_head(embedding: TokenEmbedding, tied: bool, cutoffs: Sequence[int] | None = None) -> OutputHead:
     """An output head over the words of an embedding, whose vectors it may use itself."""
     vocab, dim = embedding.weight.shape
+    if cutoffs is not None:
+        if tied:
+            raise ValueError("cutoffs give rare words fewer features than their embeddings have: set tied to false.")
+        return AdaptiveHead(input_dim=dim, vocab_size=vocab, cutoffs=cutoffs)
     return LinearHead(input_dim=dim, vocab_size=vocab, bias=not tied, tied_to=embedding.weight if tied else None)
 
 

@@ -56,7 +56,7 @@ class Rescoring:
         alpha = LENGTH_PENALTY if given.length_penalty is None else given.length_penalty
         several = [answer.alternatives or [answer] for answer in answers]
         texts = list(dict.fromkeys(each.text for group in several for each in group))
-        read = self.language.predict(self.model, texts, score=True)
+        read = self.language.apart().predict(self.model, texts, score=True)
         known = {text: float(each.value) for text, each in zip(texts, read, strict=True)}
         found = []
         for group in several:

@@ -61,6 +61,10 @@ class ContinuationOptions(WritingOptions):
             raise ValueError(f"{caching[0]} needs a cache: set cache_size as well, for example to 500.")
         self.cache()
 
+    @property
+    def shares(self) -> bool:
+        return super().shares and not self.score  # contiguous texts of one request must not follow those of another
+
     def writing(self) -> list[str]:
         """The options of a continuation that are given."""
         others = [each for each in fields(self) if each.name not in ("score", *CACHE)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -153,6 +154,12 @@ class LanguageModelling(Task):
     def load(self, folder: Path) -> None:
         super().load(folder)
         self.counts = read_counts(folder / COUNTS, self.mask_id) if (folder / COUNTS).exists() else []
+
+    def apart(self) -> LanguageModelling:
+        """The same task for texts that have nothing to do with each other."""
+        found = copy.copy(self)
+        found.contiguous = False
+        return found
 
     def in_order(self, rows: Sequence[Row], budget: int) -> Sequence[Row]:
         if not self.contiguous:
@@ -323,7 +330,7 @@ class LanguageModelling(Task):
     ) -> list[Item]:
         own = {**options, "score": True}
         describe = partial(self._describe, model)
-        return explain_inputs(self, model, examples, answers, describe=describe, look=self._look, **own)
+        return explain_inputs(self.apart(), model, examples, answers, describe=describe, look=self._look, **own)
 
     def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
         meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from saccade.export.graphs import Graph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes

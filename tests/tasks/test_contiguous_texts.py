@@ -12,7 +12,7 @@ from saccade.artifacts import ArtifactError
 from saccade.data.contiguous import CARRIED
 from saccade.data.special import BOS
 from saccade.fields import Text
-from saccade.models import LSTMLanguageModel, PointerSentinel
+from saccade.models import LSTMLanguageModel, LSTMNLanguageModel, PointerSentinel
 from saccade.tasks import LanguageModelling, reading_texts
 from saccade.training import Checkpoints
 
@@ -160,6 +160,30 @@ def test_resuming_in_the_middle_of_a_text_repeats_everything(tmp_path) -> None:
 def test_refuses_masks() -> None:
     with pytest.raises(ValueError, match="contiguous texts are read from left to right"):
         LanguageModelling(contiguous=True, causal=False)
+
+
+def test_texts_apart_do_not_know_of_each_other() -> None:
+    task, model = make()
+    several = ["cat sees", "dog likes"]
+    together, apart = (each.predict(model, several, score=True) for each in (task, task.apart()))
+    alone = task.predict(model, several[1:], score=True)[0].value
+    assert apart[1].value == pytest.approx(alone, rel=1e-5)
+    assert abs(together[1].value - alone) > 1e-4
+    assert task.contiguous
+
+
+def test_explains_the_states_that_an_lstmn_read() -> None:
+    task = LanguageModelling(text=Text(tokeniser="word", max_length=5), contiguous=True)
+    task.fit([{"text": text} for text in texts(40, 1)])
+    model = task.build(LSTMNLanguageModel, dim=6, window=3).eval()
+    text = "cat sees dog . cat sees bird"
+    (item,) = task.explain(model, [{"text": text}])
+    (shown,) = item.maps
+    weights = shown.weights[0]
+    assert shown.keys.names == ["<s>", *text.split()]
+    torch.testing.assert_close(weights.sum(-1)[1:], torch.ones(7))
+    assert not weights.triu().any()
+    assert not weights.tril(-4).any()  # beyond the window
 
 
 def test_explains_what_each_word_pointed_at_and_how_far_the_pointer_was_trusted() -> None:

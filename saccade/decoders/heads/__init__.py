@@ -1,5 +1,6 @@
 """Output heads: from a decoder's features to logits and to a loss."""
 
+from saccade.decoders.heads.adaptive import AdaptiveHead
 from saccade.decoders.heads.base import Cues, Origins, OutputHead, heads
 from saccade.decoders.heads.blends import Bias, Blend, Gate, GivenGate, Sentinel, SharedSoftmax
 from saccade.decoders.heads.choices import make_head
@@ -14,6 +15,7 @@ from saccade.decoders.heads.ways import GENERATE, Entries, Said, Way, WaysHead
 
 __all__ = [
     "GENERATE",
+    "AdaptiveHead",
     "Bias",
     "Blend",
     "CopyAttended",
