@@ -9,9 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from saccade.interpretation.recording.freezing import CannotFreezeError, Freezer
 from saccade.interpretation.recording.recipes import (
     Captured,
     Change,
+    Given,
     Recipe,
     Shape,
     Tensors,
@@ -26,10 +28,10 @@ Modifier = Callable[..., Tensor]
 class Flex(Recipe):
     """Softmax of inner products that one function of (score, batch, head, query, key) modifies and another masks.
 
-    The functions are called when the weights are read, so the variables they close over must not change before.
+    The functions are called when the weights are read; they are copies, whose variables do not change.
 
     Tensors:
-        query (batch, heads, queries, dim), key (batch, key heads, keys, dim).
+        query (batch, heads, queries, dim), key (batch, key heads, keys, dim), and those that the functions refer to.
     """
 
     scale: float
@@ -62,7 +64,7 @@ class Flex(Recipe):
         query, key = tensors["query"], tensors["key"]
         group = query.shape[1] // key.shape[1]
         numbers = heads if self.heads is None else [self.heads[head] for head in heads]
-        chosen = {"query": query[:, heads], "key": key[:, [head // group for head in heads]]}
+        chosen = {**tensors, "query": query[:, heads], "key": key[:, [head // group for head in heads]]}
         return Captured(Flex(self.scale, self.score_mod, self.mask_mod, tuple(numbers)), chosen)
 
 
@@ -76,16 +78,28 @@ def flex_forward(
     *others: Any,
     **options: Any,
 ) -> Captured:
-    """A call of the operator behind `flex_attention`; the last part of its block mask is the mask function."""
-    return Captured(Flex(scale, score_mod, block_mask[-1]), {"query": query, "key": key})
+    """A call of the operator behind `flex_attention`; the last part of its block mask is the mask function.
+
+    If the functions use something that cannot be copied, the weights are computed at once.
+    """
+    tensors = {"query": query, "key": key}
+    freezer = Freezer()
+    try:
+        recipe = Flex(scale, freezer.freeze(score_mod), freezer.freeze(block_mask[-1]))
+    except CannotFreezeError:
+        detached = {part: tensor.detach() for part, tensor in tensors.items()}
+        weights = Flex(scale, score_mod, block_mask[-1]).compute(detached, slice(0, query.shape[2]))
+        return Captured(Given(), {"weights": weights.detach()})
+    return Captured(recipe, {**tensors, **freezer.tensors})
 
 
 def flex_changed(
     original: Callable[..., tuple[Any, ...]], change: Change, query: Tensor, key: Tensor, value: Tensor, *others: Any
 ) -> tuple[Any, Tensor] | None:
     """The operator with changed weights; its other results, such as the log-sum-exp, stay those of the scores."""
-    recipe, tensors = flex_forward(query, key, value, *others)
-    own = recipe.compute(tensors, slice(0, query.shape[2]))
+    score_mod, block_mask, scale = others[:3]
+    recipe = Flex(scale, score_mod, block_mask[-1])
+    own = recipe.compute({"query": query, "key": key}, slice(0, query.shape[2]))
     weights = change(own, own > 0)
     if weights is own:
         return None

@@ -15,6 +15,14 @@ OVERWRITTEN = -2
 """A version that no tensor has."""
 
 
+class Shared:
+    """Tensors of several calls."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+        self.versions = {part: version(tensor) for part, tensor in tensors.items()}
+
+
 class Kept:
     """One call: its tensors, and how to compute its weights from them.
 
@@ -46,10 +54,9 @@ class Kept:
         """Whether any of the tensors had been changed in place before it was kept."""
         return any(self._versions.values())
 
-    def replace(self, recipe: Recipe, tensors: Tensors) -> None:
+    def replace(self, recipe: Recipe, shared: Shared) -> None:
         """Keeps other tensors that give the same weights."""
-        self.recipe = recipe
-        self.hold(tensors)
+        self.recipe, self.tensors, self._versions = recipe, shared.tensors, shared.versions
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""

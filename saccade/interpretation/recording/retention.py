@@ -61,7 +61,7 @@ class Retention:
         """What to keep of a call of the module at this place, without its autograd graph."""
         recipe, tensors = attended
         for part, tensor in tensors.items():
-            if tensor.requires_grad or type(tensor) is not Tensor:
+            if type(tensor) is not Tensor or tensor.requires_grad:
                 tensors[part] = tensor.detach()
         if not self._everything:
             with torch.no_grad(), no_autocast(tensors):

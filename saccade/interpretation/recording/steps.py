@@ -3,18 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.blocks import no_autocast
-from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.kept import Kept, Shared
 from saccade.interpretation.recording.naming import Place
-from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot, full, grouped, softmax_or_zeros
+from saccade.interpretation.recording.recipes import (
+    Captured,
+    Given,
+    Recipe,
+    ScaledDot,
+    Shape,
+    Tensors,
+    full,
+    grouped,
+    softmax_or_zeros,
+)
 from saccade.kernels.private_torch import version
 
-SLACK = 4 << 20
+SLACK = 10 << 20
 """How many bytes of keys may wait before any weights are computed."""
+
+
+@dataclass(frozen=True)
+class Part(Recipe):
+    """The weights of one of several calls.
+
+    Tensors:
+        weights (batch, heads, queries of all calls, keys).
+
+    Args:
+        first: the number of the first query.
+        queries, keys: how many there are.
+    """
+
+    first: int
+    queries: int
+    keys: int
+
+    def _own(self, tensors: Tensors) -> Tensors:
+        return {"weights": tensors["weights"][:, :, self.first : self.first + self.queries, : self.keys]}
+
+    def shape(self, tensors: Tensors) -> Shape:
+        return (*tensors["weights"].shape[:2], self.queries, self.keys)
+
+    def resolve(self, tensors: Tensors) -> Captured:
+        return Captured(Given(), self._own(tensors))
+
+    def compute(self, tensors: Tensors, rows: slice) -> Tensor:
+        return Given().compute(self._own(tensors), rows)
+
+    def choose(self, tensors: Tensors, heads: list[int]) -> Captured:
+        return Given().choose(self._own(tensors), heads)
 
 
 class Steps:
@@ -74,10 +117,10 @@ class Steps:
         with torch.no_grad(), no_autocast(calls[0].tensors):
             weights = _weights(calls)
         self._weights += weights.numel() * weights.element_size()
-        row = 0
+        shared, row = Shared({"weights": weights}), 0
         for call in calls:
             queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
-            call.replace(*Captured(Given(), {"weights": weights[:, :, row : row + queries, :keys]}))
+            call.replace(Part(row, queries, keys), shared)
             row += queries
 
 
@@ -98,16 +141,18 @@ def _weights(calls: Sequence[Kept]) -> Tensor:
     key = full(grouped(tensors["key"], query.shape[1]))
     scale = query.shape[-1] ** -0.5 if recipe.scale is None else recipe.scale
     scores = torch.matmul(query, key.transpose(-2, -1)).mul_(scale)
-    row = 0
-    for call in calls:
-        queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
-        here = scores[:, :, row : row + queries]
-        if keys < scores.shape[3]:
-            here[..., keys:] = -torch.inf
+    counts = [call.tensors["query"].shape[2] for call in calls]
+    keys = torch.tensor([call.tensors["key"].shape[2] for call in calls]).repeat_interleave(torch.tensor(counts))
+    later = torch.arange(key.shape[2]) >= keys[:, None]
+    scores.masked_fill_(later.to(scores.device), -torch.inf)
+    row, masked = 0, False
+    for call, count in zip(calls, counts, strict=True):
         mask = call.tensors.get("mask")
-        if mask is not None and mask.dtype == torch.bool:
-            here[..., :keys].masked_fill_(~mask, -torch.inf)
-        elif mask is not None:
-            here[..., :keys] += mask
-        row += queries
-    return softmax_or_zeros(scores)
+        if mask is not None:
+            here, masked = scores[:, :, row : row + count, : call.tensors["key"].shape[2]], True
+            if mask.dtype == torch.bool:
+                here.masked_fill_(~mask, -torch.inf)
+            else:
+                here += mask
+        row += count
+    return softmax_or_zeros(scores) if masked else torch.softmax(scores, -1)

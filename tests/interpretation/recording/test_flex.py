@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 import saccade
+from tests.interpretation.recording.models import plain_weights
 
 flex = pytest.importorskip("torch.nn.attention.flex_attention", reason="this PyTorch has no FlexAttention")
 BATCH, HEADS, QUERIES, KEYS, DIM = 2, 4, 5, 7, 8
@@ -63,3 +64,47 @@ def test_compiled_outside():
     with saccade.record(model) as trace:
         output = model(query, key, value)
     torch.testing.assert_close(trace["Flexible"].weights @ value, output, rtol=0, atol=1e-5)
+
+
+class Closing(nn.Module):
+    """Scores that depend on variables: a number, a tensor, a list, a function and an object."""
+
+    def forward(self, x, score_mod):
+        return flex.flex_attention(x, x, x, score_mod=score_mod)
+
+
+SLOPE = 1.0
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("kind", ["closure", "tensor", "list", "global", "object", "written"])
+def test_variables_that_change_later(kind):
+    global SLOPE
+    SLOPE = slope = 1.0
+    bias, slopes, holder = torch.randn(5), [1.0], type("Holder", (), {"slope": 1.0})()
+    written = torch.zeros(5)
+    written += bias
+    functions = {
+        "closure": lambda score, b, h, q, k: score + slope * (q - k),
+        "tensor": lambda score, b, h, q, k: score + bias[k],
+        "list": lambda score, b, h, q, k: score + slopes[0] * (q - k),
+        "global": lambda score, b, h, q, k: score + SLOPE * (q - k),
+        "object": lambda score, b, h, q, k: score + holder.slope * (q - k),
+        "written": lambda score, b, h, q, k: score + written[k],
+    }
+    model, x = Closing(), torch.randn(2, 3, 5, 8)
+    with torch.no_grad(), saccade.record(model) as trace:
+        model(x, functions[kind])
+    before = trace["Closing"].weights
+    SLOPE = slope = -2.0
+    slopes[0] = holder.slope = -2.0
+    written.neg_()
+    bias.neg_()
+    if kind == "tensor":
+        with pytest.raises(RuntimeError, match="variable 0 of 'Closing' was changed in place"):
+            _ = trace["Closing"].weights
+    else:
+        assert torch.equal(trace["Closing"].weights, before)
+    offsets = torch.arange(5)[:, None] - torch.arange(5.0)
+    added = -bias.expand(5, 5) if kind in ("tensor", "written") else offsets
+    torch.testing.assert_close(before, plain_weights(x, x, mask=added).float(), rtol=0, atol=1e-5)

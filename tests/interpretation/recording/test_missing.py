@@ -1,0 +1,266 @@
+"""Attention that names do not lead to is seen; what cannot be seen is told."""
+
+import functools
+import warnings
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import saccade
+from tests.interpretation.recording.models import Layer, plain_weights
+
+SDPA = F.scaled_dot_product_attention
+SOFTMAX = torch.softmax
+TABLE = {"sdpa": SDPA}
+
+
+def _closing():
+    kernel = SDPA
+
+    def attend(self, query, key, value):
+        return kernel(query, key, value)
+
+    return attend
+
+
+class Holding(nn.Module):
+    kernel = staticmethod(SDPA)
+    closed = _closing()
+
+    def __init__(self):
+        super().__init__()
+        self.partial = functools.partial(SDPA, is_causal=False)
+        self.table = {"kernel": [SDPA]}
+
+    def by_default(self, query, key, value, kernel=SDPA):
+        return kernel(query, key, value)
+
+    def forward(self, way, query, key, value):
+        if way == "default argument":
+            return self.by_default(query, key, value)
+        if way == "closure":
+            return self.closed(query, key, value)
+        if way == "partial":
+            return self.partial(query, key, value)
+        if way == "dict":
+            return TABLE["sdpa"](query, key, value)
+        if way == "list":
+            return self.table["kernel"][0](query, key, value)
+        if way == "class attribute":
+            return self.kernel(query, key, value)
+        if way == "operator":
+            return torch.ops.aten.scaled_dot_product_attention(query, key, value)
+        if way == "overload":
+            return torch.ops.aten.scaled_dot_product_attention.default(query, key, value)
+        return torch._C._nn.scaled_dot_product_attention(query, key, value)
+
+
+WAYS = ("default argument", "closure", "partial", "dict", "list", "class attribute", "operator", "overload", "binding")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_kernels_captured_earlier(way):
+    model = Holding()
+    query, key, value = torch.randn(2, 3, 5, 11), torch.randn(2, 3, 7, 11), torch.randn(2, 3, 7, 13)
+    alone = model(way, query, key, value)
+    with saccade.record(model) as trace:
+        assert torch.equal(model(way, query, key, value), alone)
+    (call,) = trace.values()
+    torch.testing.assert_close(call.weights, plain_weights(query, key).float(), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_kernels_captured_earlier_are_changed(way):
+    model, x = Holding(), torch.randn(2, 3, 5, 11)
+    with saccade.record(model, change={"Holding": lambda weights, mask, steps: weights * 0}) as trace:
+        assert (model(way, x, x, x) == 0).all()
+    assert (trace["Holding"].weights == 0).all()
+
+
+class Pooling(nn.Module):
+    """Values multiplied by weights, and summed."""
+
+    def forward(self, way, scores, values):
+        if way == "row":
+            return (torch.softmax(scores, -1).unsqueeze(-1) * values).sum(1)
+        if way == "column":
+            return (F.softmax(scores.unsqueeze(-1), dim=1) * values).sum(dim=1)
+        if way == "transposed":
+            return torch.bmm(F.softmax(scores.unsqueeze(-1), dim=1).transpose(1, 2), values).squeeze(1)
+        if way == "einsum":
+            return torch.einsum("bn,bnd->bd", scores.softmax(-1), values)
+        return values.mul(scores.softmax(-1)[..., None]).sum(-2)
+
+
+@pytest.mark.parametrize("way", ["row", "column", "transposed", "einsum", "mul"])
+def test_values_that_are_weighted_and_summed(way):
+    model, scores, values = Pooling(), torch.randn(3, 5), torch.randn(3, 5, 7)
+    with saccade.record(model) as trace:
+        context = model(way, scores, values)
+    weights = trace["Pooling"].weights
+    assert weights.shape == (3, 1, 1, 5)
+    torch.testing.assert_close((weights[:, 0] @ values).squeeze(1), context, rtol=0, atol=1e-6)
+
+
+class Unbatched(nn.Module):
+    def forward(self, query, key, value):
+        return F.softmax(query @ key.T / 3, dim=-1) @ value
+
+
+def test_attention_without_a_batch():
+    query, key, value = torch.randn(5, 11), torch.randn(7, 11), torch.randn(7, 13)
+    model = Unbatched()
+    with saccade.record(model) as trace:
+        output = model(query, key, value)
+    assert trace["Unbatched"].shape == (1, 1, 5, 7)
+    torch.testing.assert_close(trace["Unbatched"].weights[0, 0] @ value, output)
+
+
+class TalkingHeads(nn.Module):
+    """Heads are mixed after the softmax: by a convolution, a linear layer or a product."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 5, 1, bias=False)
+        self.linear = nn.Linear(3, 5, bias=False)
+
+    def forward(self, way, query, key, value):
+        weights = torch.softmax(query @ key.transpose(-2, -1), dim=-1)
+        if way == "conv":
+            weights = self.conv(weights)
+        elif way == "linear":
+            weights = self.linear(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        else:
+            weights = torch.einsum("bhij,gh->bgij", weights, self.linear.weight)
+        return weights @ value
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("way", ["conv", "linear", "einsum"])
+def test_talking_heads(way):
+    query, key, value = torch.randn(2, 3, 7, 11), torch.randn(2, 3, 13, 11), torch.randn(2, 5, 13, 17)
+    model = TalkingHeads()
+    with saccade.record(model) as trace:
+        output = model(way, query, key, value)
+    (call,) = trace.values()
+    assert call.shape == (2, 5, 7, 13)
+    torch.testing.assert_close(call.weights @ value, output, rtol=0, atol=1e-5)
+    mixed = torch.einsum(
+        "bhij,gh->bgij",
+        plain_weights(query, key, scale=1.0).float(),
+        model.conv.weight[:, :, 0, 0] if way == "conv" else model.linear.weight,
+    )
+    torch.testing.assert_close(call.weights, mixed, rtol=0, atol=1e-5)
+
+
+class SigmoidAttention(nn.Module):
+    """Attention that no softmax normalises."""
+
+    def forward(self, x):
+        return torch.sigmoid(x @ x.transpose(-2, -1)) @ x
+
+
+class Chunked(nn.Module):
+    """A softmax whose result is rearranged."""
+
+    def forward(self, x):
+        weights = F.pad(torch.softmax(x @ x.transpose(-2, -1), -1), (0, 1))
+        return weights[..., :-1] @ x
+
+
+class Both(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen, self.unseen, self.chunked = Layer(), SigmoidAttention(), Chunked()
+        self.idle = SigmoidAttention()
+
+    def forward(self, x):
+        return self.chunked(self.unseen(self.seen(x)))
+
+
+def test_what_is_not_seen_is_told():
+    model, x = Both(), torch.randn(2, 7, 12)
+    told = pytest.warns(UserWarning, match=r"not in the trace: unseen \(SigmoidAttention ran.*chunked .*pad")
+    with told as warned, saccade.record(model) as trace:
+        model(x)
+    assert len(warned) == 1
+    assert [path for path, _ in trace.missing] == ["unseen", "chunked"]
+    assert list(trace) == ["seen"]
+    assert not model.unseen._forward_pre_hooks
+    assert not model.idle._forward_pre_hooks
+
+
+def test_no_warning_for_what_is_left_out_or_did_not_run():
+    model, x = Both(), torch.randn(2, 7, 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with saccade.record(model) as trace:
+            model.seen(x)
+    assert trace.missing == []
+
+
+class Draft(nn.Module):
+    """A model that another one runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+class Assisted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+        self.listed = [Layer()]  # which PyTorch does not know
+
+    def generate(self, x, draft):
+        return self.listed[0](self.layer(draft(x)))
+
+
+def test_other_models_are_not_recorded_under_this_ones_name():
+    model, draft, x = Assisted(), Draft(), torch.randn(2, 7, 12)
+    with pytest.warns(UserWarning, match="Draft .it is not part of the model"), saccade.record(model) as trace:
+        model.generate(x, draft)
+    assert list(trace) == ["layer", "Assisted"]
+    torch.testing.assert_close(trace["layer"].weights, model.layer.weights(draft(x)).float(), rtol=0, atol=1e-6)
+
+
+class Joined(nn.Module):
+    """Heads joined with the batch, by the fused kernel or by hand."""
+
+    def __init__(self, **attributes):
+        super().__init__()
+        vars(self).update(attributes)
+
+    def forward(self, x, fused):
+        if fused:
+            return F.scaled_dot_product_attention(x, x, x)
+        return torch.bmm(torch.softmax(x @ x.transpose(1, 2) / 11**0.5, -1), x)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_heads_that_are_joined_with_the_batch(fused):
+    x = torch.randn(6, 7, 11)
+    expected = plain_weights(x.view(2, 3, 7, 11), x.view(2, 3, 7, 11)).float()
+    for model, options in (
+        (Joined(num_heads=3), {}),
+        (Joined(heads=3), {}),
+        (Joined(), {"num_heads": 3}),
+        (Joined(num_heads=2), {"num_heads": {"Joined": 3}}),
+    ):
+        with saccade.record(model, **options) as trace:
+            model(x, fused)
+        torch.testing.assert_close(trace["Joined"].weights, expected, rtol=0, atol=1e-6)
+    for model in (Joined(), Joined(num_heads=4)):
+        with saccade.record(model) as trace:
+            model(x, fused)
+        assert trace["Joined"].shape == (6, 1, 7, 7)
+    with pytest.raises(ValueError, match=r"num_heads=4: .*'Joined' has 6 entries"), saccade.record(model, num_heads=4):
+        model(x, fused)
+    with pytest.raises(ValueError, match="num_heads must be 1 or more"):
+        saccade.record(model, num_heads=0)
