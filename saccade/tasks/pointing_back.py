@@ -34,13 +34,14 @@ def with_vocabulary(shown: Map, predicted: Sequence[str]) -> Map:
     """
     if shown.name != POINTER or not isinstance(shown.keys, TextAxis):
         return shown
-    rest = (1.0 - shown.weights.sum(-1, keepdim=True)).clamp(min=0.0)
+    weights = shown.dense()
+    rest = (1.0 - weights.sum(-1, keepdim=True)).clamp(min=0.0)
     keys = shown.keys
     words = None if keys.words is None else [[place + 1 for place in word] for word in keys.words]
     special = [0, *(place + 1 for place in keys.special)]
     return Map(
         name=shown.name,
-        weights=torch.cat([rest, shown.weights], dim=-1),
+        weights=torch.cat([rest, weights], dim=-1),
         queries=TextAxis(pieces=list(predicted)),
         keys=TextAxis(pieces=[VOCABULARY, *keys.pieces], words=words, special=special),
         sides=("next word", "word pointed at"),
