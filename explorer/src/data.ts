@@ -8,6 +8,8 @@ export interface TextAxis {
   readonly sentences: readonly (readonly number[])[] | null;
   /** The pieces that people marked as the reason, if they were asked. */
   readonly gold: readonly number[] | null;
+  /** Of a text that a model wrote: where it took each piece from; "" for its vocabulary. */
+  readonly origins: readonly string[] | null;
 }
 
 export interface ImageAxis {

@@ -94,10 +94,10 @@ function changeFor(event: KeyboardEvent, context: Context): (() => void) | null 
     case "+":
     case "=": {
       const axes = axesOf(data, data.items[left.item]!.maps[left.map]!);
-      return () => update({ zoom: Math.min(state.zoom * Math.SQRT2, mostZoom(axes.rows, axes.cols)) });
+      return () => update({ zoom: rounded(Math.min(state.zoom * Math.SQRT2, mostZoom(axes.rows, axes.cols))) });
     }
     case "-":
-      return () => update({ zoom: Math.max(state.zoom / Math.SQRT2, 1) });
+      return () => update({ zoom: rounded(Math.max(state.zoom / Math.SQRT2, 1)) });
     case "b": {
       const other = data.items.length > 1 ? { ...left, item: (left.item + 1) % data.items.length } : { ...left, head: 0 };
       return () => update({ panes: state.panes[1] ? [left] : [left, fitting(other, data)] });
@@ -141,4 +141,9 @@ function move(event: KeyboardEvent, { state, update, matrix }: Context): (() => 
   const col = place ? within(place.col + step[1], matrix.cols.list.length) : 0;
   return () =>
     update({ cursor: { query: matrix.rows.list[row]!.pieces[0]!, key: matrix.cols.list[col]!.pieces[0]! } });
+}
+
+/** Without the noise of computing, for the address. */
+function rounded(zoom: number): number {
+  return Number(zoom.toPrecision(4));
 }

@@ -48,6 +48,7 @@ export function Reading({ matrix, state }: { matrix: Matrix; state: State }) {
   return (
     <span class="reading">
       <bdi>{visible(matrix.rows.list[row]!.label)}</bdi>
+      {matrix.rows.list[row]!.origin && <span class="origin">{matrix.rows.list[row]!.origin}</span>}
       <span class="arrow" aria-label="attends to">
         →
       </span>

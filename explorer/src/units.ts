@@ -8,6 +8,8 @@ export interface Unit {
   readonly label: string;
   readonly pieces: readonly number[];
   readonly special: boolean;
+  /** Where the model took it from, if not from its vocabulary. */
+  readonly origin?: string;
   /** In running text: what stands between the unit before and this one. */
   readonly before: string;
 }
@@ -80,6 +82,7 @@ function textUnits(axis: TextAxis, level: Level): Unit[] {
       label: starts.has(place) ? joined(axis.pieces, pieces, begins, level) : axis.pieces[place]!,
       pieces: [...spaces, ...pieces],
       special: pieces.every((piece) => special.has(piece)),
+      origin: [...new Set(pieces.map((piece) => axis.origins?.[piece] ?? ""))].filter(Boolean).join("; "),
       before: units.length === 0 ? "" : spaces.map((space) => axis.pieces[space]!).join("") || gap(place),
     });
     spaces = [];

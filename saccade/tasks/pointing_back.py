@@ -32,10 +32,11 @@ def with_vocabulary(shown: Map, predicted: Sequence[str]) -> Map:
         shown: any map of a text over itself.
         predicted: the token after each position.
     """
-    weights, keys = shown.weights, shown.keys
-    if shown.name != POINTER or not isinstance(keys, TextAxis) or not isinstance(weights, Tensor):
+    if shown.name != POINTER or not isinstance(shown.keys, TextAxis):
         return shown
+    weights = shown.dense()
     rest = (1.0 - weights.sum(-1, keepdim=True)).clamp(min=0.0)
+    keys = shown.keys
     words = None if keys.words is None else [[place + 1 for place in word] for word in keys.words]
     special = [0, *(place + 1 for place in keys.special)]
     return Map(

@@ -75,7 +75,8 @@ function Text({ scene, side, units, focusing, marks }: SideProps) {
               data-focus={focus?.side === side && focus.unit === place}
               data-pinned={pinned?.side === side && pinned.unit === place}
               data-special={unit.special}
-              title={marks ? written(marks.weights[place]!) : undefined}
+              data-origin={unit.origin || undefined}
+              title={[unit.origin, marks && written(marks.weights[place]!)].filter(Boolean).join(" · ") || undefined}
               aria-label={/^ +$/u.test(unit.label) ? "space" : undefined}
               style={step > 4 ? { background: colours.css[step], color: colours.ink[step] } : {}}
             >
@@ -151,6 +152,7 @@ function Both(scene: Scene) {
   const marks = useMarks(scene, focusing.focus);
   const { focus } = focusing;
   const label = focus ? visible(unitsOn(matrix, focus.side).list[focus.unit]!.label) : "";
+  const origin = focus?.side === "query" ? unitsOn(matrix, "query").list[focus.unit]!.origin : "";
   const names = sideNames(scene.map);
   const title = (side: Side) => (
     <>
@@ -160,6 +162,7 @@ function Both(scene: Scene) {
           <>
             {side === "key" ? ": attention of " : ": attention to "}
             <bdi>{label}</bdi>
+            {origin && `, ${origin}`}
           </>
         ) : (
           `: attention of the whole ${names.query}, on average`
@@ -184,6 +187,9 @@ function Both(scene: Scene) {
             <h3>{title(side)}</h3>
             {axis.kind === "sound" ? <Recording {...given} axis={axis} /> : <Text {...given} />}
             {axis.kind === "sound" && <Player axis={axis} part={part} />}
+            {axis.kind === "text" && axis.origins?.some(Boolean) && (
+              <p class="faint">Underlined words were not taken from the vocabulary: point at one to see where from.</p>
+            )}
           </section>
         );
       })}

@@ -20,6 +20,8 @@ class TextAxis:
         special: the indices of tokens that are not part of the text, such as `[CLS]` and `</s>`.
         sentences: the indices of each sentence's pieces.
         gold: the indices of the pieces that people marked as the reason for an answer, if they were asked.
+        origins: of a text that a model wrote, where it took each piece from, such as `copied from word 7 (Paris)`; ""
+            for a piece from its vocabulary. None if the model has only one way to say a word.
     """
 
     pieces: Sequence[str]
@@ -27,8 +29,13 @@ class TextAxis:
     special: Sequence[int] = ()
     sentences: Sequence[Sequence[int]] | None = None
     gold: Sequence[int] | None = None
+    origins: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        if self.origins is not None and len(self.origins) != len(self.pieces):
+            raise ValueError(
+                f"There are {len(self.pieces)} pieces but {len(self.origins)} origins: give one per piece."
+            )
         if isinstance(self.pieces, str) or not all(isinstance(piece, str) for piece in self.pieces):
             raise TypeError(f"pieces must be a list of strings, got {self.pieces!r:.80}.")
         _check_places([self.special], len(self.pieces), "special", empty=True)

@@ -151,6 +151,7 @@ def describe_axis(axis: Axis) -> dict[str, Any]:
             "special": list(axis.special),
             "sentences": _groups(axis.sentences),
             "gold": None if axis.gold is None else list(axis.gold),
+            "origins": None if axis.origins is None else list(axis.origins),
         }
     if isinstance(axis, ImageAxis):
         return {"kind": "image", "png": _base64(axis.png), "grid": list(axis.grid), "leading": list(axis.leading)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from saccade.interpretation.recording.positions import START, Positions
+from saccade.interpretation.recording.positions import Positions
 from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
 from saccade.kernels.private_torch import version
 
@@ -40,7 +40,7 @@ class Kept:
         self.recipe = recipe
         self.shape: Shape | None = None
         self.run = 0
-        self.positions: Positions = START
+        self.positions = Positions()  # queries follow those of the call before
         self._files: dict[str, Path] = {}
         self.hold(tensors)
 

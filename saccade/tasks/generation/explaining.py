@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from saccade.interpretation.alignments import Alignment
 from saccade.interpretation.explorer import Item, Map, Measure
 from saccade.interpretation.recording import Trace, record
 from saccade.interpretation.recording.trace import matches
-from saccade.tasks.answers import Answer
+from saccade.tasks.answers import Answer, Origin
 from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.forced_alignment import HeadChoice
@@ -27,6 +27,7 @@ from saccade.tasks.generation.measures import (
     faithfulness_measures,
     log_probability,
     origin_measure,
+    origin_phrase,
     output,
     shares,
     short,
@@ -138,6 +139,9 @@ def _explain(
     if gold is not None and isinstance(task.source, Text):
         read = text_axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
     read, said = in_one_unit(read, text_axis(written.pieces, written.words, gold))
+    origins = _origins(task, model, batch, written, read.names, value)
+    if origins is not None:
+        said = replace(said, origins=list(map(origin_phrase, origins)))
     shown = maps_of(model, trace, across, read, said, choice.shift)
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
@@ -149,7 +153,7 @@ def _explain(
     if faithful:
         words = [each[0] for each in task.words_of(batch).values()]
         measures += faithfulness_measures(writer(model), batch["source"][0], batch["target"][0], *words)
-    measures += _origins(task, model, batch, written, read.names, value)
+    measures += [] if origins is None else [origin_measure(origins)]
     return _item(short(task.source.show(value)), written, maps, measures, asked, gold)
 
 
@@ -161,11 +165,11 @@ def _origins(
     written: Written,
     keys: Sequence[str],
     value: Any,
-) -> list[Measure]:
-    """Where the words came from, if the model has several ways to say one."""
+) -> list[Origin] | None:
+    """Where the words came from; None if the model has only one way to say a word."""
     model = writer(model)
     if not model.head.cued:
-        return []
+        return None
     was_training = model.training
     model.eval()
     try:
@@ -175,7 +179,7 @@ def _origins(
         model.train(was_training)
     assert found is not None
     alone = Origins(found.ways, found.shares[0].cpu(), found.places[0].cpu())
-    return [origin_measure(told(alone, written.pieces, keys, task.source.words(value)))]
+    return told(alone, written.pieces, keys, task.source.words(value))
 
 
 def _explain_several(

@@ -106,7 +106,10 @@ def without_last(said: TextAxis) -> TextAxis:
     last = len(said.pieces) - 1
     words = [[place for place in word if place < last] for word in said.words or ()]
     special = [place for place in said.special if place < last]
-    return TextAxis(pieces=said.pieces[:last], words=[word for word in words if word] or None, special=special)
+    origins = None if said.origins is None else said.origins[:last]
+    return TextAxis(
+        pieces=said.pieces[:last], words=[word for word in words if word] or None, special=special, origins=origins
+    )
 
 
 def _begun(said: TextAxis) -> TextAxis:

@@ -106,6 +106,15 @@ def origin_measure(origins: Sequence[Origin]) -> Measure:
     return Measure(name="origins", value=" ".join(said), meaning=ORIGINS)
 
 
+def origin_phrase(origin: Origin) -> str:
+    """Where a word came from, in a few words; "" for one of the vocabulary."""
+    if origin.position is None:
+        return ""
+    way = {"copy": "copied", "lexicon": "lexicon,"}.get(origin.way, f"{origin.way},")
+    place = f"position {origin.position + 1}" if origin.word is None else f"word {origin.word + 1}"
+    return f"{way} from {place} ({origin.key})"
+
+
 def testable(model: nn.Module) -> bool:
     """Whether there are weights that can be changed."""
     if sums_alignments(model):

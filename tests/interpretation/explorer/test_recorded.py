@@ -101,3 +101,24 @@ def test_spaces_among_letters_are_blank_in_the_text(visit, tmp_path) -> None:
     page = visit(tmp_path / "page.html", "view=text")
     assert page.locator("[data-side=key] .mark").all_inner_texts() == list("am\u00a03.\u00a0Mai")
     assert page.locator("[data-side=key] [aria-label=space]").count() == 2
+
+
+def test_words_say_where_they_came_from(visit, tmp_path) -> None:
+    target = TextAxis(
+        pieces=["quen", "tin", "slept", "</s>"],
+        words=[[0, 1], [2]],
+        special=[3],
+        origins=["copied from word 3 (quentin)", "copied from word 3 (quentin)", "", ""],
+    )
+    source = TextAxis(pieces=["today", "then", "quentin"])
+    maps = [Map(name="m", weights=softmax(1, 4, 3), queries=target, keys=source)]
+    write_page(tmp_path / "page.html", [Item(title="t", maps=maps)], title="t")
+    page = visit(tmp_path / "page.html", "view=text&pin=query.0&at=0.2")
+    assert page.locator("[data-origin]").all_inner_texts() == ["quentin"]
+    assert page.inner_text(".card h3 >> nth=0") == "Input: attention of quentin, copied from word 3 (quentin)"
+    assert "Underlined words" in page.inner_text(".card >> nth=1")
+    assert read(page).startswith("quentin copied from word 3 (quentin)")
+    page.hover("[data-side=query] .mark >> nth=1")
+    assert page.inner_text(".card h3 >> nth=0") == "Input: attention of slept"
+    with pytest.raises(ValueError, match="3 pieces but 1 origins"):
+        TextAxis(pieces=["a", "b", "c"], origins=["copied"])

@@ -1,8 +1,10 @@
 import pytest
 import torch
 
+import saccade
 from saccade.interpretation.recording import joining
 from saccade.interpretation.recording.positions import Positions
+from saccade.models import Luong
 
 
 def join(name, parts, rows, places=None):
@@ -77,3 +79,14 @@ def test_a_query_that_is_computed_again_replaces_the_earlier_one():
     parts = [torch.rand(1, 3, 4, 4), torch.rand(1, 3, 2, 4)]
     joined = join("x", parts, None, [Positions(0, 0), Positions(0, 2)])
     assert torch.equal(joined, torch.cat([parts[0][:, :, :2], parts[1]], dim=2))
+
+
+def test_steps_whose_weights_are_computed_later_follow_one_another():
+    """Local attention keeps no keys that would tell positions."""
+    model = Luong(
+        source_vocab=11, target_vocab=13, embedding_dim=7, hidden_dim=8, selection="local_p", half_width=3
+    ).eval()
+    source = torch.randint(3, 11, (1, 17))
+    with torch.no_grad(), saccade.record(model) as trace:
+        model.decoder(model.encode(source, source > 0), torch.randint(3, 13, (1, 5)))
+    assert torch.equal(trace.joined("decoder.attention"), torch.cat([call.weights for call in trace.calls], dim=2))

@@ -1,7 +1,6 @@
 """Long inputs: the largest weights of each token are kept, and reach the page without ever holding all weights."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -113,7 +112,7 @@ def test_32768_tokens_need_less_than_two_gigabytes(tmp_path, chromium):
         tab.wait_for_timeout(100)
         times[name] = (seconds() - before) / 20
     print(f"opens in {opened:.2f} s; " + ", ".join(f"{name} {1000 * each:.0f} ms" for name, each in times.items()))
-    assert re.search(r"row 2\d, column 0", tab.inner_text("[role=status]"))
+    assert "row 19, column 0" in tab.inner_text("[role=status]")
     tab.close()
     assert opened < 3.0
     assert max(times.values()) < 0.1

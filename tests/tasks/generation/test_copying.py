@@ -114,6 +114,9 @@ def test_everything_a_run_does_works_with_words_outside_the_vocabulary(kind, arg
     assert set(figures) == {"exact_match", "token_accuracy", "unknown_words"}
     (item,) = task.explain(model, [{"source": "who saw Otto ?", "target": "Otto was seen"}], faithfulness=True)
     assert any(measure.name == "origins" and "Otto" in measure.value for measure in item.measures)
+    rows = item.maps[-1].queries
+    assert rows.origins is not None
+    assert dict(zip(rows.pieces, rows.origins, strict=True))["Otto"] == "copied from word 3 (Otto)"
     (pair,) = task.align(model, [("who saw Otto ?", "Otto was seen")])
     assert pair.weights.shape == (3, 4)
     (pair,) = task.align(model, [("who saw Otto ?", "Otto was seen")], subwords=True)
