@@ -9,6 +9,8 @@ from typing import Any, Self
 from saccade.configuration.build import check_part
 from saccade.registry import nearest
 
+NO_OPTIONS = " Predictions of this task take none."
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -24,7 +26,7 @@ class Options:
         known = {field.name for field in fields(cls)}
         for name in given:
             if name not in known:
-                raise ValueError(f"There is no option {name!r}.{nearest(name, known) if known else ''}")
+                raise ValueError(f"There is no option {name!r}.{nearest(name, known) if known else NO_OPTIONS}")
         values = {name: value for name, value in given.items() if value is not None}
         options: Self = check_part(cls, values, "options").make()
         options.check()
