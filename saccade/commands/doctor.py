@@ -21,7 +21,7 @@ def doctor() -> None:
 
 
 def findings() -> Iterator[str]:
-    """What there is to say about this machine, line by line."""
+    """Describes this machine, line by line."""
     from importlib import metadata
 
     import torch

@@ -42,7 +42,7 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
     asked = task.options.of(options)
     online = can_listen(task, run.model)
     if not online:
-        print("This model reads all of a recording before it writes: speech/online does not.", file=sys.stderr)
+        print("This model reads the whole recording before it writes; those of speech/online do not.", file=sys.stderr)
     count = 0
     for name, sound in _sounds(inputs or [PIPE], task.source.suffixes):
         count += 1

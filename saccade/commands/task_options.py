@@ -74,7 +74,7 @@ def other_task(parser: argparse.ArgumentParser, given: Sequence[str], option: st
 
 
 def check_required(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
-    """Ends with an error if a required option is missing and its value stands there without it."""
+    """Ends with an error if a required option is missing, but its value was given without the flag."""
     if {"-h", "--help"} & {*given}:
         return
     flags = {argument.partition("=")[0] for argument in given}

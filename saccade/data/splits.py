@@ -28,7 +28,7 @@ def latest(times: ArrayLike, count: int) -> NDArray[np.bool_]:
     cut = np.sort(moments)[-min(count, len(moments))]
     found: NDArray[np.bool_] = moments >= cut
     if found.all():
-        raise DataError(f"All {len(moments):,} examples are of one moment, or are to be held out: nothing is earlier.")
+        raise DataError(f"All {len(moments):,} examples have the same time, or would all be held out: none is earlier.")
     return found
 
 

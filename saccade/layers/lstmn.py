@@ -42,7 +42,7 @@ class Read(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What an `LSTMNLayer` keeps of a text when it goes on with the next piece; without a graph."""
+    """What an `LSTMNLayer` carries from one piece of a text to the next; without a graph."""
 
     tapes: Tensor
     """[h; c] after each of the last steps, (batch, steps, 2 * hidden_dim)."""

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from saccade.configuration.parts import known
 from saccade.search.penalties import Penalties
 from saccade.tasks import Answer, Generated, Task
 from saccade.tasks.generation import Generation
@@ -36,7 +37,9 @@ class Rescoring:
 
     def __init__(self, task: Task, language: Task, model: nn.Module, weight: float) -> None:
         if not isinstance(task, Generation):
-            raise ValueError(f"lm ranks texts that a search found, but the task is {type(task).__name__}.")
+            raise ValueError(
+                f"A language model ranks the texts of a search, but the task of this run is {known(type(task))}."
+            )
         if not isinstance(language, LanguageModelling):
             raise ValueError(f"lm must be a run of language modelling, but its task is {type(language).__name__}.")
         if not 0.0 <= weight < math.inf:

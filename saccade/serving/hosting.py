@@ -230,7 +230,7 @@ class Hosted:
             version.release()
 
     async def reload(self) -> bool:
-        """Takes over what the run folder holds now; a damaged one is refused, and the old one goes on serving."""
+        """Takes over what the run folder holds now; a damaged one is refused, and the old one keeps serving."""
         if self._asked:
             return False  # the one that waits will read what the folder holds then
         self._asked = True

@@ -43,7 +43,7 @@ class Schedule:
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Continues from what `state_dict` returned."""
 
 
 def _warm_up(step: int, warmup: int) -> float:

@@ -38,7 +38,7 @@ class Stream:
         Pieces of one long text come in their order.
         """
         if not len(encoded):
-            raise ValueError("There are no examples to train on or to validate with.")
+            raise ValueError("There are no examples to train or validate on.")
         if isinstance(encoded, Pieces):
             return cls(OrderedBatches(encoded, shard=processes.index, shards=processes.count))
         return cls(

@@ -141,7 +141,7 @@ def test_streams_of_models_that_read_first(runs, folder, capsys) -> None:
     (file, *_) = sorted((folder / "test").iterdir())
     assert main(["predict", str(runs["chorowski"].folder), str(file), "--stream", "--max-length", "4"]) == 0
     shown = capsys.readouterr()
-    assert "reads all of a recording before it writes" in shown.err
+    assert "reads the whole recording before it writes" in shown.err
     assert "100% read on average" in shown.err
 
 

@@ -134,7 +134,7 @@ def _explain(
     trace, mean = _forced(task, model, batch)
     across = attention_across(model, trace, batch, written)
     if not across:
-        raise ValueError(f"{type(model).__name__} has no attention: there is nothing to show of what it looked at.")
+        raise ValueError(f"{type(model).__name__} has no attention, so there is nothing to show.")
     read = task.source.axis(value, next(iter(across.values())).shape[-1])
     if gold is not None and isinstance(task.source, Text):
         read = text_axis(read.names, task.source.tokeniser.words(task.source.show(value)), gold)
@@ -203,7 +203,7 @@ def _explain_several(
     _, mean = _forced(task, model, batch)
     looked = _by_source(task, model, batch)
     if not looked:
-        raise ValueError(f"{type(model).__name__} has no attention: there is nothing to show of what it looked at.")
+        raise ValueError(f"{type(model).__name__} has no attention, so there is nothing to show.")
     shown = []
     for role in values:
         whole = text_axis(written.pieces, written.words, None)
