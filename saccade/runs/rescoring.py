@@ -37,9 +37,7 @@ class Rescoring:
 
     def __init__(self, task: Task, language: Task, model: nn.Module, weight: float) -> None:
         if not isinstance(task, Generation):
-            raise ValueError(
-                f"A language model ranks the texts of a search, but the task of this run is {known(type(task))}."
-            )
+            raise ValueError(f"A language model ranks texts that a search found, but this task is {known(type(task))}.")
         if not isinstance(language, LanguageModelling):
             raise ValueError(f"lm must be a run of language modelling, but its task is {type(language).__name__}.")
         if not 0.0 <= weight < math.inf:
