@@ -166,7 +166,9 @@ def minutes_file(folder: Path) -> Path:
 
 
 def language_model(table: Path, folder: Path, *, steps: int, seed: int) -> saccade.Run:
-    """Of the training texts, letter by letter."""
+    """Of the training texts, letter by letter; one that is there already is kept."""
+    if (folder / "model.safetensors").is_file():
+        return saccade.load(folder)
     shutil.rmtree(folder, ignore_errors=True)
     return saccade.train(
         "language/transformer",
