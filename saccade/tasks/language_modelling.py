@@ -239,6 +239,11 @@ class LanguageModelling(Task):
             model.train(was_training)
         return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
 
+    def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
+        if not self.contiguous:
+            return super().batches(model, inputs, batch_size)
+        return in_lanes([len(self.rows(self.example(value))[0]["text"]) for value in inputs], batch_size)
+
     def _read(
         self, model: LanguageModel, examples: Sequence[Example], together: int, cache: NeuralCache | None
     ) -> list[Tokens]:

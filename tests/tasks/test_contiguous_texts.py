@@ -73,6 +73,15 @@ def test_scores_are_those_of_the_texts_in_order(monkeypatch) -> None:
     assert sum(answer.value for answer in lanes) == pytest.approx(float(apart.sum()), rel=1e-5)
 
 
+def test_workers_read_neighbours_in_order(monkeypatch) -> None:
+    task, model = make()
+    several = texts(7, 2)
+    monkeypatch.setattr(reading_texts, "LANE", 8)
+    batches = task.batches(model, several, 3)
+    assert len(batches) == 3
+    assert [number for batch in batches for number in batch] == list(range(7))
+
+
 def test_a_cache_is_a_loop_over_recent_states() -> None:
     task, model = make()
     several = texts(4, 3)
