@@ -55,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs/language-models"), help="folder for trained models")
     parser.add_argument("--models", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--dim", type=int, default=100, help="of the LSTM; the others get as many parameters")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of one processor, for each training")
+    parser.add_argument("--minutes", type=float, default=4.0, help="of one processor, for the steps of each training")
     parser.add_argument("--steps", type=int, help="the same number of updates for all, instead of minutes")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)

@@ -174,6 +174,9 @@ class LSTMNLayer(nn.Module):
         """
         if self.window is None:
             raise ValueError("An LSTMNLayer without a window would keep all of a text: build it with window=100.")
+        if self.attention.selection.stateful:
+            kind = type(self.attention.selection).__name__
+            raise ValueError(f"{kind} depends on earlier steps, which are not carried: choose softmax or sparsemax.")
         values, read = self._all_at_once(inputs, past) or self._step_by_step(inputs, None, past)
         tapes = values if past is None else torch.cat([past.tapes, values], dim=1)
         return values[..., : self.hidden_dim], Past(tapes[:, -self.window :].detach(), read.detach())

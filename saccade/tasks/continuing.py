@@ -55,8 +55,6 @@ class ContinuationOptions(WritingOptions):
         if self.score and self.writing():
             raise ValueError(f"score measures a text, but {self.writing()[0]} changes how it is continued: choose one.")
         caching = [name for name in CACHE if getattr(self, name) is not None]
-        if caching and not self.score:
-            raise ValueError(f"{caching[0]} changes how likely a text is: set score as well.")
         if caching and self.cache_size is None:
             raise ValueError(f"{caching[0]} needs a cache: set cache_size as well, for example to 500.")
         self.cache()
@@ -76,6 +74,12 @@ class ContinuationOptions(WritingOptions):
             return None
         given = {name.removeprefix("cache_"): getattr(self, name) for name in CACHE}
         return NeuralCache(**{name: value for name, value in given.items() if value is not None})
+
+    def describe(self) -> str:
+        cache = self.cache()
+        if cache is None:
+            return super().describe()
+        return f"a cache of {cache.size} words (weight {cache.weight:g}, flatness {cache.flatness:g})"
 
     def wishes(self) -> dict[str, Any]:
         found = {name: value for name, value in super().wishes().items() if name != "min_length"}

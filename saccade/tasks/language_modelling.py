@@ -227,6 +227,8 @@ class LanguageModelling(Task):
 
     def predict(self, model: nn.Module, inputs: Sequence[Any], *, batch_size: int = 64, **options: Any) -> list[Answer]:
         asked = self.options.of(options)
+        if asked.cache() is not None and not (asked.score and self.causal):
+            raise ValueError("A cache changes how likely a text is to a causal model: set score as well.")
         if not asked.score or not self.causal:
             return super().predict(model, inputs, batch_size=batch_size, **options)
         check_count("batch_size", batch_size)
@@ -238,6 +240,11 @@ class LanguageModelling(Task):
         finally:
             model.train(was_training)
         return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
+
+    def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
+        if not self.contiguous:
+            return super().batches(model, inputs, batch_size)
+        return in_lanes([len(self.rows(self.example(value))[0]["text"]) for value in inputs], batch_size)
 
     def _read(
         self, model: LanguageModel, examples: Sequence[Example], together: int, cache: NeuralCache | None

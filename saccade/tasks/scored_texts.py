@@ -69,7 +69,7 @@ def by_frequency(counts: Sequence[int], read: Sequence[Tokens | None]) -> Table:
             rows[name] = _row(whole, inside)
     rows["all"] = _row(whole, torch.ones_like(whole.repeated))
     title = f"Perplexity by occurrences in the training data; repeated: among the {RECENT} tokens before"
-    return Table("frequency", title, ["tokens", "perplexity", "repeated", "perplexity of repeated", "of new"], rows)
+    return Table("frequency", title, ["tokens", "perplexity", "repeated", "if repeated", "if new"], rows)
 
 
 def _row(read: Tokens, inside: Tensor) -> list[float]:

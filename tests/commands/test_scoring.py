@@ -67,3 +67,13 @@ def test_refusals(run, call, tmp_path) -> None:
     code, _, err = call("score", "labels", given="good\n")
     assert code == 2
     assert "score needs a language model, but the task of labels is Classification" in err
+
+
+def test_an_evaluation_with_a_cache_says_so(run, call) -> None:
+    code, out, err = call("evaluate", "run", "--data", "test.txt", "--cache-size", "9", "--cache-weight", "0.2")
+    assert code == 0, err
+    assert "Predicted by a cache of 9 words (weight 0.2, flatness 0.3)" in out
+    assert "Perplexity by occurrences in the training data" in out
+    wanted = run.evaluate(["test.txt"], cache_size=9, cache_weight=0.2).figures["perplexity"].value
+    assert f"{wanted:.2f}" in out
+    assert "set score as well" in call("predict", "run", "--cache-size", "9", given="the\n")[2]

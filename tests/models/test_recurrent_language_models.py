@@ -128,3 +128,6 @@ def test_refusals() -> None:
         KINDS["lstm"](weight_drop=1.5)
     with pytest.raises(ValueError, match="num_layers"):
         LSTMLanguageModel(vocab=VOCAB, num_layers=0)
+    tokens = tokens_of()
+    with pytest.raises(ValueError, match="LocalM depends on earlier steps, which are not carried"):
+        LSTMNLanguageModel(vocab=VOCAB, dim=4, selection="local_m").read(tokens, tokens > 0)

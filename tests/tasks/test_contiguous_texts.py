@@ -73,6 +73,15 @@ def test_scores_are_those_of_the_texts_in_order(monkeypatch) -> None:
     assert sum(answer.value for answer in lanes) == pytest.approx(float(apart.sum()), rel=1e-5)
 
 
+def test_workers_read_neighbours_in_order(monkeypatch) -> None:
+    task, model = make()
+    several = texts(7, 2)
+    monkeypatch.setattr(reading_texts, "LANE", 8)
+    batches = task.batches(model, several, 3)
+    assert len(batches) == 3
+    assert [number for batch in batches for number in batch] == list(range(7))
+
+
 def test_a_cache_is_a_loop_over_recent_states() -> None:
     task, model = make()
     several = texts(4, 3)
@@ -93,7 +102,7 @@ def test_a_cache_is_a_loop_over_recent_states() -> None:
     options = {"cache_size": size, "cache_weight": weight, "cache_flatness": flatness}
     found = task.predict(model, several, score=True, **options)
     assert sum(answer.value for answer in found) == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="set score as well"):
+    with pytest.raises(ValueError, match="to a causal model: set score as well"):
         task.predict(model, several, **options)
     with pytest.raises(ValueError, match="set cache_size as well"):
         task.predict(model, several, score=True, cache_weight=0.1)
