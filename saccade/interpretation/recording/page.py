@@ -67,7 +67,8 @@ def write_trace(
         raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
     else:
         maps, notes = _of_subject(shown, tokenizer, inputs, generated, rate, row, keep)
-    kept = sorted({each.weights.values.shape[-1] for each in maps if isinstance(each.weights, TopWeights)})
+    first = {call.path: call for call in reversed(shown.find(keep))}.values()
+    kept = sorted({call.top[0].shape[-1] for call in first if call.top is not None})
     notes += [f"Only the {k} largest weights of each query were kept; the others count as zero." for k in kept]
     notes += [f"Not recorded: {place}: {reason}." for place, reason in trace.missing]
     write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)

@@ -176,6 +176,7 @@ class Subject:
         length = self._generated.ids.shape[1]
         found: list[int | None] = self._generated.ids[self._row].tolist()
         if read + 1 - spare <= length <= read + 1:
+            self._check_prompt(found)
             return found
         if read + 1 - spare <= length + start <= read + 1:
             return [*self._prompt(start), *found]
@@ -183,6 +184,16 @@ class Subject:
             f"generated has {length} tokens a row, but the calls of {path!r} fit {read + 1} (a prompt of {start} and "
             f"{read + 1 - start} more), or {read + 1 - start} without the prompt: give what this generate returned."
         )
+
+    def _check_prompt(self, found: list[int | None]) -> None:
+        ids = None if self._two_sided else self._inputs.ids
+        prompt = [] if ids is None else ids[self._source_row].tolist()
+        wrong = next((n for n, each in enumerate(prompt) if n >= len(found) or found[n] != each), None)
+        if wrong is not None:
+            raise ValueError(
+                f"generated does not continue inputs: row {self._row} has {found[wrong : wrong + 1]} at place {wrong}, "
+                f"and row {self._source_row} of inputs has [{prompt[wrong]}]. Give those of one generate."
+            )
 
     def _prompt(self, start: int) -> list[int | None]:
         ids = None if self._two_sided else self._inputs.ids

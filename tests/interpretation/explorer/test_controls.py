@@ -138,7 +138,7 @@ def test_keys(visit, place) -> None:
         ("l", "links=false"),
         ("c", "scale=map"),
         ("h", "split=true"),
-        ("+", "zoom=1.4142135623730951"),
+        ("+", "zoom=1.414"),
         ("b", "beside=1.2.max"),
         ("d", "theme=dark"),
         ("5", "view=measures"),

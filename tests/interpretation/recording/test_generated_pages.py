@@ -165,6 +165,8 @@ def test_wrong_lengths_say_what_fits(tmp_path):
         trace.explore(page, tokenizer=tokenizer)
     with pytest.raises(ValueError, match="queries= cannot be given with inputs="):
         trace.explore(page, inputs=batch, queries=["a"])
+    with pytest.raises(ValueError, match="generated does not continue inputs"):
+        trace.explore(page, tokenizer=tokenizer, inputs=batch, generated=output.flip(0))
     assert not page.exists()
     trace.explore(page, tokenizer=tokenizer, inputs=batch, generated=output[:, 8:])  # without the prompt
     rows, _ = Page(page).pieces("transformer.h.0.attn")
@@ -264,7 +266,7 @@ def test_assisted_generation(tmp_path):
     batch = tokenizer(TEXTS[2:], return_tensors="pt")
     model, eager = gpt2(attn_implementation="sdpa"), gpt2(attn_implementation="eager")
     eager.load_state_dict(model.state_dict())
-    with saccade.record(model) as trace:
+    with pytest.warns(UserWarning, match="GPT2LMHeadModel"), saccade.record(model) as trace:
         output = model.generate(**batch, max_new_tokens=9, min_new_tokens=9, do_sample=False, assistant_model=gpt2())
     trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch, generated=output)
     page = Page(tmp_path / "page.html")

@@ -10,6 +10,7 @@ import torch
 import saccade
 from saccade.interpretation.explorer.packing import unpack_top
 from tests.interpretation.recording.pages import Page, tokeniser, transformers
+from tests.interpretation.recording.test_generated_pages import gpt2
 
 MEASURE = """
 import json, resource, sys
@@ -73,6 +74,16 @@ def test_kept_weights_are_on_the_page(tmp_path):
             values, places = unpack_top(block, page.data["levels"], length, 5)
             dense = torch.zeros(length, length).scatter_add_(-1, places, values)
             torch.testing.assert_close(dense, expected[head], rtol=0, atol=2e-4)
+
+
+def test_generation_says_what_was_kept(tmp_path):
+    tokenizer = tokeniser()
+    model = gpt2()
+    batch = tokenizer(["the old cat sat"], return_tensors="pt")
+    with saccade.record(model, reduce=("top_k", 3)) as trace:
+        written = model.generate(**batch, max_new_tokens=5, min_new_tokens=5)
+    trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch, generated=written)
+    assert Page(tmp_path / "page.html").notes[0].startswith("Only the 3 largest weights of each query were kept")
 
 
 def measure(tokens, page):
