@@ -100,7 +100,7 @@ class ConvolutionalAttentionDecoder(Decoder):
             kept = ConvolutionalMemory(
                 memory, by_channel(features, self.copy_conv), by_channel(features, self.gate_conv), encoded.words
             )
-        return ConvolutionalState(kept, hidden, encoded.states.new_zeros(len(hidden), encoded.states.shape[-1]))
+        return ConvolutionalState(kept, hidden, encoded.states.new_zeros(hidden.shape[0], encoded.states.shape[-1]))
 
     def step(self, tokens: Tensor, state: ConvolutionalState) -> Step:
         state, reading, said = self._advance(self._embed(tokens), state)

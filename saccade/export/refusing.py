@@ -30,7 +30,6 @@ RUNNER = Path(__file__).parent / "runner"
 STEPS = "computes step by step, and its steps depend on the length of the input"
 PARTS: dict[type[nn.Module], str] = {
     **dict.fromkeys((KSubset, Fusedmax, SemiMarkov, LinearChain, ProjectiveTree, NonProjectiveTree), STEPS),
-    WaysHead: "says words of the text that it reads, which the runner does not pass on",
     **dict.fromkeys((ContinuousSoftmax, ContinuousSparsemax), "solves linear equations, which ONNX cannot express"),
 }
 """Modules that a graph cannot hold, with the reason."""
@@ -73,6 +72,9 @@ def check_parts(model: nn.Module) -> None:
         for kind, reason in PARTS.items():
             if isinstance(part, kind):
                 raise ValueError(f"{type(part).__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
+        if isinstance(part, WaysHead) and isinstance(model, EncoderDecoder):
+            reason = "it says words of the text that it reads, which the runner does not pass on"
+            raise ValueError(f"{type(part).__name__} (model.{name}) cannot be exported: {reason}. {INSTEAD}")
         if isinstance(part, RETAIN) and part.each_visit:
             reason = "it reads every prefix of a record anew"
             raise ValueError(f"RETAIN with a label at each visit cannot be exported: {reason}. {INSTEAD}")

@@ -86,9 +86,10 @@ SHORT = ({"beam": 1, "max_length": 7}, {"beam": 3, "max_length": 7})
 """Untrained models repeat themselves: of long texts, and of the second best, several are nearly equal."""
 
 
-def writes(model: str, folder: Path, *, tokeniser: str = "char", copying: bool = False, **given: Any) -> Case:
+def writes(model: str, folder: Path, *, tokeniser: str = "char", **given: Any) -> Case:
     options = {"vocab_size": 31} if tokeniser in ("bpe", "unigram") else {}
-    task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"], copying=copying)
+    own = {name: given.pop(name) for name in ("joint", "copying") if name in given}
+    task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"], **own)
     examples = [{"source": each, "target": each[::-1]} for each in TEXTS]
     return made(task, model, examples, [*ASKED, ""], **{"options": SEARCHES, **given})
 
@@ -312,6 +313,9 @@ CASES: dict[str, Callable[[Path], Case]] = {
     ),
     "rnnsearch, tagged": partial(writes, "rnnsearch", tokeniser="tagged", **TINY),
     "transformer, entmax": partial(writes, "transformer", selection="entmax", encoder_layers=1, **HEADS),
+    "convolutional_attention": partial(
+        writes, "convolutional_attention", joint=True, copies=False, embedding_dim=6, first_channels=5, channels=4
+    ),
     "hard_monotonic": partial(writes, "hard_monotonic", attends=False, **TINY),
     "ssnt": partial(writes, "ssnt", attends=False, **TINY),
     "pooling": partial(labels, "pooling", **TINY),

@@ -136,6 +136,26 @@ def test_files_by_curl_and_dropped_on_the_page(tones, chromium, tmp_path) -> Non
         assert not trouble
 
 
+@pytest.mark.slow
+def test_inputs_that_may_be_missing_need_not_be_filled_in(chromium, tmp_path) -> None:
+    rows = [{"user": f"u{n % 3}", "item": f"i{n % 4}", "rating": n % 5, "text": "good"} for n in range(9)]
+    data = {"train": rows, "held_out": 0.0}
+    model = {"class": "factorisation", "factors": 2}
+    run = saccade.train(
+        task={"class": "recommendation"}, model=model, data=data, trainer={"max_steps": 2}, output=tmp_path / "run"
+    )
+    (wanted,) = run.predict([{"user": "u1"}])
+    with started(tmp_path / "log", str(tmp_path / "run")) as (_, address):
+        page, trouble = watched(chromium, address)
+        page.goto(f"http://{address}/")
+        page.fill("textarea[name=user]", "u1")
+        page.click("#ask")
+        page.locator("#state", has_text=" ms").wait_for()
+        assert page.inner_text("#answer").strip() == wanted.value
+        page.close()
+        assert not trouble
+
+
 def test_signals(served, run) -> None:
     """SIGHUP refuses a damaged run and takes over a good one; SIGTERM answers what was accepted. Runs last."""
     server, address, log = served
