@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from saccade import aggregations, losses, masks, scores, selections
     from saccade.attention import Attention
-    from saccade.interpretation.recording import record
+    from saccade.interpretation.recording import Trace, record
     from saccade.memory import Memory
     from saccade.multihead import MultiHead
     from saccade.reading import Reading, State
@@ -21,6 +21,7 @@ __all__ = [
     "Reading",
     "Run",
     "State",
+    "Trace",
     "aggregations",
     "cross_validate",
     "load",
@@ -39,6 +40,7 @@ _HOMES = {
     "Reading": "saccade.reading",
     "Run": "saccade.runs",
     "State": "saccade.reading",
+    "Trace": "saccade.interpretation.recording",
     "cross_validate": "saccade.runs",
     "load": "saccade.runs",
     "record": "saccade.interpretation.recording",

@@ -13,8 +13,9 @@ from saccade.data.special import BOS, PAD
 from saccade.decoders import shift_right
 from saccade.evaluation.correlation import kendall, spearman
 from saccade.interpretation.attribution import gradient_times_input
-from saccade.interpretation.interventions import rescaled, source_attentions
 from saccade.interpretation.recording import record
+from saccade.interpretation.recording.interventions import rescaled
+from saccade.interpretation.source import source_attentions
 from saccade.models import EncoderDecoder
 
 Row = Callable[[Tensor, Tensor, int], Tensor]

@@ -9,7 +9,7 @@ import saccade
 from saccade.data.special import BOS
 from saccade.evaluation.faithfulness import faithfulness
 from saccade.evaluation.meanings import MEANINGS
-from saccade.interpretation.interventions import source_attentions
+from saccade.interpretation.source import source_attentions
 from saccade.models import Cho, RNNSearch, Transformer
 from tests.models.family import FAMILY, SMALL, TINY
 

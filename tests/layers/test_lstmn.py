@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from saccade import record, selections
-from saccade.interpretation import interventions
+from saccade.interpretation.recording import interventions
 from saccade.layers import LSTMNLayer, Tapes
 from saccade.scores import AdditiveScore
 from tests.oracles.recurrent import run_lstmn

@@ -1,7 +1,31 @@
-"""Recording the attention of any PyTorch model."""
+"""Recording the attention of any PyTorch model, and changing it."""
 
 from saccade.interpretation.recording.changes import Intervention
+from saccade.interpretation.recording.interventions import (
+    Comparison,
+    ablate_head,
+    compare,
+    knock_out,
+    patch,
+    uniform,
+    use_weights,
+)
+from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.recorder import Recorder, record
 from saccade.interpretation.recording.trace import Recorded, Trace
 
-__all__ = ["Intervention", "Recorded", "Recorder", "Trace", "record"]
+__all__ = [
+    "Comparison",
+    "Intervention",
+    "Missing",
+    "Recorded",
+    "Recorder",
+    "Trace",
+    "ablate_head",
+    "compare",
+    "knock_out",
+    "patch",
+    "record",
+    "uniform",
+    "use_weights",
+]

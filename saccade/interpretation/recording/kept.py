@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from saccade.artifacts.tensors import read_tensors
 from saccade.interpretation.recording.positions import Positions
 from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
 from saccade.kernels.private_torch import version
@@ -32,16 +33,17 @@ class Kept:
     Attributes:
         run: the number of the run of the model that made the call, see `Runs`.
         positions: of its keys and queries.
+        files: the file of each tensor, if they are in files.
     """
 
-    __slots__ = ("_files", "_versions", "positions", "recipe", "run", "shape", "tensors")
+    __slots__ = ("_versions", "files", "positions", "recipe", "run", "shape", "tensors")
 
     def __init__(self, recipe: Recipe, tensors: Tensors) -> None:
         self.recipe = recipe
         self.shape: Shape | None = None
         self.run = 0
         self.positions = Positions()  # queries follow those of the call before
-        self._files: dict[str, Path] = {}
+        self.files: dict[str, Path] = {}
         self.hold(tensors)
 
     def hold(self, tensors: Tensors) -> None:
@@ -60,10 +62,10 @@ class Kept:
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
-        return self.recipe, self.tensors, self.shape, self.run, self.positions, self._files, self.overwritten()
+        return self.recipe, self.tensors, self.shape, self.run, self.positions, self.files, self.overwritten()
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.recipe, self.tensors, self.shape, self.run, self.positions, self._files, overwritten = state
+        self.recipe, self.tensors, self.shape, self.run, self.positions, self.files, overwritten = state
         self._versions = {
             part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
         }
@@ -80,11 +82,10 @@ class Kept:
                 "computed: read them before parameters or caches change, or record with "
                 'reduce="mean" or spill=folder.'
             )
-        if not self._files:
+        if not self.files:
             return self.tensors
-        from safetensors.torch import load_file
-
-        return {part: load_file(path)[part] for part, path in self._files.items()}
+        found = {path: read_tensors(path) for path in set(self.files.values())}
+        return {part: found[path][part] for part, path in self.files.items()}
 
     def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
         """Copies what is about to be overwritten; `copies` holds those of other calls, which share parameters."""
@@ -99,5 +100,5 @@ class Kept:
 
     def spill(self, files: dict[str, Path]) -> None:
         """Keeps files instead of tensors."""
-        self._files = files
+        self.files = files
         self.tensors, self._versions = {}, {}

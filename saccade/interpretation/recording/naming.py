@@ -83,6 +83,7 @@ class Names:
 
     def __init__(self, model: nn.Module) -> None:
         self.outside: dict[str, None] = {}
+        self._places: dict[int, Place]
         known = _KNOWN.get(model)
         modules = None if known is None else known.modules()
         if known is not None and modules is not None:
@@ -90,7 +91,7 @@ class Names:
             self.attentions = [modules[number] for number in known.attentions]
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
-        self._places: dict[int, Place] = {_key(model): ()}
+        self._places = {_key(model): ()}
         self._look_inside(model, ())
         code = map(self._globals, {type(module): module for module in self.modules}.values())
         self.code = list({id(names): names for names in code if names is not None}.values())

@@ -59,7 +59,7 @@ def record(
         model: the model; its modules name the calls.
         keep: the modules to keep, by path, part of a path, or pattern (`"encoder.*"`).
         change: interventions: for a path, part of a path or pattern, a function `(weights, mask, steps) -> weights`,
-            such as those of `saccade.interpretation.interventions`. The model continues with the weights it returns,
+            such as those of `saccade.interpretation.recording`. The model continues with the weights it returns,
             and the trace holds these.
         heads: the numbers of the heads to keep.
         reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query; these are
@@ -124,13 +124,14 @@ class Recorder:
         self._optimiser.remove()
         patches.stop(self)
         self._softmaxes.followed.clear()
-        self._retention.end()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
         watch = self._watch
         del self._mode, self._runs, self._optimiser, self._positions, self._watch
         if error is None:
             self._changes.check_used()
             self.trace.missing = watch.found(self.trace.noted, self.trace.left_out, self._softmaxes, self._names)
+        self._retention.end(self.trace.noted, self.trace.missing)
+        if error is None:
             warn(self.trace.missing, stacklevel=3)
 
     def change_at(self, frame: FrameType) -> Change | None:

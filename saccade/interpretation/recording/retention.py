@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.blocks import no_autocast, reduced
+from saccade.interpretation.recording.files import Folder
 from saccade.interpretation.recording.kept import Kept
+from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Captured, Tensors
 from saccade.interpretation.recording.steps import Steps
@@ -47,14 +49,9 @@ class Retention:
             raise ValueError(f'reduce must be "mean", "max", ("top_k", k) or None, got {self.reduce!r}.')
         if self.dtype is not None and not self.dtype.is_floating_point:
             raise ValueError(f"dtype must be a floating-point dtype such as torch.float16, got {self.dtype}.")
-        if self.spill is not None:
-            self.spill.mkdir(parents=True, exist_ok=True)
-            if next(self.spill.glob("*.safetensors"), None) is not None:
-                raise ValueError(f"spill={str(self.spill)!r} already holds .safetensors files: give an empty folder.")
+        self._folder = None if self.spill is None else Folder(self.spill, "spill")
         self._everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
-        self._masks: dict[Any, tuple[Tensor, Path]] = {}
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
-        self._count = 0
         self._steps = Steps()
 
     def keep(self, attended: Captured, place: Place) -> Kept:
@@ -72,17 +69,22 @@ class Retention:
                     recipe, tensors = reduced(recipe, tensors, self.reduce)
                 if self.dtype is not None:
                     tensors = {part: self._cast(part, tensor) for part, tensor in tensors.items()}
+        if self._folder is not None:
+            shape = recipe.shape(tensors)
+            recipe, files = self._folder.write(recipe, tensors)
+            kept = Kept(recipe, {})
+            kept.spill(files)
+            kept.shape = shape
+            return kept
         kept = Kept(recipe, tensors)
-        if self.spill is not None:
-            kept.shape = recipe.shape(tensors)
-            self._write(kept)
-        elif not self._steps.take(place, kept) and kept.written:
+        if not self._steps.take(place, kept) and kept.written:
             self._copy_what_changes(kept)
         return kept
 
-    def end(self) -> None:
-        """Forgets what is needed only while calls are kept."""
-        self._masks.clear()
+    def end(self, noted: list[tuple[Place, Kept]], missing: Sequence[Missing]) -> None:
+        """Forgets what is needed only while calls are kept; a folder gets the list of these calls."""
+        if self._folder is not None:
+            self._folder.finish(noted, missing)
         self._copies.clear()
         self._steps = Steps()
 
@@ -113,25 +115,3 @@ class Retention:
         if wrong:
             raise ValueError(f"heads={list(self.heads)}: {path_of(place)!r} has {count} heads, 0 to {count - 1}.")
         return list(self.heads)
-
-    def _write(self, kept: Kept) -> None:
-        from safetensors.torch import save_file
-
-        assert self.spill is not None
-        files: dict[str, Path] = {}
-        fresh: Tensors = {}
-        path = self.spill / f"{self._count:06d}.safetensors"
-        self._count += 1
-        for part, tensor in kept.tensors.items():
-            place = (tensor.data_ptr(), tensor.shape, tensor.stride(), version(tensor))
-            # Layers share masks; inference tensors have no version that would tell whether it is still the same.
-            shared = part == "mask" and not tensor.is_inference()
-            if shared and place in self._masks:
-                files[part] = self._masks[place][1]
-                continue
-            if shared:
-                self._masks = {place: (tensor, path)}  # keeps the tensor alive, so that its address stays its own
-            fresh[part] = tensor.contiguous().clone()
-            files[part] = path
-        save_file(fresh, path)
-        kept.spill(files)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.blocks import weights_of
+from saccade.interpretation.recording.files import Folder, read_index
 from saccade.interpretation.recording.graphs import Edges
 from saccade.interpretation.recording.joining import Rows, join
 from saccade.interpretation.recording.kept import Kept
@@ -19,6 +21,8 @@ from saccade.interpretation.recording.naming import Place, kind_of, path_of
 from saccade.interpretation.recording.recipes import Given, Shape, Top
 
 if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
     from saccade.interpretation.explorer import Axis, Measure
 
 
@@ -220,6 +224,52 @@ class Trace(Mapping[str, Recorded]):
             -> (batch, heads, steps, keys); with `rows`, (hypotheses, heads, steps, keys).
         """
         return self[name].joined(rows, run=run)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Writes the trace to an empty folder, from which `Trace.load` reads it: trace.json and safetensors files."""
+        target = Folder(Path(folder), "folder")
+        written = []
+        for call, (place, kept) in zip(self.calls, self.noted, strict=True):
+            recipe, files = target.write(kept.recipe, kept.load(call.name))
+            copy = Kept(recipe, {})
+            copy.spill(files)
+            copy.run, copy.positions = kept.run, kept.positions
+            written.append((place, copy))
+        target.finish(written, self.missing)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Trace:
+        """The trace that `save`, or a recording with `spill=folder`, wrote; tensors are read when they are used."""
+        trace = cls()
+        trace.noted, trace.missing = read_index(Path(folder))
+        return trace
+
+    def to_frame(self, keep: str = "*", *, least: float = 0.0) -> pandas.DataFrame:
+        """The weights as a table of pandas, a row for each weight above `least`.
+
+        Args:
+            keep: a pattern of the modules to take.
+            least: smaller weights, and this one, are left out.
+
+        Returns:
+            Columns call, path, run, batch, head, query, key, weight; queries and keys are positions.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise ModuleNotFoundError(
+                "to_frame needs the library 'pandas': pip install pandas", name="pandas"
+            ) from None
+        columns = ["call", "path", "run", "batch", "head", "query", "key", "weight"]
+        parts = []
+        for call in self.find(keep):
+            weights = call.weights.float().cpu()
+            batch, head, query, key = (weights > least).nonzero(as_tuple=True)
+            first = call.kept.positions.query or 0
+            values = (batch, head, query + first, key + call.kept.positions.key, weights[batch, head, query, key])
+            part = pandas.DataFrame(dict(zip(columns[3:], (each.numpy() for each in values), strict=True)))
+            parts.append(part.assign(call=call.name, path=call.path, run=call.run)[columns])
+        return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
 
     def explore(
         self,

@@ -26,7 +26,7 @@ from saccade.interpretation.alignments import (
     merge_words,
     symmetrise,
 )
-from saccade.interpretation.interventions import attention_maps
+from saccade.interpretation.source import attention_maps
 from saccade.registry import nearest
 from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.posteriors import sums_alignments

@@ -12,8 +12,8 @@ from saccade.data.special import BOS, EOS, NAMES
 from saccade.fields import Text
 from saccade.interpretation.alignments import Alignment
 from saccade.interpretation.explorer import Axis, Map, TextAxis
-from saccade.interpretation.interventions import source_attentions
 from saccade.interpretation.recording import Trace
+from saccade.interpretation.source import source_attentions
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import forced_maps
 from saccade.tasks.generation.posteriors import sums_alignments

@@ -12,7 +12,7 @@ from saccade.evaluation.faithfulness import faithfulness
 from saccade.evaluation.report import AlignmentFigure, alignment_figures
 from saccade.interpretation.alignments import Alignment, Words, align, merge_words
 from saccade.interpretation.explorer import Measure
-from saccade.interpretation.interventions import source_attentions
+from saccade.interpretation.source import source_attentions
 from saccade.models import EncoderDecoder
 from saccade.tasks.answers import Origin
 from saccade.tasks.generation.forced_alignment import HeadChoice, read_head

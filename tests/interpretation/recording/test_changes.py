@@ -8,7 +8,7 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 import saccade
-from saccade.interpretation.interventions import ablate_head, knock_out, uniform
+from saccade.interpretation.recording import ablate_head, knock_out, uniform
 from tests.interpretation.recording.models import Eager, Layer, Stack
 
 

@@ -6,16 +6,16 @@ The functions here make interventions for `saccade.record(model, change={path: i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from saccade.attention import Attention
-from saccade.decoders.source_attentions import SourceAttentions
-from saccade.interpretation.recording import Intervention, record
-from saccade.layers import TransformerDecoderLayer
-from saccade.multihead import MultiHead
+from saccade.interpretation.recording.changes import Intervention
+from saccade.interpretation.recording.recorder import record
+from saccade.interpretation.recording.trace import Trace
 
 
 def ablate_head(*heads: int) -> Intervention:
@@ -89,47 +89,71 @@ def rescaled(changed: Tensor, weights: Tensor) -> Tensor:
     return changed * (weights.sum(dim=-1, keepdim=True) / total.where(total > 0, 1))
 
 
-def source_attentions(model: nn.Module) -> dict[str, Attention]:
-    """A model's attentions to the source by path, as `record` names them, in layer order; {} without attention."""
-    across = {
-        f"{name}.cross_attention": part.cross_attention.attention
-        for name, part in model.named_modules()
-        if isinstance(part, TransformerDecoderLayer)
-    }
-    if across:
-        return across
-    decoder = getattr(model, "decoder", None)
-    if not isinstance(decoder, nn.Module):
-        raise TypeError(f"{type(model).__name__} has no decoder: give an encoder-decoder of saccade.models.")
-    found = dict(decoder.named_modules(prefix="decoder"))
-    over_contexts = {id(part.second) for part in found.values() if isinstance(part, SourceAttentions)}
-    return {
-        path.removesuffix(".attention") if isinstance(found.get(path.rpartition(".")[0]), MultiHead) else path: part
-        for path, part in found.items()
-        if isinstance(part, Attention) and id(part) not in over_contexts
-    }
+def patch(trace: Trace, keep: str = "*") -> dict[str, Intervention]:
+    """The weights of another trace in place of the model's own, for every module that matches `keep`."""
+    paths = list(dict.fromkeys(call.path for call in trace.find(keep)))
+    if not paths:
+        raise ValueError(f"keep={keep!r} matches none of {', '.join(trace.paths)}.")
+    return {path: use_weights(trace.joined(path)) for path in paths}
 
 
-def attention_maps(
-    model: nn.Module, source: Tensor, source_mask: Tensor, target_in: Tensor, words: Tensor | None = None
-) -> dict[str, Tensor]:
-    """Every head's attention to the source under teacher forcing, by path, without gradients.
+@dataclass(frozen=True)
+class Comparison:
+    """A model's output without and with a change of its attention.
 
-    A decoder that aligns without an `Attention` has one map, "decoder", of the weights that it reports; a decoder
-    without either has none.
-
-    Shapes:
-        source (batch, length), source_mask bool (batch, length), target_in (batch, steps), the start token first,
-        and for a model that copies words (batch, length) -> for each attention (batch, heads, steps, length).
+    Attributes:
+        before, after: what it returned.
+        trace: the recording of the changed run.
     """
-    paths = list(source_attentions(model))
-    with record(model, keep=paths) as trace:
-        decoded = model(source, source_mask, target_in, **({} if words is None else {"words": words}))
-    if not paths and decoded.weights is not None:
-        return {"decoder": decoded.weights.unsqueeze(1)}
-    maps = {path: trace.joined(path) for path in paths if path in trace.paths}
-    # Decoders may cut off keys at the end that are padding in the whole batch.
-    return {path: F.pad(weights, (0, source.shape[1] - weights.shape[-1])) for path, weights in maps.items()}
+
+    before: Any
+    after: Any
+    trace: Trace
+
+    @property
+    def differences(self) -> dict[str, float]:
+        """For each tensor of floating point in the output, how far it moved: |after - before| / |before|."""
+        after = dict(_tensors(self.after))
+        found = {}
+        for name, tensor in _tensors(self.before):
+            other = after.get(name)
+            if other is None or other.shape != tensor.shape:
+                raise ValueError(
+                    f"{name} of the output has another shape after the change: compare one step at a time."
+                )
+            moved = torch.linalg.vector_norm(other.double() - tensor.double())
+            found[name] = float(moved / torch.linalg.vector_norm(tensor.double()).clamp(min=1e-300))
+        return found
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: moved by {part:.1%}" for name, part in self.differences.items())
+
+
+@torch.no_grad()
+def compare(model: nn.Module, run: Callable[[], Any], change: Mapping[str, Intervention]) -> Comparison:
+    """Runs a model without and with a change of its attention, and tells how its output differs.
+
+    Args:
+        model: the model, in evaluation mode.
+        run: runs it and returns its output: a tensor, or tuples and dictionaries of them.
+        change: as for `record`.
+    """
+    before = run()
+    with record(model, change=change) as trace:
+        after = run()
+    return Comparison(before, after, trace)
+
+
+def _tensors(output: Any, name: str = "output") -> Iterator[tuple[str, Tensor]]:
+    if isinstance(output, Tensor):
+        if output.is_floating_point():
+            yield name, output
+    elif isinstance(output, Mapping):
+        for key, value in output.items():
+            yield from _tensors(value, str(key) if name == "output" else f"{name}.{key}")
+    elif isinstance(output, list | tuple):
+        for number, value in enumerate(output):
+            yield from _tensors(value, f"{name}[{number}]")
 
 
 def _check_within(name: str, given: Sequence[int], count: int, several: str) -> None:

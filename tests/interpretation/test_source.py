@@ -6,14 +6,8 @@ import torch
 import saccade
 from saccade.distributions import Categorical
 from saccade.interpretation.attribution import gradient_times_input
-from saccade.interpretation.interventions import (
-    ablate_head,
-    attention_maps,
-    knock_out,
-    source_attentions,
-    uniform,
-    use_weights,
-)
+from saccade.interpretation.recording import knock_out, use_weights
+from saccade.interpretation.source import attention_maps, source_attentions
 from saccade.models import Cho, RNNSearch
 from saccade.selections import Selection
 from tests.models.family import FAMILY, SMALL
@@ -161,43 +155,6 @@ def test_gradient_times_input_step_by_step(name) -> None:
         assert found[step, place].item() == pytest.approx(abs(values[0] - values[1]) / 2e-5, rel=1e-4, abs=1e-8)
 
 
-def weights_and_mask():
-    weights = torch.rand(2, 3, 4, 5).softmax(-1)
-    mask = torch.ones(2, 3, 4, 5, dtype=torch.bool)
-    mask[1, ..., 3:] = False
-    return weights.masked_fill(~mask, 0.0), mask
-
-
-def test_ablated_heads_read_nothing() -> None:
-    weights, mask = weights_and_mask()
-    found = ablate_head(2, 0)(weights, mask, range(4))
-    assert (found[:, [0, 2]] == 0).all()
-    assert torch.equal(found[:, 1], weights[:, 1])
-    with pytest.raises(ValueError, match="head 3 does not exist: there are 3 heads, 0 to 2"):
-        ablate_head(3)(weights, mask, range(4))
-
-
-def test_uniform_weights_keep_the_total() -> None:
-    weights, mask = weights_and_mask()
-    found = uniform()(weights, mask, range(4))
-    torch.testing.assert_close(found.sum(-1), weights.sum(-1))
-    assert (found[1, ..., 3:] == 0).all()
-    torch.testing.assert_close(found[1, ..., 0], found[1, ..., 2])
-
-
-def test_knocked_out_positions() -> None:
-    weights, mask = weights_and_mask()
-    found = knock_out([1, 9])(weights, mask, range(4))
-    assert (found[..., 1] == 0).all()
-    torch.testing.assert_close(found.sum(-1), weights.sum(-1))
-    torch.testing.assert_close(found[..., 0] * weights[..., 2], found[..., 2] * weights[..., 0])
-    less = knock_out([1], rescale=False)(weights, mask, range(4))
-    assert torch.equal(less[..., 0], weights[..., 0])
-    assert (knock_out(range(5))(weights, mask, range(4)) == 0).all()  # and not NaN
-    with pytest.raises(ValueError, match=r"count from 0, got \[-1\]"):
-        knock_out([-1])
-
-
 @pytest.mark.parametrize("name", ["rnnsearch_fast_current", "transformer_sinusoidal_pre"])
 def test_weights_of_another_source(name) -> None:
     """Weights of one run, patched into another: all attention to the source is then that of the first."""
@@ -214,6 +171,3 @@ def test_weights_of_another_source(name) -> None:
     for path in given:
         torch.testing.assert_close(second.joined(path), first.joined(path), rtol=0, atol=1e-6)
     assert not torch.allclose(patched, plain, atol=1e-4)
-    weights, allowed = weights_and_mask()
-    with pytest.raises(ValueError, match=r"weights \(2, 3, 4, 5\) do not fit queries 3 to 6"):
-        use_weights(weights)(weights, allowed, range(3, 7))
