@@ -1,4 +1,4 @@
-"""What recording costs if nobody looks: at most a twentieth of the time; in generation, thrice the weights in memory."""
+"""What recording costs if nobody looks: at most a twentieth of the time, and three times the weights in memory."""
 
 import os
 import warnings
