@@ -11,7 +11,8 @@ from torch import Tensor
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.subject import Call, LeftOutError, Subject, weights_of
+from saccade.interpretation.recording.rows import Call, LeftOutError, weights_of
+from saccade.interpretation.recording.subject import Subject
 from saccade.interpretation.recording.tokens import text_tokenizer
 
 Names = Axis | Sequence[str] | None

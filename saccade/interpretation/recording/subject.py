@@ -3,53 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from saccade.interpretation.explorer import Axis, ImageAxis, Map, TextAxis, TopWeights
 from saccade.interpretation.recording.inputs import Generated, Inputs
-from saccade.interpretation.recording.joining import Rows
+from saccade.interpretation.recording.rows import Call, LeftOutError, Shown, map_of, weights_of
 from saccade.interpretation.recording.tokens import token_axis
 
-NEGLIGIBLE = 1e-6
 SEEN = ("vision", "visual", "image", "vit")
 HEARD = ("audio", "speech")
 BEAMS = (
     "call generate(..., return_dict_in_generate=True) and give its whole result, so that every step of a beam search "
     "is taken from the row of its hypothesis."
 )
-
-
-class Call(Protocol):
-    """One call of attention: see `saccade.interpretation.recording.trace.Recorded`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def kind(self) -> str | None: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-    @property
-    def weights(self) -> Tensor: ...
-    @property
-    def top(self) -> tuple[Tensor, Tensor] | None: ...
-    @property
-    def query_positions(self) -> range | None: ...
-    def joined(self, rows: Rows | None = None) -> Tensor: ...
-
-
-class LeftOutError(ValueError):
-    """Why a module is not on the page."""
-
-
-class Shown(NamedTuple):
-    """The tokens of one side: their axis, and which of them are no padding."""
-
-    axis: Axis
-    kept: list[int]
 
 
 class Subject:
@@ -95,7 +63,7 @@ class Subject:
             joined, tokens = self._written(path, calls)
             rows = self._target(tokens, ahead=keys == "source")
             columns = self._target(tokens) if keys == "target" else self._source(path, joined.shape[2])
-            return [_map(path, layer, joined, rows, columns)]
+            return [map_of(path, layer, joined, rows, columns)]
         found = []
         for call in calls:
             weights = self._one(call)
@@ -106,7 +74,7 @@ class Subject:
                 rows = Shown(TextAxis(pieces=["[pooling]"], special=[0]), [0])
             else:
                 rows = self._find(queries, path, weights.shape[1])
-            found.append(_map(call.name, layer, weights, rows, columns))
+            found.append(map_of(call.name, layer, weights, rows, columns))
         return found
 
     def _sides(self, path: str, kind: str | None) -> tuple[str, str]:
@@ -280,37 +248,6 @@ def _reached(calls: list[Call]) -> int:
         end = (end if positions is None else positions.start) + call.shape[2]
         most = max(most, end)
     return most
-
-
-def weights_of(call: Call, row: int) -> Tensor | TopWeights:
-    """(heads, queries, keys) of a row of a call; those that were kept, if not all were."""
-    if call.top is None:
-        return call.weights[row].float().cpu()
-    values, places = (each[row].cpu() for each in call.top)
-    return TopWeights(values=values.float(), places=places, keys=call.shape[3])
-
-
-def _map(name: str, layer: int | None, weights: Tensor | TopWeights, rows: Shown, columns: Shown) -> Map:
-    """The map without padding, which nothing attends to; otherwise with it."""
-    if len(rows.kept) and rows.kept[-1] >= weights.shape[1]:
-        raise LeftOutError(f"it has {weights.shape[1]} queries for {len(rows.kept)} tokens")
-    dropped = sorted(set(range(weights.shape[2])) - set(columns.kept))
-    if len(columns.kept) and columns.kept[-1] >= weights.shape[2]:
-        raise LeftOutError(f"it has {weights.shape[2]} keys for {len(columns.kept)} tokens")
-    if dropped and _weight_on(weights, rows.kept, dropped) > NEGLIGIBLE:
-        raise LeftOutError(f"it attends to {len(dropped)} keys that are padding: was the model given attention_mask?")
-    if isinstance(weights, TopWeights):
-        chosen: Tensor | TopWeights = weights.chosen(rows.kept, columns.kept)
-    else:
-        chosen = weights[:, rows.kept][:, :, columns.kept]
-    return Map(name=name, weights=chosen, queries=rows.axis, keys=columns.axis, layer=layer)
-
-
-def _weight_on(weights: Tensor | TopWeights, queries: list[int], keys: list[int]) -> float:
-    """The largest weight of some queries on some keys."""
-    part = weights.chosen(queries, keys) if isinstance(weights, TopWeights) else weights[:, queries][:, :, keys]
-    found = part.values if isinstance(part, TopWeights) else part
-    return float(found.abs().max()) if found.numel() else 0.0
 
 
 def _has(path: str, words: Sequence[str]) -> bool:
