@@ -54,21 +54,20 @@ def other_task(parser: argparse.ArgumentParser, given: Sequence[str], option: st
         given: the command line.
         option: its name, as of an argument in Python.
     """
+    from saccade.configuration.classes import name_of
+    from saccade.tasks import tasks
+
+    having = [n for n, kind in tasks.items() if option in {field.name for field in dataclasses.fields(kind.options)}]
     task = _task(parser, given)
+    if not having or (task is not None and option in {field.name for field in dataclasses.fields(task.options)}):
+        return ""
     if task is None:
         from saccade.runs.folder import check_run
 
         try:
-            check_run(next(iter(_words(parser, given)[1:]), ""))  # without its run, an option of a task is not known
+            check_run(next(iter(_words(parser, given)[1:]), ""))  # without its run, the option cannot be known
         except FileNotFoundError as error:
             parser.error(str(error))
-        return ""
-    from saccade.configuration.classes import name_of
-    from saccade.tasks import tasks
-
-    own = {field.name for field in dataclasses.fields(task.options)}
-    having = [n for n, kind in tasks.items() if option in {field.name for field in dataclasses.fields(kind.options)}]
-    if not having or option in own:
         return ""
     return f" It is an option of {', '.join(having)}; the task of this run is {name_of(task)}."
 
