@@ -104,7 +104,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--steps", type=int, help="the most updates of each training")
     parser.add_argument("--documents", type=int, default=cues.DOCUMENTS, help="synthetic documents to train on")
     parser.add_argument("--tune", action="store_true", help="print validation accuracies, test nothing")
+    parser.add_argument("--dropout", type=float, help="with --tune, in place of that of the recurrent models")
     given = parser.parse_args(arguments)
+    if given.dropout is not None and not given.tune:
+        parser.error("--dropout is for --tune: what is tested has the settings of the table.")
     if given.data is None:
         print("Skipped: this needs reviews. Set --data or REVIEW_POLARITY to review_polarity.tar.gz.", file=sys.stderr)
         return 0
@@ -165,7 +168,7 @@ def tested(name: str, fold: int, reviews: list[Review], given: argparse.Namespac
         run = saccade.train(
             variant.config,
             task={"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
-            model=variant.model,
+            model=variant.model | ({} if given.dropout is None or variant.pretrained else {"dropout": given.dropout}),
             data={"train": parts[0], "valid": parts[1]},
             trainer=variant.trainer | ({} if given.steps is None else {"max_steps": given.steps}),
             init_from=given.minilm if variant.pretrained else None,

@@ -46,7 +46,7 @@ def test_folds_are_the_hundreds_and_nothing_of_the_test_fold_is_trained_on(data,
 
     monkeypatch.setattr(han.saccade, "train", train)
     with pytest.raises(KeyboardInterrupt):
-        han.tested("HAN, attention", 1, reviews, Namespace(runs=tmp_path, steps=1, tune=False))
+        han.tested("HAN, attention", 1, reviews, Namespace(runs=tmp_path, steps=1, tune=False, dropout=None))
     parts = {name: [tuple(row["text"]) for row in rows] for name, rows in given.items()}
     known = {tuple(review.sentences): review for review in reviews}
     assert {(known[text].fold, known[text].number) for text in parts["valid"]} == {(0, 0), (0, 10), (2, 10)}
