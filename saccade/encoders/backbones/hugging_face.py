@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
@@ -40,19 +41,20 @@ class TransformersBackbone(Backbone):
         if architecture not in get_args(Architecture):
             raise ValueError(f"Unknown architecture {architecture!r}.{nearest(architecture, get_args(Architecture))}")
         try:
-            from transformers import AutoConfig, AutoModel
+            library = importlib.import_module("transformers")
         except ImportError:
             raise ImportError("The backbone 'transformers' needs that library: pip install transformers") from None
-        usual = AutoConfig.for_model(architecture).to_dict()
+        configs, networks = library.AutoConfig, library.AutoModel
+        usual = configs.for_model(architecture).to_dict()
         for name in options or {}:
             if name not in usual:
                 raise ValueError(f"options: {architecture} has no setting {name!r}.{nearest(name, usual)}")
-        config = AutoConfig.for_model(architecture, **(options or {}))
+        config = configs.for_model(architecture, **(options or {}))
         with torch.device("meta"):
-            count = sum(weight.numel() for weight in AutoModel.from_config(config).parameters())
+            count = sum(weight.numel() for weight in networks.from_config(config).parameters())
         if count > MOST_WEIGHTS:
             raise ValueError(f"options describe a network of {count:,} weights; a backbone has up to {MOST_WEIGHTS:,}.")
-        self.network = AutoModel.from_config(config)
+        self.network = networks.from_config(config)
         if any(name.startswith("pooler.") for name in self.network.state_dict()):
             self.network.pooler = None  # it summarises all places, and some files do not have it
         self._sides: dict[int, int] = {}
@@ -64,12 +66,12 @@ class TransformersBackbone(Backbone):
         if states.dim() == 4:
             return states
         side = math.isqrt(states.shape[1])
-        return states[:, -(side**2) :].mT.unflatten(2, (side, side))
+        places: Tensor = states[:, -(side**2) :].mT
+        return places.reshape(*places.shape[:2], side, side)
 
     def renamed(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """By the library, whose own names differ from those in files; what a file lacks is left out."""
-        from transformers.utils import logging
-
+        logging = importlib.import_module("transformers.utils.logging")
         before = logging.get_verbosity()
         logging.set_verbosity_error()  # it would report the classifier
         try:
