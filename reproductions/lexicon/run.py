@@ -28,6 +28,7 @@ from saccade.models import RNNSearch
 
 FOLDER = Path(__file__).resolve().parent
 RARE = 2
+VALIDATED = 50  # pairs that choose between the weights of a run
 MODES = ("none", "linear", "bias")
 WORDS, LONGEST = 1000, 8  # of the cipher
 
@@ -48,18 +49,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
-    corpora = {"cipher": cipher(random.Random(given.seed), given.pairs, given.tests)}
+    corpora = {"cipher": cipher(random.Random(given.seed), given.pairs + VALIDATED, given.tests)}
     if given.data is not None:
-        corpora["multi30k"] = multi30k(given.data, given.pairs, given.tests)
+        corpora["multi30k"] = multi30k(given.data, given.pairs + VALIDATED, given.tests)
     given.output.mkdir(parents=True, exist_ok=True)
     results: dict[str, Any] = {}
-    for name, (train, test) in corpora.items():
+    for name, (pairs, test) in corpora.items():
+        train, valid = pairs[:-VALIDATED], pairs[-VALIDATED:]
         lexicon = given.runs / f"{name}.tsv"
         lexicon.parent.mkdir(parents=True, exist_ok=True)
         split = WordTokeniser().split
         write_lexicon(lexicon, learned([(split(a), split(b)) for a, b in train], "hmm", rounds=5, top=10, least=0.01))
-        for part, pairs in (("train", train), ("valid", test[:20])):
-            lines = "".join(f"{source}\t{target}\n" for source, target in pairs)
+        for part, chosen in (("train", train), ("valid", valid)):
+            lines = "".join(f"{source}\t{target}\n" for source, target in chosen)
             (given.runs / f"{name}-{part}.tsv").write_text(lines, encoding="utf-8")
         results[name] = {}
         for mode in MODES:
