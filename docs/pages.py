@@ -25,6 +25,7 @@ KINDS: dict[str, str] = {
     "backbones": "Which pretrained network describes pictures?",
     "vectors": "Where do the embeddings of words start?",
     "models": "What reads the inputs and makes the predictions?",
+    "heads": "How does a decoder's state become a word: generated, copied, looked up?",
     "optimisers": "How are gradients turned into updates?",
     "schedules": "How does the learning rate change during training?",
     "engines": "Where is a bulk prediction worked on?",
