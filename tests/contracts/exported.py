@@ -26,6 +26,7 @@ from saccade.fields import (
     Labels,
     Link,
     Node,
+    OptionalField,
     Reviews,
     Tags,
     Text,
@@ -61,7 +62,11 @@ class Case:
         for number, raw in enumerate(self.raw):
             given = raw if len(self.task.inputs) > 1 else {next(iter(self.task.inputs)): raw}
             cells = {role: Cell("memory", number + 1, role) for role in given}
-            read = {role: each and self.task.inputs[role].read(each, cells[role]) for role, each in given.items()}
+            fields = self.task.inputs
+            read = {
+                role: fields[role].read(each, cells[role]) if each or isinstance(fields[role], OptionalField) else each
+                for role, each in given.items()
+            }
             self.values.append(read)
 
 
