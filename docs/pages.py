@@ -33,7 +33,6 @@ KINDS: dict[str, str] = {
     "selections": "What distribution over positions follows from the scores?",
     "aggregations": "What is read from the values?",
     "formats": "How is a trained model written for other programs?",
-    "heads": "How does a decoder say a word?",
     "history": "What does a score know about earlier steps?",
 }
 """Every kind of member with the question that it answers."""
