@@ -130,11 +130,10 @@ def test_predict_a_pair_and_tables_of_pairs(work, run, capsys):
         assert message in err
 
 
-def test_export_is_refused_by_name_before_any_work(work, run, capsys):
-    code, _, err = call(capsys, "export", run, "--format", "onnx", "--output", str(work / "exported"))
-    assert code != 0
-    assert "The task Recommendation cannot be exported: its answers need the" in err
-    assert not (work / "exported").exists()
+def test_is_exported_with_its_reviews(work, run, capsys):
+    code, _, _ = call(capsys, "export", run, "--format", "onnx", "--output", str(work / "exported"))
+    assert code == 0
+    assert (work / "exported" / "export.json").is_file()
 
 
 def test_the_page_shows_both_sides_beside_both_ratings(work, run, capsys, visit):  # noqa: F811 (a fixture)

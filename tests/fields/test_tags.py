@@ -52,7 +52,7 @@ def test_padding_is_masked():
         (["NOUN", "VREB"], "the label 'VREB' is not one the model knows"),
         (["NOUN", ""], "the label is empty"),
         ("  ", "the label is empty"),
-        ([["NOUN"]], "the label is not text but list"),
+        ([["NOUN"]], "the label is a list, but one label is expected"),
     ],
 )
 def test_bad_tags_are_named_with_their_place(raw, problem):

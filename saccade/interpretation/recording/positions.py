@@ -39,6 +39,7 @@ class _Last:
     keys: int
     total: int  # queries since the start of the run
     calls: int  # since the start of the run
+    ahead: int  # queries without a key of their own, as in an LSTMN, whose steps attend to those before
     tensor: Tensor | None  # keys, or values where these are not known
     version: int
     copy: Tensor | None  # some features of it, if it may be overwritten
@@ -78,13 +79,14 @@ class Tracker:
         total, calls = queries, 1
         if last is not None and same_run:
             total, calls = last.total + queries, last.calls + 1
-        certain = False
+        certain, ahead = False, max(queries - keys, 0)
         if last is None:
             found = START
         elif not same_run and keys <= queries:
             found = Positions()
         elif last.keys + queries == keys:  # it has grown
-            found, certain = Positions(last.positions.key, last.positions.key + keys - queries), True
+            ahead, certain = last.ahead, True
+            found = Positions(last.positions.key, last.positions.key + keys - queries + ahead)
         elif same_run and total <= keys:  # not full yet
             found = Positions(last.positions.key, None if last.positions.query is None else total - queries)
         else:
@@ -99,7 +101,7 @@ class Tracker:
         # A copy is needed only where the next call may have to be compared.
         compared = total >= keys or not same_run
         copy = _some_features(tensor).clone() if tensor is not None and kept != 0 and compared else None
-        now = self._last[place] = _Last(run, found, queries, keys, total, calls, tensor, kept, copy)
+        now = self._last[place] = _Last(run, found, queries, keys, total, calls, ahead, tensor, kept, copy)
         if certain:
             self._self_attention = now
         return found
