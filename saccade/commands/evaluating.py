@@ -125,7 +125,7 @@ def evaluate(
         return
     if search:
         trained = model.task.options.of(model.plan.trainer.validate_options).describe()
-        differs = trained != search and model.plan.trainer.validate_examples != 0
+        differs = trained not in ("", search) and model.plan.trainer.validate_examples != 0
         also = f"; validation during training used {trained}" if differs else ""
         print(f"Predicted by {search}{also}.")
     print_evaluation(found)

@@ -80,10 +80,17 @@ def inspect(
         top = TOP
     with torch.no_grad(), record(model, reduce=None if top is None else ("top_k", top)) as trace, _told(place):
         found = None
-        if steps is None:
-            model(**batch)
-        else:
-            found = model.generate(**batch, max_new_tokens=steps, num_beams=beams, return_dict_in_generate=True)
+        try:
+            if steps is None:
+                model(**batch)
+            else:
+                found = model.generate(**batch, max_new_tokens=steps, num_beams=beams, return_dict_in_generate=True)
+        except (IndexError, RuntimeError) as error:
+            most = getattr(model.config, "max_position_embeddings", None)
+            if most is None or length + (steps or 0) <= most:
+                raise
+            wanted = f"{length:,} tokens" + (f" and {steps:,} to write" if steps else "")
+            raise ValueError(f"the model has {most:,} positions, too few for {wanted}.") from error
     name = title or f"{place.resolve().name} ({type(model).__name__})"
     trace.explore(output, tokenizer=tokenizer, inputs=shown, generated=found, rate=rate, title=name)
     size = Path(output).stat().st_size

@@ -64,7 +64,7 @@ def score(
         bad_rows: what to do with a row that cannot be used, error or skip.
         batch_size: how many texts are read side by side.
         cache_size: mix in a cache of this many recent words (default: no cache).
-        cache_weight: how much the cache counts, from 0 to 1 (default: 0.1).
+        cache_weight: how much the cache counts, from 0 to less than 1 (default: 0.1).
         cache_flatness: 0 makes all cached words count the same; more prefers words in a similar context (default: 0.3).
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """

@@ -67,6 +67,6 @@ class NeuralCache:
         weights = torch.nan_to_num(scores.float().softmax(-1))[real]
         share = self.weight * seen.any(-1)[real].unsqueeze(-1)
         repeated = known.tokens.unsqueeze(1).expand(batch, length, -1)[real]
-        chances = (1.0 - share) * logits.float().softmax(-1)
-        chances = chances.scatter_add(1, repeated, share * weights)
-        return chances.log(), Remembered(*(each[:, -self.size :] for each in known))
+        generated = logits.float().log_softmax(-1) + torch.log1p(-share)
+        cached = torch.zeros_like(generated).scatter_add(1, repeated, share * weights).log()
+        return torch.logaddexp(generated, cached), Remembered(*(each[:, -self.size :] for each in known))

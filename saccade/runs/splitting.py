@@ -71,6 +71,7 @@ class Split:
             if isinstance(data.folds, str):
                 folds.append(names.setdefault(example[FOLD], len(names)))
         self.data = data
+        self.contiguous = task.contiguous
         self.marks = np.array(marks, dtype=np.uint64)
         self.strata = strata.rarest()
         self.names = sorted(names, key=_in_order)
@@ -113,6 +114,9 @@ class Split:
         if share and self.data.split != "random":
             later = self._later(share)
             return np.where(later, Purpose.VALID, Purpose.TRAIN).astype(np.int8)
+        if share and self.contiguous and self.folds is None:  # the end of the text, so that neither part has gaps
+            first = len(self) - min(MOST_HELD_OUT, max(1, round(share * len(self))))
+            return np.where(np.arange(len(self)) >= first, Purpose.VALID, Purpose.TRAIN).astype(np.int8)
         test = self.tested(self.data.fold)
         found = np.where(test, Purpose.TEST, Purpose.TRAIN).astype(np.int8)
         held = choose_held_out(self.marks[~test], share, self.strata[~test]) if share else set[int]()

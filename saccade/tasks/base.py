@@ -75,6 +75,9 @@ class Task(TaskData):
     known_metrics: ClassVar[Mapping[str, bool]] = {}
     """All figures that it can compute, in the same form."""
 
+    contiguous: bool = False
+    """Whether the examples are parts of one text, which are read, and held out, in their order."""
+
     picture: str = ""
     """What `draw` draws of an evaluation; empty if nothing."""
 

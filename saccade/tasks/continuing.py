@@ -39,7 +39,7 @@ class ContinuationOptions(WritingOptions):
         min_length: the fewest tokens to add (default: 0).
         max_length: the most tokens to add (default: 50).
         cache_size: with score, mix in a cache of this many recent words (default: no cache).
-        cache_weight: how much the cache counts, from 0 to 1 (default: 0.1).
+        cache_weight: how much the cache counts, from 0 to less than 1 (default: 0.1).
         cache_flatness: 0 makes all cached words count the same; more prefers words in a similar context (default: 0.3).
     """
 

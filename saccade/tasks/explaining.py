@@ -176,7 +176,7 @@ def _item(
     maps = with_evidence(task, [each for each in shown if matches(each.name, asked.keep)], example)
     if not maps:
         listed = ", ".join(each.name for each in shown)
-        fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "there is nothing to show."
+        fault = f"keep={asked.keep!r} fits none of {listed}." if shown else "it has no attention to show."
         raise ValueError(f"{type(model).__name__}: {fault}")
     strange = task.unknown([example]).get(0)
     if strange:

@@ -47,8 +47,9 @@ def word_scores(tokeniser: Tokeniser, text: str, read: Tokens) -> list[tuple[str
     places = [group for group in tokeniser.words(text) if group]
     if len(places) != len(words):  # letters that are not written with spaces
         words, places = tokeniser.parts(text), [[place] for place in range(len(each) - 1)]
-    found = [(word, sum(each[place] for place in group)) for word, group in zip(words, places, strict=True)]
-    return [*found, ("", each[-1])]
+    ends = [group[-1] + 1 for group in places]  # pieces of white space belong to the word, or the end, after them
+    sums = [sum(each[start:end]) for start, end in pairwise([0, *ends, len(each)])]
+    return list(zip([*words, ""], sums, strict=True))
 
 
 def by_frequency(counts: Sequence[int], read: Sequence[Tokens | None]) -> Table:

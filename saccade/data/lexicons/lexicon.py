@@ -100,20 +100,22 @@ def lexicon_table(lexicon: Lexicon, source: Tokeniser, target: Tokeniser, entrie
     """
     words = np.full((source.size, entries + 1), UNK, dtype=np.int64)
     probabilities = np.zeros((source.size, entries + 1), dtype=np.float32)
-    known = 0
+    found: dict[int, dict[int, float]] = {}  # words that are spelt differently may be one token
     for word, targets in lexicon.items():
         token = _single(word, source)
-        if token is None:
-            continue
-        pairs = [(id, p) for t, p in targets.items() if (id := _single(t, target)) is not None]
-        pairs = sorted(pairs, key=lambda each: -each[1])[:entries]
-        known += bool(pairs)
+        for other, probability in targets.items() if token is not None else ():
+            if token is not None and (id := _single(other, target)) is not None:
+                of_token = found.setdefault(token, {})
+                of_token[id] = of_token.get(id, 0.0) + probability
+    for token, of_token in found.items():
+        total = max(1.0, sum(of_token.values()))
+        pairs = sorted(((id, p / total) for id, p in of_token.items()), key=lambda each: -each[1])[:entries]
         for place, (id, probability) in enumerate(pairs):
             words[token, place], probabilities[token, place] = id, probability
     probabilities[:, -1] = np.maximum(0.0, 1.0 - probabilities.sum(1))
     words[EOS, -1], words[PAD] = EOS, PAD
     probabilities[PAD] = 0.0
-    return LexiconTable(words, probabilities, known)
+    return LexiconTable(words, probabilities, len(found))
 
 
 def _single(word: str, tokeniser: Tokeniser) -> int | None:

@@ -40,6 +40,7 @@ class Tokeniser:
         self.lowercase = lowercase
         self._pieces: list[str] = []
         self._numbers: dict[str, int] = {}
+        self._numbered: list[str] | None = None
 
     def fit(self: T, texts: Iterable[str]) -> T:
         """Learns the vocabulary in one pass over the texts, and returns the tokeniser."""
@@ -85,7 +86,8 @@ class Tokeniser:
 
     def id_of(self, unit: str) -> int:
         """The id of a unit that is a single piece of the vocabulary, else that of the unknown word."""
-        if len(self._numbers) != self.size - len(NAMES):
+        if self._numbered is not self._pieces:  # fitted or loaded since
+            self._numbered = self._pieces
             self._numbers = {piece: number for number, piece in enumerate(self._pieces) if number >= len(NAMES)}
         return self._numbers.get(unit, UNK)
 

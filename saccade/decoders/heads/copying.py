@@ -8,6 +8,9 @@ from torch import Tensor, nn
 from saccade.decoders.heads.base import Cues
 from saccade.decoders.heads.ways import Entries, Way
 
+LEAST = 1e-10
+"""The least weight of a position that may be copied."""
+
 
 class CopyAttended(Way):
     r"""Copies the word that the decoder looks at.
@@ -21,7 +24,9 @@ class CopyAttended(Way):
     copies = True
 
     def forward(self, cues: Cues) -> Entries:
-        return Entries(log_weights(cues.weights), copied_words(cues))
+        # A sparse selection leaves zeros. A word that can only be copied must stay possible, or its loss is infinite.
+        floored = cues.weights.clamp(min=LEAST).masked_fill(~cues.source.mask.unsqueeze(-2), 0.0)
+        return Entries(log_weights(floored), copied_words(cues))
 
 
 class CopyScored(Way):

@@ -78,7 +78,7 @@ class Task(Answering):
         found = {side: np.array([row[side] for row in rows], dtype=np.int64) for side in SIDES}
         for side in SIDES:
             several = [[self.tokens[number] for number in self.history(side, row)] for row in rows]
-            sizes = max(1, *map(len, several)), max(1, *(len(ids) for each in several for ids in each))
+            sizes = max(1, 1, *map(len, several)), max(1, 1, *(len(ids) for each in several for ids in each))
             fixed = self.shapes.get(f"{side}_words", (None, None, None))[1:]
             shape = [own if isinstance(own, int) else size for own, size in zip(fixed, sizes)]
             words = np.zeros((len(rows), *shape), dtype=np.int64)

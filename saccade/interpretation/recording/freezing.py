@@ -66,11 +66,17 @@ class Freezer:
         self.tensors[f"variable {len(self.tensors)}"] = tensor
         return tensor
 
+    def _cell(self, cell: types.CellType) -> types.CellType:
+        try:
+            return types.CellType(self.freeze(cell.cell_contents))
+        except ValueError:  # a variable that has not been assigned
+            return types.CellType()
+
     def _function(self, function: types.FunctionType) -> Any:
         names = set(function.__code__.co_names) & function.__globals__.keys()
         library = f"{function.__module__}.".startswith("torch.")
         used = {} if library else {name: self.freeze(function.__globals__[name]) for name in names}
-        cells = tuple(types.CellType(self.freeze(cell.cell_contents)) for cell in function.__closure__ or ())
+        cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
         if library and not cells:
             return function
         copy = types.FunctionType(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -27,6 +28,20 @@ class Missing(NamedTuple):
     reason: str
 
 
+class _Hook:
+    """Calls a method when a module runs. A copy of the module, or a saved one, has a hook that does nothing."""
+
+    def __init__(self, runs: Callable[[nn.Module], None] | None = None) -> None:
+        self._runs = runs
+
+    def __call__(self, module: nn.Module, _: Any) -> None:
+        if self._runs is not None:
+            self._runs(module)
+
+    def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
+        return _Hook, ()
+
+
 class Watch:
     """Notices which modules that look like attention run.
 
@@ -43,10 +58,14 @@ class Watch:
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
         self._waiting = dict.fromkeys(names.attentions)
+        self._thread = threading.get_ident()
+        hook = _Hook(self._runs)
         for module in self._waiting:
-            add_pre_hook(module, id(self), self._runs)
+            add_pre_hook(module, id(self), hook)
 
-    def _runs(self, module: nn.Module, _: Any) -> None:
+    def _runs(self, module: nn.Module) -> None:
+        if module not in self._waiting or threading.get_ident() != self._thread:
+            return
         self._ran[self._names.place_of(module)] = type(module).__name__
         del self._waiting[module]
         remove_pre_hook(module, id(self))

@@ -128,10 +128,11 @@ class Recorder:
         watch = self._watch
         del self._mode, self._runs, self._optimiser, self._positions, self._watch
         if error is None:
-            self._changes.check_used()
             self.trace.missing = watch.found(self.trace.noted, self.trace.left_out, self._softmaxes, self._names)
+            self.trace.forget_names()
         self._retention.end(self.trace.noted, self.trace.missing)
         if error is None:
+            self._changes.check_used()
             warn(self.trace.missing, stacklevel=3)
 
     def change_at(self, frame: FrameType) -> Change | None:

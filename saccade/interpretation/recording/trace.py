@@ -151,6 +151,10 @@ class Trace(Mapping[str, Recorded]):
         self.left_out: set[str] = set()
         self.missing: list[Missing] = []
 
+    def forget_names(self) -> None:
+        """Assigns names anew when the trace is read again, after calls have been taken out."""
+        self._names, self._modules, self._steps = {}, {}, {}
+
     @property
     def _by_name(self) -> dict[str, Recorded]:
         for place, kept in self.noted[len(self._names) :]:
@@ -201,6 +205,8 @@ class Trace(Mapping[str, Recorded]):
         runs: dict[int, Trace] = {}
         for place, kept in self.noted:
             runs.setdefault(kept.run, Trace()).noted.append((place, kept))
+        for run in runs.values():
+            run.missing, run.left_out = self.missing, self.left_out
         return list(runs.values())
 
     def find(self, pattern: str) -> list[Recorded]:

@@ -126,6 +126,12 @@ class Generation(SourceToTarget):
             target = None
         if copying and (sources or not texts):
             raise ValueError("copying=True takes words from one text: leave out sources, and make the source a text.")
+        own = self.source.tokeniser.kind if isinstance(self.source, Text) else ""
+        if copying and isinstance(target, Text) and _units(target.tokeniser.kind) != _units(own):
+            raise ValueError(
+                "copying=True needs tokenisers that split both sides alike, so that words of the source fit into the "
+                f"target: got {own} and {target.tokeniser.kind}."
+            )
         if lexicon is not None and (sources or not texts):
             raise ValueError("lexicon translates the words of one text: leave out sources, and make the source a text.")
         if not 0.0 <= label_smoothing < 1.0:
@@ -220,6 +226,11 @@ class Generation(SourceToTarget):
         assert isinstance(head, LexiconHead)
         lexicon = read_lexicon(self.lexicon)
         table = lexicon_table(lexicon, self.source.tokeniser, self.target.tokeniser, head.look_up.entries)
+        if not table.known:
+            raise ValueError(
+                f"{self.lexicon} translates none of the {self.source.tokeniser.size:,} source tokens. Each of its "
+                "lines must be a source word, a target word and a probability, as `saccade lexicon` writes them."
+            )
         head.look_up.fill(torch.from_numpy(table.words), torch.from_numpy(table.probabilities))
         return [
             f"{self.lexicon} translates {table.known:,} of the {self.source.tokeniser.size:,} source tokens; of its "
@@ -362,3 +373,8 @@ class Generation(SourceToTarget):
         shown = super().as_json(example, answer, attention=attention)
         texts = [generated_json(each, attention=attention) for each in answer.alternatives or [answer]]
         return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
+
+
+def _units(kind: str) -> str:
+    """How tokenisers of a kind spell what they split off: units of one can be said in another's place."""
+    return {"pretokenised": "word", "unigram": "bpe"}.get(kind, kind)

@@ -60,3 +60,15 @@ def test_words_that_are_single_subwords_are_looked_up():
     assert table.known == 1
     (the,), (cat,) = tokeniser.encode("the"), tokeniser.encode("cat")
     assert table.words[the, 0] == cat
+
+
+def test_words_that_are_one_token_share_a_row():
+    tokeniser = WordTokeniser(lowercase=True).fit(["the a b c d"])
+    lexicon = {"The": {"a": 0.3, "b": 0.3, "c": 0.3}, "the": {"d": 0.9}}
+    table = lexicon_table(lexicon, tokeniser, tokeniser, 4)
+    row = tokeniser.encode("the")[0]
+    assert table.probabilities[row].sum() == pytest.approx(1.0)
+    assert dict(zip(table.words[row].tolist(), table.probabilities[row].tolist(), strict=True)) == pytest.approx(
+        {**{tokeniser.encode(word)[0]: 0.3 / 1.8 for word in "abc"}, tokeniser.encode("d")[0]: 0.5, UNK: 0.0}
+    )
+    assert table.known == 1

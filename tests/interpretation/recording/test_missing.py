@@ -1,5 +1,6 @@
 """Attention that names do not lead to is seen; what cannot be seen is told."""
 
+import copy
 import functools
 import warnings
 
@@ -264,3 +265,21 @@ def test_heads_that_are_joined_with_the_batch(fused):
         model(x, fused)
     with pytest.raises(ValueError, match="num_heads must be 1 or more"):
         saccade.record(model, num_heads=0)
+
+
+def test_a_model_can_be_copied_while_it_is_recorded():
+    model = SigmoidAttention()
+    with saccade.record(model) as trace:
+        twin = copy.deepcopy(model)
+        twin(torch.randn(2, 7, 12))
+    assert trace.missing == []
+
+
+def test_runs_have_what_is_missing_from_the_whole():
+    model = nn.MultiheadAttention(6, 2, batch_first=True)
+    x = torch.randn(2, 5, 6)
+    with saccade.record(model) as trace:
+        model(x, x, x)
+        model(x, x, x)
+    trace.missing = [("somewhere", "a reason")]
+    assert [run.missing for run in trace.runs] == [trace.missing] * 2

@@ -175,3 +175,8 @@ def test_unknown_words_are_counted_as_often_as_wanted():
     assert figure.value == pytest.approx(100 * 2 / 4)
     assert "4 words" in figure.signature
     assert unknown_words(tokeniser, ["a"], ["a"]).value == 0.0
+
+
+def test_tokenisers_that_split_differently_are_refused():
+    with pytest.raises(ValueError, match=r"split both sides alike.*got bpe and word"):
+        Generation(source=Text(tokeniser="bpe"), target=Text(tokeniser="word"), copying=True)
