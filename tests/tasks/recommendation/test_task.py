@@ -213,5 +213,5 @@ def test_explained_on_both_sides_beside_the_true_rating(name, task):
 
 
 def test_models_of_names_have_nothing_to_show(task):
-    with pytest.raises(ValueError, match="Factorisation: there is nothing to show"):
+    with pytest.raises(ValueError, match="Factorisation: it has no attention to show"):
         task.explain(model_of(task, "factorisation"), [{"user": "U0", "item": "I1", "time": None}])
