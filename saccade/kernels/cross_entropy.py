@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -72,6 +73,10 @@ def linear_cross_entropy(
     return CrossEntropy(*apply(features, weight, bias, targets, smoothing, first, derive))
 
 
+Gradients = tuple[Tensor, Tensor, Tensor | None]
+"""Of the features, the weight and the bias."""
+
+
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -84,52 +89,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         first: int,
         derive: bool,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        count, vocab = len(features), len(weight)
-        if int(targets.min()) < 0 or int(targets.max()) >= vocab:
-            raise IndexError(f"targets must be from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
-        rows = min(count, max(1, CHUNK // vocab))
-        logits = features.new_empty(rows, vocab)
-        losses, plain = features.new_empty(count), features.new_empty(count)
-        right = torch.empty(count, dtype=torch.int32)
-        blocks = native.count("cross_entropy_items", features.dtype, rows)
-        sums = features.new_empty(blocks, vocab) if derive and bias is not None else None
-        kernel = native.function("cross_entropy", features.dtype)
-        grads: list[Tensor | None] = [None, None, None]
-        if derive:
-            grads = [
-                torch.empty_like(features),
-                torch.zeros_like(weight),
-                None if bias is None else torch.zeros_like(bias),
-            ]
-        for start in range(0, count, rows):
-            part = features[start : start + rows]
-            made = logits[: len(part)]
-            torch.mm(part, weight.T, out=made)
-            items = native.count("cross_entropy_items", features.dtype, len(part))
-            native.run(
-                kernel,
-                made,
-                None if bias is None else bias.contiguous(),
-                targets[start : start + rows].contiguous(),
-                float(smoothing),
-                first,
-                len(part),
-                vocab,
-                int(derive),
-                losses[start : start + rows],
-                plain[start : start + rows],
-                right[start : start + rows],
-                sums,
-                items=items,
-                operations=made.numel(),
-            )
-            of_features, of_weight, of_bias = grads
-            if of_features is not None and of_weight is not None:
-                torch.mm(made, weight, out=of_features[start : start + rows])
-                of_weight.addmm_(made.T, part)
-            if of_bias is not None and sums is not None:
-                of_bias += sums[:items].sum(0)
-        ctx.grads = grads
+        ctx.save_for_backward(features, weight, bias, targets)
+        ctx.smoothing, ctx.first = smoothing, first
+        losses, plain, right, ctx.grads = _in_chunks(features, weight, bias, targets, smoothing, first, derive)
         right_count, plain_sum = right.sum(), plain.sum()
         ctx.mark_non_differentiable(right_count, plain_sum)
         return losses.sum(), right_count, plain_sum
@@ -137,4 +99,64 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        return (*(None if own is None else own * grad for own in ctx.grads), None, None, None, None)
+        # They are as large as the parameters, so they are scaled in place and handed over. Only a graph that was
+        # retained needs them again.
+        grads, ctx.grads = ctx.grads, None
+        grads = grads or _in_chunks(*ctx.saved_tensors, ctx.smoothing, ctx.first, True)[-1]
+        return (*(None if own is None else own.mul_(grad) for own in grads), None, None, None, None)
+
+
+def _in_chunks(
+    features: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    targets: Tensor,
+    smoothing: float,
+    first: int,
+    derive: bool,
+) -> tuple[Tensor, Tensor, Tensor, Gradients | None]:
+    """The loss of each row, that without smoothing, whether the row is right, and, if wanted, the gradients."""
+    count, vocab = len(features), len(weight)
+    if int(targets.min()) < 0 or int(targets.max()) >= vocab:
+        raise IndexError(f"targets must be from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
+    chunks = min(count, math.ceil(count * vocab / CHUNK))
+    rows = math.ceil(count / chunks)  # chunks of equal size
+    logits = features.new_empty(rows, vocab)
+    losses, plain = features.new_empty(count), features.new_empty(count)
+    right = torch.empty(count, dtype=torch.int32)
+    blocks = native.count("cross_entropy_items", features.dtype, rows)
+    sums = features.new_empty(blocks, vocab) if derive and bias is not None else None
+    kernel = native.function("cross_entropy", features.dtype)
+    grads: Gradients | None = None
+    if derive:
+        of_bias = None if bias is None else torch.zeros_like(bias)
+        grads = torch.empty_like(features), torch.empty_like(weight), of_bias
+    for start in range(0, count, rows):
+        part = features[start : start + rows]
+        made = logits[: len(part)]
+        torch.mm(part, weight.T, out=made)
+        items = native.count("cross_entropy_items", features.dtype, len(part))
+        native.run(
+            kernel,
+            made,
+            None if bias is None else bias.contiguous(),
+            targets[start : start + rows].contiguous(),
+            float(smoothing),
+            first,
+            len(part),
+            vocab,
+            int(derive),
+            losses[start : start + rows],
+            plain[start : start + rows],
+            right[start : start + rows],
+            sums,
+            items=items,
+            operations=made.numel(),
+        )
+        if grads is not None:
+            of_features, of_weight, of_bias = grads
+            torch.mm(made, weight, out=of_features[start : start + rows])
+            torch.addmm(of_weight, made.T, part, beta=float(start > 0), out=of_weight)
+            if of_bias is not None and sums is not None:
+                of_bias += sums[:items].sum(0)
+    return losses, plain, right, grads

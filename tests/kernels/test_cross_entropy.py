@@ -117,3 +117,12 @@ def test_no_rows():
     empty = linear_cross_entropy(given[0][:0], *given[1:], targets[:0], smoothing=0.1)
     assert empty.total == 0
     assert empty.right == 0
+
+
+def test_a_retained_graph_gives_the_same_gradients_again():
+    features, weight = torch.randn(7, 5, requires_grad=True), torch.randn(11, 5, requires_grad=True)
+    total = linear_cross_entropy(features, weight, None, torch.arange(7)).total
+    first = torch.autograd.grad(total, (features, weight), retain_graph=True)
+    doubled = torch.autograd.grad(2 * total, (features, weight))
+    for one, two in zip(first, doubled, strict=True):
+        torch.testing.assert_close(2 * one, two)
