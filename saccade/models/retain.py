@@ -24,7 +24,7 @@ from saccade.scores import QueryFreeScore
 from saccade.selections import Selection
 
 MOST_STEPS = 1 << 16
-"""Of all prefixes together, in memory at a time: with 128 units, some hundreds of megabytes."""
+"""Steps of all prefixes together that are in memory at a time: with 128 units, some hundreds of megabytes."""
 
 
 @models.register("retain")
