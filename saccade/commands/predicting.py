@@ -20,8 +20,8 @@ from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.runs import Run
-    from saccade.runs.rescoring import Rescoring
     from saccade.tasks import Answer, Example
+    from saccade.tasks.base import Ranking
 
 PICTURES = 6
 """How many answers --plot draws."""
@@ -102,7 +102,7 @@ def predict(
         details: with --data, add a JSON column with all details of an answer.
         stream: write the text of a recording while it is still being read, if the model can, with its latency; - is a
             WAV file on standard input.
-        lm: the run of a language model, which helps to choose among the texts that a beam search finds.
+        lm: the run of a language model, which helps to choose among the texts that a search finds.
         lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
@@ -161,19 +161,17 @@ def predict(
         with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
             predict_streamed(model, inputs, file, as_json=format == "jsonl", **options)
         return
-    rescoring = None
+    ranking = None
     if lm is not None:
-        from saccade.runs.rescoring import Rescoring
-
         language = load(lm, trust=trust_classes)
-        rescoring = Rescoring(model.task, language.task, language.model, lm_weight)
+        ranking = model.task.ranked_by(language.task, language.model, lm_weight)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
     examples = read_inputs(model.task, corpus, inputs, input)
     answers: list[Answer] = []
     counted, strange = 0, Strange()
-    found = _answers(model, examples, workers, batch_size, options, looking, strange, rescoring)
+    found = _answers(model, examples, workers, batch_size, options, looking, strange, ranking)
     first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
         write = writer(format, file, model, asked, scores)
@@ -209,7 +207,7 @@ def _answers(
     options: dict[str, Any],
     looking: str | None,
     strange: Strange,
-    rescoring: Rescoring | None = None,
+    ranking: Ranking | None = None,
 ) -> Iterator[tuple[Example, Answer]]:
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers
@@ -226,10 +224,10 @@ def _answers(
             strange.add(task.unknown(chunk))
             if task.empty_answer() is not None:
                 strange.add_empty([read + n for n, each in enumerate(chunk, start=1) if task.is_empty(each)])
-            asked = options if rescoring is None else rescoring.asked(options)
+            asked = options if ranking is None else ranking.asked(options)
             answers = predict_all(chunk, batch_size=batch_size, **asked)
-            if rescoring is not None:
-                answers = rescoring.ranked(answers, options)
+            if ranking is not None:
+                answers = ranking.ranked(answers, options)
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
                     f"{looking} shows what a model looked at, but {type(model.model).__name__} has no attention here."

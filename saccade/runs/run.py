@@ -40,7 +40,6 @@ from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.reading import read_examples
-from saccade.runs.rescoring import Rescoring
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, LanguageModelling, Task
 from saccade.tasks.vectors import vectors_of
@@ -116,8 +115,8 @@ class Run:
             inputs: values of the task's input (texts, paths of recordings, ...), or dictionaries where it has several.
             workers: how many processes of one thread share the work (see `Workers`).
             batch_size: how many inputs are answered together.
-            lm: a run of language modelling, which helps to choose among the texts that a beam search finds.
-            lm_weight: how much it counts: see `saccade.runs.rescoring`.
+            lm: a run of language modelling, which helps to choose among the texts that a search finds.
+            lm_weight: how much it counts: see the task's `ranked_by`.
             options: the task's, such as `beam=5, nbest=3`.
         """
         self.task.options.of(options)
@@ -138,9 +137,9 @@ class Run:
     ) -> list[Answer]:
         """The answer to each example, which has been read already; for the arguments see `predict`."""
         if lm is not None:
-            rescoring = Rescoring(self.task, lm.task, lm.model, lm_weight)
-            found = self.answer(examples, workers=workers, batch_size=batch_size, **rescoring.asked(options))
-            return rescoring.ranked(found, options)
+            ranking = self.task.ranked_by(lm.task, lm.model, lm_weight)
+            found = self.answer(examples, workers=workers, batch_size=batch_size, **ranking.asked(options))
+            return ranking.ranked(found, options)
         if workers != 1:
             with Workers(self.task, self.model, workers) as several:
                 return several.predict(examples, batch_size=batch_size, **options)

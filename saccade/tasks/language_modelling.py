@@ -2,63 +2,40 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import write_file
 from saccade.checks import check_count
-from saccade.data.contiguous import Pieces, carried
+from saccade.data.contiguous import carried
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.evaluation import Table
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.neural_cache import NeuralCache
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
 from saccade.fields import Field, Text
-from saccade.fields.looking import maps_over
-from saccade.fields.wordpieces import MASK
-from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
-from saccade.interpretation.recording import Trace
+from saccade.interpretation.explorer import Item
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
-from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
-from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
+from saccade.tasks.explaining import RecordOptions, explain_inputs
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
-from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.metric_names import LanguageModellingMetric
-from saccade.tasks.pointing_back import trust, with_vocabulary
-from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
-from saccade.tasks.scored_texts import Scored, by_frequency, measured, read_counts
-
-SHOWN = 300
-"""How many tokens of a text are explained, if a model reads any number."""
-
-COUNTS = "counts.json"
-"""The file in the task's folder that says how often each token occurs in the training data."""
-
-
-class Question(NamedTuple):
-    """What a model is asked about a batch of texts: `targets` at the places where `asked` is True; (batch, length)."""
-
-    given: Tensor
-    mask: Tensor
-    asked: Tensor
-    targets: Tensor
+from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes, reader
+from saccade.tasks.scored_texts import Scored, by_frequency, measured
+from saccade.tasks.text_data import TextData
+from saccade.tasks.text_maps import describe, look
 
 
 @tasks.register("language_modelling")
-class LanguageModelling(Task):
+class LanguageModelling(TextData):
     r"""Learns what texts look like: each token from those before it, or masked tokens from those around them.
 
     .. math:: -\sum_t \log p(x_t \mid x_{<t}) \qquad\text{or}\qquad -\sum_{t \in M} \log p(x_t \mid \tilde x)
@@ -109,16 +86,9 @@ class LanguageModelling(Task):
         self.causal = causal
         self.mask_share = mask_share
         self.contiguous = contiguous
-        self.counts: list[int] = []
-        """How often each token occurs in the training data; empty if unknown."""
-        self.every = max(2, round(1.0 / mask_share))
+        self.counts = []
         self.inputs = {"text": self.text}
         self.choose_metrics(metrics)
-
-    @property
-    def mask_id(self) -> int:
-        """The id after those of the vocabulary."""
-        return self.text.sizes()["vocab"]
 
     def sizes(self) -> dict[str, Any]:
         return {"vocab": self.mask_id + (not self.causal), "causal": self.causal}
@@ -131,82 +101,9 @@ class LanguageModelling(Task):
                 f"set model.max_length to {needed} or more, or max_length of the text to {most - (not self.causal)}."
             )
 
-    def encode(self, example: Example) -> Row:
-        return {"text": [BOS, *self._ids(example["text"]), EOS]}
-
-    def _ids(self, text: str) -> list[int]:
-        """The tokens of a text, with masks for its blanks if the model fills them in."""
-        first, *others = (self.text.tokeniser.encode(part) for part in self._between_blanks(text))
-        return [*first, *(token for part in others for token in (self.mask_id, *part))]
-
-    def _between_blanks(self, text: str) -> list[str]:
-        return [text] if self.causal else text.split(MASK)
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        super().fit(examples)
-        counts = Counter(token for example in examples for token in self.encode(example)["text"][1:])
-        self.counts = [counts[token] for token in range(self.mask_id)]
-
-    def save(self, folder: Path) -> None:
-        super().save(folder)
-        write_file(folder / COUNTS, json.dumps(self.counts) + "\n")
-
-    def load(self, folder: Path) -> None:
-        super().load(folder)
-        self.counts = read_counts(folder / COUNTS, self.mask_id) if (folder / COUNTS).exists() else []
-
-    def apart(self) -> LanguageModelling:
-        """The same task for texts that have nothing to do with each other."""
-        found = copy.copy(self)
-        found.contiguous = False
-        return found
-
-    def in_order(self, rows: Sequence[Row], budget: int) -> Sequence[Row]:
-        if not self.contiguous:
-            return rows
-        length = self.text.max_length
-        return Pieces(rows, begin=BOS, streams=budget // length, length=length)
-
-    def rows(self, example: Example) -> list[Row]:
-        ids, most = self.encode(example)["text"], self.text.max_length
-        if self.contiguous:
-            return [{"text": ids[1:]}]
-        return [{"text": ids[start : start + most + 1]} for start in range(0, len(ids) - 1, most)]
-
-    def left_out(self, row: Row) -> str | None:
-        return None
-
-    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        batch = super().collate(rows, generator=generator)
-        if not self.causal:
-            ids, real = batch["text"], batch["text_mask"]
-            if generator is None:  # the same for every validation
-                first = (real.sum(1, keepdim=True) - 2).clamp(1, self.every // 2)
-                masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
-            else:
-                masked = mask_at_random(ids, real, share=self.mask_share, mask_id=self.mask_id, generator=generator)
-            batch |= masked._asdict()
-        return batch
-
-    def _question(self, batch: dict[str, Tensor]) -> Question:
-        ids, real = batch["text"], batch["text_mask"]
-        if self.causal:
-            return Question(ids[:, :-1], real[:, :-1], real[:, 1:], ids[:, 1:])
-        return Question(batch["given"], real, batch["hidden"], ids)
-
-    def _questions(self, batch: dict[str, Tensor]) -> Iterator[Question]:
-        """Together they ask for every token once."""
-        if self.causal:
-            yield self._question(batch)
-            return
-        for first in range(1, self.every + 1):
-            ids, real = batch["text"], batch["text_mask"]
-            masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
-            yield self._question({**batch, **masked._asdict()})
-
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        given, mask, asked, targets = self._question(batch)
-        own, after = _read_by(model), dict[str, Tensor]()
+        given, mask, asked, targets = self.question(batch)
+        own, after = reader(model), dict[str, Tensor]()
         if self.contiguous:
             features, after = own.read(given, mask, carried(batch))
         else:
@@ -219,9 +116,9 @@ class LanguageModelling(Task):
         return Loss(found.total + penalty, asked.sum(), {"accuracy": found.right, "loss": found.total}, after)
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
-        """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
-        ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
-        most = _read_by(model).longest()
+        """The text without its end, or with masks for blanks; texts that are too long lose their beginning."""
+        ids = [*self.ids_of(example["text"]), *([] if self.causal else [EOS])]
+        most = reader(model).longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
 
@@ -236,7 +133,7 @@ class LanguageModelling(Task):
         was_training = model.training
         model.eval()
         try:
-            found = self._read(_read_by(model), examples, batch_size, asked.cache())
+            found = self._read(reader(model), examples, batch_size, asked.cache())
         finally:
             model.train(was_training)
         return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
@@ -269,7 +166,7 @@ class LanguageModelling(Task):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
-        model = _read_by(model)
+        model = reader(model)
         sums = partial(self._sums, model)
         if options.score:  # of a masked model
             found = summed_over_texts(self, model, examples, sums, width=3, together=len(examples))
@@ -298,7 +195,7 @@ class LanguageModelling(Task):
     def _sums(self, model: LanguageModel, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 3): the sums of `guesses` over the tokens of each row."""
         sums = torch.zeros(len(batch["text"]), 3, dtype=torch.float64)
-        for given, mask, asked, targets in self._questions(batch):
+        for given, mask, asked, targets in self.questions(batch):
             each = guesses(model.head.logits(model(given, mask)[asked]), targets[asked])
             sums.index_add_(0, asked.nonzero()[:, 0].cpu(), each)
         return sums
@@ -313,7 +210,7 @@ class LanguageModelling(Task):
         if self.contiguous:
             raise ValueError("its texts are parts of one, and what a model carries between them stays in Saccade")
         about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
-        return {"kind": "language_modelling", **about, "added": ADDED, "most": _read_by(model).longest()}
+        return {"kind": "language_modelling", **about, "added": ADDED, "most": reader(model).longest()}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))
@@ -330,48 +227,10 @@ class LanguageModelling(Task):
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
-        return super().unknown([" ".join(self._between_blanks(text)) for text in texts])
+        return super().unknown([" ".join(self.between_blanks(text)) for text in texts])
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        own = {**options, "score": True}
-        describe = partial(self._describe, model)
-        return explain_inputs(self.apart(), model, examples, answers, describe=describe, look=self._look, **own)
-
-    def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
-        meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
-        found = [Measure(name="mean log-probability", value=answer.score, meaning=meaning)]
-        trusted = trust(self._read_and_recorded(model, example)[1])
-        if trusted is not None:
-            meaning = "The mean share of the pointer in the probability of a next token; the vocabulary has the rest."
-            found.append(Measure(name="trust in the pointer", value=float(trusted.mean()), meaning=meaning))
-        return found, []
-
-    def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
-        """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
-        ids = self.encode(example)["text"]
-        most = _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
-        ids = ids[: most + 1]
-        given = torch.tensor([ids[:-1] if self.causal else ids])
-        return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
-
-    def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-        """Every attention of the text to itself; of a long text, of its first piece."""
-        ids, trace = self._read_and_recorded(model, example)
-        pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
-        for number, part in enumerate(self._between_blanks(example["text"])):
-            pieces += [MASK] * (number > 0)
-            words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
-            pieces += map(tokeniser.shown, tokeniser.parts(part))
-        every = [*pieces, NAMES[EOS]][: len(ids)]
-        pieces = every[: len(ids) - self.causal]
-        inside = [word for word in words if word[-1] < len(pieces)]
-        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[place] == EOS]
-        axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
-        return [with_vocabulary(each, every[1:]) for each in maps_over(axis, trace, answer.text)]
-
-
-def _read_by(model: nn.Module) -> LanguageModel:
-    """The model of this task, which may be any module with the methods of a `LanguageModel`."""
-    return cast(LanguageModel, model)
+        found, looked, own = partial(describe, self, model), partial(look, self), {**options, "score": True}
+        return explain_inputs(self.apart(), model, examples, answers, describe=found, look=looked, **own)
