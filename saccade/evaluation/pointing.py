@@ -54,7 +54,7 @@ def places_in(boxes: Sequence[Box], grid: tuple[int, int]) -> Tensor:
 
 
 def _known(weights: Sequence[Tensor], boxes: Sequence[Boxes], grid: tuple[int, int]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Of each word with a box, its weights and the places in the box."""
+    """The weights of each word with a box, and the places in the box."""
     lines, columns = grid
     for looked, known in zip(weights, boxes, strict=True):
         if looked.dim() != 2 or looked.shape[1] != lines * columns or len(looked) < len(known):

@@ -217,8 +217,8 @@ def read_backbone(backbone: Backbone) -> None:
             raise ValueError(f"{wrong[0]} holds NaN or infinite values")
         set_weights(backbone, {name: given[name].to(own[name].dtype) for name in own}, path)
     except FileNotFoundError:
-        raise DataError(f"There is no file {path}, from which the backbone is read: see `weights`.") from None
-    except Exception as error:  # torch raises many kinds for a file that is none
+        raise DataError(f"There is no file {path} to read the backbone from: see `weights`.") from None
+    except Exception as error:  # torch raises many kinds for other files
         fix = "Give a .safetensors file or a .pth file of tensors alone."
         raise DataError(
             f"{path} cannot be read as the weights of {type(backbone).__name__}: {one_line(error)[:300]}. {fix}"

@@ -140,7 +140,7 @@ class WordPieces(Field):
         return {"values": values, "mask": mask, "segments": (mask & (places >= first.unsqueeze(1))).long()}
 
     def places(self, value: str | list[str]) -> dict[int, tuple[int, int]]:
-        """Of the tokens of the last text that are read: where each stands in it, in characters."""
+        """Where each token that is read of the last text stands in it, in characters."""
         *_, (start, pieces) = self._read(value)
         return {start + number: span for number, (_, span) in enumerate(pieces)}
 
