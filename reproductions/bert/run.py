@@ -12,9 +12,9 @@ from statistics import fmean, stdev
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.bert.corpora import Labelled, raw_text, sst2, trec
 from reproductions.classifying import minilm
-from reproductions.arguments import make_parser
 from reproductions.report import earlier, markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import saccade
-from reproductions.pictures import read, weights
 from reproductions.arguments import make_parser
+from reproductions.pictures import read, weights
 from reproductions.report import markdown_table, publish
 from saccade.data.cell import Cell
 from saccade.encoders.backbones import EfficientNetLite0

@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from reproductions.graphs import dictionary, links, molecules, nodes
 from reproductions.arguments import make_parser
+from reproductions.graphs import dictionary, links, molecules, nodes
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent

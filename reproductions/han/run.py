@@ -16,9 +16,9 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.classifying import minilm
 from reproductions.han import cues
-from reproductions.arguments import make_parser
 from reproductions.report import earlier, markdown_table, publish
 from saccade.training import read_metrics
 

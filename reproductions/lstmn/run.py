@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reproductions.classifying import averaged, majority, measured, read_lines
 from reproductions.arguments import make_parser
+from reproductions.classifying import averaged, majority, measured, read_lines
 from reproductions.report import markdown_table, publish
 from saccade.configuration import read_config
 from saccade.models import AttentionPooling

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import saccade
-from reproductions.classifying import averaged, majority, measured, minilm, read_lines
 from reproductions.arguments import make_parser
+from reproductions.classifying import averaged, majority, measured, minilm, read_lines
 from reproductions.report import markdown_table, publish
 from saccade.interpretation.plots import plot_attention
 

@@ -19,8 +19,8 @@ import aspects
 import movies
 
 import saccade
-from reproductions.classifying import minilm
 from reproductions.arguments import make_parser
+from reproductions.classifying import minilm
 from reproductions.report import publish
 from saccade.interpretation.explorer import write_page
 

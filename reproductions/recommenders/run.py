@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import saccade
-from reproductions.recommenders import simulated
 from reproductions.arguments import make_parser
+from reproductions.recommenders import simulated
 from reproductions.report import earlier, markdown_table, publish
 from saccade.data.splits import last_of_each
 from saccade.runs import Run

@@ -13,8 +13,8 @@ from statistics import fmean
 from typing import Any
 
 import saccade
-from reproductions.multi30k.run import pair
 from reproductions.arguments import make_parser
+from reproductions.multi30k.run import pair
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import mean_blur
 from saccade.interpretation.plots import plot_attention

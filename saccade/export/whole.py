@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from saccade.export.graphs import TracedGraph, Make, axes_between, axis_names, exported_program
+from saccade.export.graphs import Make, TracedGraph, axes_between, axis_names, exported_program
 from saccade.fields.looking import Looking
 from saccade.interpretation.recording import record
 from saccade.models.base import LanguageModel

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from saccade.data.special import BOS
 from saccade.encoders import EncodedSources, JoinedSources
-from saccade.export.graphs import TracedGraph, Make, axes_between, axis_names
+from saccade.export.graphs import Make, TracedGraph, axes_between, axis_names
 from saccade.export.states import plain_values, tensors_of, with_tensors
 from saccade.kernels.modes import plainly
 from saccade.models.base import EncoderDecoder, LanguageModel

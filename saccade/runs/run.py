@@ -32,7 +32,7 @@ from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.data.errors import LEAVE_OUT, BadRow, DataError
-from saccade.data.examples import read_rows
+from saccade.data.examples import Examples, read_rows
 from saccade.data.readers.memory import Rows
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
@@ -46,7 +46,7 @@ from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
 from saccade.training.processes import check_device
 
-Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
+ExampleSource = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
 
 
@@ -193,7 +193,7 @@ class Run:
 
     def evaluate(
         self,
-        data: Examples,
+        data: ExampleSource,
         *,
         by: int | None = None,
         vary: Mapping[str, Sequence[Any]] | None = None,
@@ -299,14 +299,14 @@ def _foreign(folder: Path, device: str | torch.device | None) -> Run:
     return Run(folder, plan, found.model if device is None else found.model.to(device))
 
 
-def report_skipped(examples: Any) -> int:
+def report_skipped(examples: Examples) -> int:
     """How many bad rows the last reading left out; which ones is printed to standard error."""
-    skipped = getattr(examples, "skipped", None)
-    if skipped is None or not skipped.count:
+    skipped = examples.skipped
+    if not skipped.count:
         return 0
     if int(os.environ.get("RANK", "0")) == 0:  # one of the processes that torchrun starts prints
         print(skipped.report(), file=sys.stderr)
-    return int(skipped.count)
+    return skipped.count
 
 
 def _variations(vary: Mapping[str, Sequence[Any]] | None) -> list[dict[str, Any]]:
