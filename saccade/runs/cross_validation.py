@@ -41,7 +41,7 @@ class Fold(NamedTuple):
 
     name: str
     folder: Path
-    """The run's."""
+    """The folder of its run."""
     examples: int
     figures: dict[str, Figure]
 
