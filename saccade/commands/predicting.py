@@ -161,17 +161,17 @@ def predict(
         with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
             predict_streamed(model, inputs, file, as_json=format == "jsonl", **options)
         return
-    ranking = None
+    rescoring = None
     if lm is not None:
         language = load(lm, trust=trust_classes)
-        ranking = model.task.ranked_by(language.task, language.model, lm_weight)
+        rescoring = model.task.ranked_by(language.task, language.model, lm_weight)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
     examples = read_inputs(model.task, corpus, inputs, input)
     answers: list[Answer] = []
     counted, strange = 0, Strange()
-    found = _answers(model, examples, workers, batch_size, options, looking, strange, ranking)
+    found = _answers(model, examples, workers, batch_size, options, looking, strange, rescoring)
     first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
         write = writer(format, file, model, asked, scores)
@@ -207,7 +207,7 @@ def _answers(
     options: dict[str, Any],
     looking: str | None,
     strange: Strange,
-    ranking: Ranking | None = None,
+    rescoring: Ranking | None = None,
 ) -> Iterator[tuple[Example, Answer]]:
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers
@@ -224,10 +224,10 @@ def _answers(
             strange.add(task.unknown(chunk))
             if task.empty_answer() is not None:
                 strange.add_empty([read + n for n, each in enumerate(chunk, start=1) if task.is_empty(each)])
-            asked = options if ranking is None else ranking.asked(options)
+            asked = options if rescoring is None else rescoring.asked(options)
             answers = predict_all(chunk, batch_size=batch_size, **asked)
-            if ranking is not None:
-                answers = ranking.ranked(answers, options)
+            if rescoring is not None:
+                answers = rescoring.ranked(answers, options)
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
                     f"{looking} shows what a model looked at, but {type(model.model).__name__} has no attention here."

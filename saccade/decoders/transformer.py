@@ -61,12 +61,12 @@ class TransformerDecoder(Decoder):
         super().__init__()
         if not layers:
             raise ValueError("TransformerDecoder needs at least one layer, got none.")
-        self.vocab_size = embedding.vocab_size
+        vocab_size = self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
         tied_to = embedding.weight if tied else None
-        self.head = LinearHead(input_dim=dim, vocab_size=self.vocab_size, bias=False, tied_to=tied_to)
+        self.head = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=False, tied_to=tied_to)
         if not tied:
             nn.init.xavier_uniform_(self.head.proj.weight)
         self.packed = PackedLayers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,20 +18,26 @@ from saccade.evaluation.figures import Figure
 from saccade.evaluation.neural_cache import NeuralCache
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
 from saccade.fields import Field, Text
-from saccade.interpretation.explorer import Item
+from saccade.fields.looking import maps_over
+from saccade.fields.wordpieces import MASK
+from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
+from saccade.interpretation.recording import Trace
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
-from saccade.tasks.explaining import RecordOptions, explain_inputs
+from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.metric_names import LanguageModellingMetric
-from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes, reader
+from saccade.tasks.pointing_back import trust, with_vocabulary
+from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
 from saccade.tasks.scored_texts import Scored, by_frequency, measured
 from saccade.tasks.text_data import TextData
-from saccade.tasks.text_maps import describe, look
+
+SHOWN = 300
+"""How many tokens of a text are explained, if a model reads any number."""
 
 
 @tasks.register("language_modelling")
@@ -102,8 +108,8 @@ class LanguageModelling(TextData):
             )
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
-        given, mask, asked, targets = self.question(batch)
-        own, after = reader(model), dict[str, Tensor]()
+        given, mask, asked, targets = self._question(batch)
+        own, after = _read_by(model), dict[str, Tensor]()
         if self.contiguous:
             features, after = own.read(given, mask, carried(batch))
         else:
@@ -117,8 +123,8 @@ class LanguageModelling(TextData):
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
         """The text without its end, or with masks for blanks; texts that are too long lose their beginning."""
-        ids = [*self.ids_of(example["text"]), *([] if self.causal else [EOS])]
-        most = reader(model).longest()
+        ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
+        most = _read_by(model).longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
 
@@ -133,7 +139,7 @@ class LanguageModelling(TextData):
         was_training = model.training
         model.eval()
         try:
-            found = self._read(reader(model), examples, batch_size, asked.cache())
+            found = self._read(_read_by(model), examples, batch_size, asked.cache())
         finally:
             model.train(was_training)
         return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
@@ -166,7 +172,7 @@ class LanguageModelling(TextData):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
-        model = reader(model)
+        model = _read_by(model)
         sums = partial(self._sums, model)
         if options.score:  # of a masked model
             found = summed_over_texts(self, model, examples, sums, width=3, together=len(examples))
@@ -195,7 +201,7 @@ class LanguageModelling(TextData):
     def _sums(self, model: LanguageModel, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 3): the sums of `guesses` over the tokens of each row."""
         sums = torch.zeros(len(batch["text"]), 3, dtype=torch.float64)
-        for given, mask, asked, targets in self.questions(batch):
+        for given, mask, asked, targets in self._questions(batch):
             each = guesses(model.head.logits(model(given, mask)[asked]), targets[asked])
             sums.index_add_(0, asked.nonzero()[:, 0].cpu(), each)
         return sums
@@ -210,7 +216,7 @@ class LanguageModelling(TextData):
         if self.contiguous:
             raise ValueError("its texts are parts of one, and what a model carries between them stays in Saccade")
         about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
-        return {"kind": "language_modelling", **about, "added": ADDED, "most": reader(model).longest()}
+        return {"kind": "language_modelling", **about, "added": ADDED, "most": _read_by(model).longest()}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))
@@ -227,10 +233,48 @@ class LanguageModelling(TextData):
 
     def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
-        return super().unknown([" ".join(self.between_blanks(text)) for text in texts])
+        return super().unknown([" ".join(self._between_blanks(text)) for text in texts])
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        found, looked, own = partial(describe, self, model), partial(look, self), {**options, "score": True}
-        return explain_inputs(self.apart(), model, examples, answers, describe=found, look=looked, **own)
+        own = {**options, "score": True}
+        describe = partial(self._describe, model)
+        return explain_inputs(self.apart(), model, examples, answers, describe=describe, look=self._look, **own)
+
+    def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
+        meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
+        found = [Measure(name="mean log-probability", value=answer.score, meaning=meaning)]
+        trusted = trust(self._read_and_recorded(model, example)[1])
+        if trusted is not None:
+            meaning = "The mean share of the pointer in the probability of a next token; the vocabulary has the rest."
+            found.append(Measure(name="trust in the pointer", value=float(trusted.mean()), meaning=meaning))
+        return found, []
+
+    def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
+        """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
+        ids = self.encode(example)["text"]
+        most = _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
+        ids = ids[: most + 1]
+        given = torch.tensor([ids[:-1] if self.causal else ids])
+        return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
+
+    def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
+        """Every attention of the text to itself; of a long text, of its first piece."""
+        ids, trace = self._read_and_recorded(model, example)
+        pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
+        for number, part in enumerate(self._between_blanks(example["text"])):
+            pieces += [MASK] * (number > 0)
+            words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
+            pieces += map(tokeniser.shown, tokeniser.parts(part))
+        every = [*pieces, NAMES[EOS]][: len(ids)]
+        pieces = every[: len(ids) - self.causal]
+        inside = [word for word in words if word[-1] < len(pieces)]
+        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[place] == EOS]
+        axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
+        return [with_vocabulary(each, every[1:]) for each in maps_over(axis, trace, answer.text)]
+
+
+def _read_by(model: nn.Module) -> LanguageModel:
+    """The model of this task, which may be any module with the methods of a `LanguageModel`."""
+    return cast(LanguageModel, model)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.data.special import PAD
@@ -19,11 +19,6 @@ RECENT = 100
 
 LANE = 10_000
 """How many tokens are read in order before another text may start from nothing: enough that it hardly matters."""
-
-
-def reader(model: nn.Module) -> LanguageModel:
-    """The model of such a task, which may be any module with the methods of a `LanguageModel`."""
-    return cast(LanguageModel, model)
 
 
 class Tokens(NamedTuple):

@@ -56,14 +56,14 @@ class TextData(Task):
         return self.text.sizes()["vocab"]
 
     def encode(self, example: Example) -> Row:
-        return {"text": [BOS, *self.ids_of(example["text"]), EOS]}
+        return {"text": [BOS, *self._ids(example["text"]), EOS]}
 
-    def ids_of(self, text: str) -> list[int]:
+    def _ids(self, text: str) -> list[int]:
         """The tokens of a text, with masks for its blanks if the model fills them in."""
-        first, *others = (self.text.tokeniser.encode(part) for part in self.between_blanks(text))
+        first, *others = (self.text.tokeniser.encode(part) for part in self._between_blanks(text))
         return [*first, *(token for part in others for token in (self.mask_id, *part))]
 
-    def between_blanks(self, text: str) -> list[str]:
+    def _between_blanks(self, text: str) -> list[str]:
         """The parts of a text between its blanks."""
         return [text] if self.causal else text.split(MASK)
 
@@ -113,19 +113,19 @@ class TextData(Task):
             batch |= masked._asdict()
         return batch
 
-    def question(self, batch: dict[str, Tensor]) -> Question:
+    def _question(self, batch: dict[str, Tensor]) -> Question:
         """What a model is asked in training and validation."""
         ids, real = batch["text"], batch["text_mask"]
         if self.causal:
             return Question(ids[:, :-1], real[:, :-1], real[:, 1:], ids[:, 1:])
         return Question(batch["given"], real, batch["hidden"], ids)
 
-    def questions(self, batch: dict[str, Tensor]) -> Iterator[Question]:
+    def _questions(self, batch: dict[str, Tensor]) -> Iterator[Question]:
         """Together they ask for every token once."""
         if self.causal:
-            yield self.question(batch)
+            yield self._question(batch)
             return
         for first in range(1, self.every + 1):
             ids, real = batch["text"], batch["text_mask"]
             masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
-            yield self.question({**batch, **masked._asdict()})
+            yield self._question({**batch, **masked._asdict()})

@@ -22,6 +22,7 @@ from saccade.fields import Field, OptionalField, Text, plain
 from saccade.fields.text import texts_of
 from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
+from saccade.registry import arguments_of, constructor_parameters
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outside
@@ -289,3 +290,14 @@ def log_likelihoods(model: EncoderDecoder, decoded: Decoded, target: Tensor, rea
     exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
     losses = F.cross_entropy(exact, target[real], reduction="none")
     return losses.new_zeros(real.shape).masked_scatter(real, -losses).sum(1)
+
+
+def same_arguments(part: Any, whole: Any) -> bool:
+    """Whether an instance has the arguments of another one of its class, but for those left at their defaults."""
+    given, known = arguments_of(part), arguments_of(whole)
+    if given is None or known is None:
+        return bool(part == whole)
+    usual = {name: each.default for name, each in constructor_parameters(type(part)).items()}
+    return type(part) is type(whole) and all(
+        value == usual[name] or (name in known and same_arguments(value, known[name])) for name, value in given.items()
+    )
