@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from saccade.data.lexicons import read_lexicon
 from saccade.data.special import BOS, EOS
 from saccade.decoders import shift_right
 from saccade.evaluation import Figure, Table
@@ -189,7 +190,8 @@ class Generation(SourceToTarget):
         if self.lexicon is None:
             return []
         assert isinstance(self.source, Text)
-        return [fill_lexicon(model, self.lexicon, self.source.tokeniser, self.target.tokeniser)]
+        lexicon = read_lexicon(self.lexicon)
+        return [fill_lexicon(model, self.lexicon, lexicon, self.source.tokeniser, self.target.tokeniser)]
 
     def is_empty(self, example: Example, row: Row | None = None) -> bool:
         if row is None or not all(isinstance(plain(field), Text) for field in self.inputs.values()):

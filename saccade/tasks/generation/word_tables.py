@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from saccade.data.lexicons import lexicon_table, read_lexicon
+from saccade.data.lexicons import Lexicon, lexicon_table
 from saccade.data.tokenisers import Tokeniser
 from saccade.decoders.heads import LexiconHead
 from saccade.tasks.generation.sides import writer
@@ -20,25 +20,25 @@ def check_lexicon(model: nn.Module, lexicon: str | None) -> None:
         raise ValueError("task.lexicon is for models with the head lexicon: set model.head to lexicon.")
 
 
-def fill_lexicon(model: nn.Module, lexicon: str, source: Tokeniser, target: Tokeniser) -> str:
+def fill_lexicon(model: nn.Module, name: str, lexicon: Lexicon, source: Tokeniser, target: Tokeniser) -> str:
     """Gives a model the translations of its source tokens, and says how many there are.
 
     Args:
         model: one that looks words up.
-        lexicon: the file.
+        name: the file of the lexicon.
+        lexicon: what it says.
         source, target: tokenisers that know their vocabularies.
     """
     head = writer(model).head
     assert isinstance(head, LexiconHead)
-    known = read_lexicon(lexicon)
-    table = lexicon_table(known, source, target, head.look_up.entries)
+    table = lexicon_table(lexicon, source, target, head.look_up.entries)
     if not table.known:
         raise ValueError(
-            f"{lexicon} translates none of the {source.size:,} source tokens. Each of its lines must be a source word, "
+            f"{name} translates none of the {source.size:,} source tokens. Each of its lines must be a source word, "
             "a target word and a probability, as `saccade lexicon` writes them."
         )
     head.look_up.fill(torch.from_numpy(table.words), torch.from_numpy(table.probabilities))
     return (
-        f"{lexicon} translates {table.known:,} of the {source.size:,} source tokens; of its {len(known):,} words, "
-        f"{len(known) - table.known:,} are not tokens, or have no translation that is."
+        f"{name} translates {table.known:,} of the {source.size:,} source tokens; of its {len(lexicon):,} words, "
+        f"{len(lexicon) - table.known:,} are not tokens, or have no translation that is."
     )
