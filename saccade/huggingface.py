@@ -84,14 +84,14 @@ CLASSES = {
 """Their class for each head of ours."""
 
 
-class Pretrained(NamedTuple):
+class PretrainedBert(NamedTuple):
     """A model with its tokeniser."""
 
     model: Bert
     tokeniser: WordPiece
 
     def encode(self, texts: Sequence[str], *, max_length: int | None = None) -> Tensor:
-        """(texts, dim): each text as one vector; of a long one, so many tokens, by default all that the model reads."""
+        """(texts, dim): each text as one vector; long texts are cut, by default to what the model reads."""
         cls, sep = (self.tokeniser.special(name) for name in ("[CLS]", "[SEP]"))
         read = most_positions(self.model) if self.model.window is None else None
         most = fewest([max_length, read])
@@ -104,7 +104,7 @@ def is_folder(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / CONFIG).is_file()
 
 
-def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
+def load(folder: str | os.PathLike[str], **arguments: Any) -> PretrainedBert:
     """The BERT of a folder, in evaluation mode.
 
     Args:
@@ -122,7 +122,7 @@ def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
     own = weights_of(model)
     for name, tensor in weights.items():
         own[name].copy_(tensor)
-    return Pretrained(model.eval(), tokeniser)
+    return PretrainedBert(model.eval(), tokeniser)
 
 
 def read_arguments(folder: Path) -> dict[str, Any]:

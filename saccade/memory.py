@@ -57,7 +57,7 @@ class Memory:
         return self.num_keys
 
     def reserve(self, keys: int) -> Memory:
-        """The same memory with room for so many keys in all: `append` then writes without copying those before.
+        """The same memory with room for `keys` keys in all: `append` then writes without copying those before.
 
         For memories that grow key by key, such as the tapes of an LSTMN; with more keys, the room is doubled.
         """

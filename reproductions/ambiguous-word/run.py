@@ -4,7 +4,6 @@ A picture is a grid of 3 x 3 squares of any shade of grey, but one is coloured. 
 its colour by a word that says nothing ("coloured"); the target names the colour.
 """
 
-import argparse
 import shutil
 import sys
 import time
@@ -16,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
@@ -44,14 +44,10 @@ Example = tuple[dict[str, Any], str, int]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests the models, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions ambiguous-word", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/ambiguous-word"), help="folder for the trained models")
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--steps", type=int, default=500, help="updates of each model")
     parser.add_argument("--examples", type=int, default=2000, help="training examples")
     parser.add_argument("--tested", type=int, default=500, help="test examples")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     draws = np.random.default_rng(given.seed)
     train, test = ([drawn(draws) for _ in range(count)] for count in (given.examples, given.tested))

@@ -3,7 +3,6 @@
 AN4 has 948 recordings for training and 130 for the test, by other speakers: spelled names, numbers, addresses.
 """
 
-import argparse
 import csv
 import os
 import shutil
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
@@ -44,10 +44,8 @@ LANGUAGE = {"dim": 96, "num_heads": 4, "num_layers": 2, "dropout": 0.3}
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains a recogniser and a language model, tests three searches, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions an4", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("AN4"), help="the folder with etc and wav")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/an4"), help="folder for the trained models")
     parser.add_argument(
         "--minutes",
         type=float,
@@ -56,7 +54,6 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--steps", type=int, help="updates at most; by default, as in the configuration")
     parser.add_argument("--language-steps", type=int, default=400, help="updates of the language model")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the AN4 recordings. Set --data or AN4 to their folder.", file=sys.stderr)

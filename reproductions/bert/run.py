@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.bert.corpora import Labelled, raw_text, sst2, trec
 from reproductions.classifying import minilm
 from reproductions.report import earlier, markdown_table, publish
@@ -26,11 +27,9 @@ TRIED = (3e-4, 1e-3)
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains what is not trained yet, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions bert", description=__doc__)
+    parser = make_parser(FOLDER, __doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("SACCADE_DATA"), help="see README.md")
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/bert"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5], help="of what follows pre-training")
     parser.add_argument("--minutes", type=float, default=10.0, help="of pre-training")

@@ -4,7 +4,6 @@ A picture is a grid of 4 x 4 cells, each with a digit, in any place of its cell 
 is red, the others are blue. The caption names the red digits from left to right.
 """
 
-import argparse
 import shutil
 import sys
 import time
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.evaluation.pointing import Box
 from saccade.runs import Run
@@ -54,15 +54,11 @@ Picture = NDArray[np.float64]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains both models, tests them, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions digit-grid", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/digit-grid"), help="folder for the trained models")
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
     parser.add_argument("--examples", type=int, default=3000, help="training pictures")
     parser.add_argument("--tested", type=int, default=1000, help="test pictures")
     parser.add_argument("--encoder", choices=list(ENCODERS), default="local", help="what an annotation sees")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     draws = np.random.default_rng(given.seed)
     train, test = ([drawn(draws) for _ in range(count)] for count in (given.examples, given.tested))

@@ -5,7 +5,6 @@ attention that also sees where it was before can move on. The recordings of the 
 concatenated; those numbered 0 to 4 of each speaker and digit are for the test.
 """
 
-import argparse
 import os
 import random
 import shutil
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.data.recordings import as_wav, read_samples
 from saccade.interpretation.plots import plot_lines
@@ -67,15 +67,11 @@ class Utterance(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models one after another, tests each on all lengths, writes table and picture."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions digit-strings", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("FSDD"), help="recordings.zip, or the folder")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for table, picture and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/digit-strings"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
     parser.add_argument("--strings", type=int, default=6000, help="of training")
     parser.add_argument("--tests", type=int, default=60, help="strings of each length in the test")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the Free Spoken Digit Dataset. Set --data or FSDD to it.", file=sys.stderr)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.pictures import read, weights
 from reproductions.report import markdown_table, publish
 from saccade.data.cell import Cell
@@ -44,14 +45,10 @@ PUBLISHED = {"soft, published": {"bleu_4": 19.5}, "hard, published": {"bleu_4": 
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models, tests them, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions flickr8k", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=SELECTIONS, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("FLICKR8K"), help="see README.md")
     parser.add_argument("--weights", type=Path, default=weights(), help="the state file of EfficientNet-Lite0")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/flickr8k"), help="folder for pictures and models")
-    parser.add_argument("--models", nargs="+", choices=list(SELECTIONS), default=list(SELECTIONS))
     parser.add_argument("--steps", type=int, default=1000, help="updates of each model")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs Flickr8k. Set --data or FLICKR8K to its folder.", file=sys.stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from reproductions.arguments import make_parser
 from reproductions.graphs import dictionary, links, molecules, nodes
 from reproductions.report import markdown_table, publish
 
@@ -21,11 +22,9 @@ SEEDS, LINKS = list(range(1, 11)), [1, 2, 3]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests everything that is asked for and has its data, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions graphs", description=__doc__)
+    parser = make_parser(FOLDER, __doc__)
     data = os.environ.get("SACCADE_DATA")
     parser.add_argument("--data", type=Path, default=data, help="folder with planetoid/ and tu-graphs/")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/graphs"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--seeds", type=int, nargs="+", help="of Cora and Pubmed; by default 10, and 3 of links")
     parser.add_argument("--scores", nargs="+", choices=["gat", "gatv2"], default=["gat", "gatv2"], help="on Cora")

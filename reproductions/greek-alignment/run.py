@@ -1,6 +1,5 @@
 """Attention and alignment, on the Greek New Testament in English with manually annotated links."""
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from aligners import diagonal, eflomal_links
 from verses import PACKAGE, Verse, read_verses
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import match_and_mass, mean_blur, score_alignments, shift_profile
 from saccade.interpretation.alignments import Alignment, pharaoh
@@ -59,12 +59,9 @@ HEADER += ["mass at -2 -1 **0** +1 +2", "BLEU", "minutes"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains models that are not trained yet, evaluates them, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions greek-alignment", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where the table and the JSON go")
-    parser.add_argument("--runs", type=Path, default=Path("runs/greek-alignment"), help="where the models go")
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--models", nargs="*", choices=MODELS, default=list(MODELS))
     parser.add_argument("--steps", type=int, default=STEPS, help="updates of each model")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--no-aligner", action="store_true", help="skip eflomal, which must be installed manually")
     given = parser.parse_args(arguments)
 

@@ -16,6 +16,7 @@ from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.classifying import minilm
 from reproductions.han import cues
 from reproductions.report import earlier, markdown_table, publish
@@ -92,13 +93,10 @@ VARIANTS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests what has not been yet, and writes the tables."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions han", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=VARIANTS)
     data = os.environ.get("REVIEW_POLARITY")
     parser.add_argument("--data", type=Path, default=data, help="review_polarity.tar.gz")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/han"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="synthetic documents, reviews")
-    parser.add_argument("--models", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
     parser.add_argument("--folds", type=int, nargs="+", choices=range(10), default=list(range(10)))
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--steps", type=int, help="the most updates of each training")

@@ -5,7 +5,6 @@ The folder contains the files of the task, gzipped or not: `english-train-medium
 "run <V;PST>" becomes "ran".
 """
 
-import argparse
 import gzip
 import os
 import sys
@@ -20,6 +19,7 @@ from threading import Thread
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.configuration import read_config
 from saccade.training import read_metrics
@@ -41,16 +41,12 @@ Pair = tuple[str, str]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains models that are not trained yet, and writes a row for each language and the mean."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions inflection", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("CONLL2017"), help="the folder with the files")
     parser.add_argument("--medium", nargs="*", help="languages with 1,000 words; by default, all in the folder")
     parser.add_argument("--high", nargs="*", default=["english", "german"], help="languages with 10,000 words")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/inflection"), help="where the trained models go")
     parser.add_argument("--steps", type=int, help="updates per model")
     parser.add_argument("--tests", type=int, help="words in each test set; by default, all")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="models to train at once")
     given = parser.parse_args(arguments)
     if given.data is None:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.data.corpus import Corpus
 from saccade.evaluation.pointing import Box
@@ -72,15 +73,11 @@ class Pair(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models, tests them, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions jigsaw", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("FLICKR8K"), help="see README.md")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/jigsaw"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--steps", type=int, default=1200, help="updates of each model")
     parser.add_argument("--examples", type=int, default=16_000, help="training pairs")
     parser.add_argument("--tested", type=int, default=1000, help="test pairs of each kind")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs Flickr8k. Set --data or FLICKR8K to its folder.", file=sys.stderr)

@@ -4,12 +4,12 @@ Both are the configuration `classification/lstmn` but for the encoder: two layer
 development sentences decide when training stops; the test sentences are read once per model.
 """
 
-import argparse
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from reproductions.arguments import make_parser
 from reproductions.classifying import averaged, majority, measured, read_lines
 from reproductions.report import markdown_table, publish
 from saccade.configuration import read_config
@@ -25,10 +25,8 @@ PUBLISHED = {"lstmn": "47.9 (unconfirmed)"}
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains one model per encoder and seed, tests it, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions lstmn", description=__doc__)
+    parser = make_parser(FOLDER, __doc__)
     parser.add_argument("--data", type=Path, default=os.environ.get("SENTCLF"), help="folder with stsa.fine.train etc.")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/lstmn"), help="folder for the trained models")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument(
         "--units", type=int, default=100, help="of a layer of the LSTMN; the LSTM gets as many parameters"

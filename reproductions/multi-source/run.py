@@ -1,6 +1,5 @@
 """Two sources against one: image descriptions in German and French, and sentences of which each source hides a part."""
 
-import argparse
 import json
 import os
 import random
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
@@ -32,17 +32,13 @@ LENGTHS = (2, 6)  # words of a hidden sentence
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains models on the hidden bits, then, where there are data, on Multi30k; writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions multi-source", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument(
         "--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with Multi30k's texts"
     )
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/multi-source"), help="folder for the trained models")
     parser.add_argument("--steps", type=int, default=600, help="updates of each model, hidden parts")
     parser.add_argument("--examples", type=int, default=3000, help="training examples, hidden parts")
     parser.add_argument("--updates", type=int, default=6000, help="updates of each model, Multi30k")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     kept = given.output / "results.json"

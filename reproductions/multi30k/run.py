@@ -1,6 +1,5 @@
 """Multi30k, English to German: BLEU of RNNsearch and a tiny Transformer, and how it grows during training."""
 
-import argparse
 import json
 import os
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.interpretation.plots import plot_lines
 from saccade.training import read_metrics
@@ -25,12 +25,9 @@ MODELS = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains models that are not trained yet, evaluates them, and writes the table and plot."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions multi30k", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS)
     parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
-    parser.add_argument("--runs", type=Path, default=Path("runs/multi30k"), help="folder for the trained models")
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the Multi30k texts. Set --data or MULTI30K to their folder.", file=sys.stderr)

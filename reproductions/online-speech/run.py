@@ -4,7 +4,6 @@ All models have the same unidirectional encoder and are trained on the same utte
 utterance before it writes the first letter; the others read no frame after the one where they stop.
 """
 
-import argparse
 import random
 import shutil
 import sys
@@ -20,6 +19,7 @@ from torch import Tensor
 from utterances import HOP, RATE, WINDOW, Utterance, heard_until, make_utterance, make_voice
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import edit_distance
 from saccade.evaluation.latency import latency, positions_read
@@ -61,14 +61,10 @@ NAMES = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models one after another, measures accuracy and latency, writes table and pictures."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions online-speech", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="where table, pictures and JSON go")
-    parser.add_argument("--runs", type=Path, default=Path("runs/online-speech"), help="where the trained models go")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--steps", type=int, default=2500, help="updates of each model")
     parser.add_argument("--utterances", type=int, default=20_000, help="in training")
     parser.add_argument("--tests", type=int, default=1_000, help="utterances in the test")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     train, valid, test = make_sets(given.seed, given.utterances, min(200, given.utterances), given.tests)

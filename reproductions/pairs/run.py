@@ -3,7 +3,6 @@
 The trial pairs decide when training stops; the test pairs are read once per model.
 """
 
-import argparse
 import csv
 import os
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.classifying import averaged, majority, measured, minilm, read_lines
 from reproductions.report import markdown_table, publish
 from saccade.interpretation.plots import plot_attention
@@ -66,11 +66,8 @@ ENTRIES = {
 
 def main(command: list[str] | None = None) -> int:
     """Trains one model per row and seed, tests it, and writes the table and a plot of attention."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions pairs", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=ENTRIES)
     parser.add_argument("--data", type=Path, default=os.environ.get("SICK"), help="the folder with SICK.txt")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/pairs"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=ENTRIES, default=list(ENTRIES))
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--steps", type=int, help="the most updates; by default, as in the configurations")

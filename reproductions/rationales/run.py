@@ -19,6 +19,7 @@ import aspects
 import movies
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.classifying import minilm
 from reproductions.report import publish
 from saccade.interpretation.explorer import write_page
@@ -46,18 +47,15 @@ LONGER = {"picks, REINFORCE": 800}
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains what is not trained yet, measures it, and writes tables and plots."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions rationales", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("ERASER_MOVIES"), help="eraser-movies.zip")
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for tables, plots and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/rationales"), help="folder for the trained models")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     rows = [*OF_ASPECTS, *movies.ROWS]
     parser.add_argument("--models", nargs="+", choices=rows, default=rows, help="of both parts")
     parser.add_argument("--steps", type=int, help="updates of each model; by default, as below")
     parser.add_argument("--reviews", type=int, default=4000, help="made-up reviews to train on")
     parser.add_argument("--documents", type=int, help="film reviews of each split; by default all")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is not None and not given.data.is_file():
         parser.error(f"There is no file {given.data}.")

@@ -1,6 +1,5 @@
 """Do reviews help to predict ratings, and do pointers find the review that decides?"""
 
-import argparse
 import csv
 import io
 import json
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.recommenders import simulated
 from reproductions.report import earlier, markdown_table, publish
 from saccade.data.splits import last_of_each
@@ -73,11 +73,9 @@ USERS = 400
 
 def main(command: Sequence[str] | None = None) -> int:
     """Trains and measures what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(HERE, __doc__)
     found = os.environ.get("AMAZON_REVIEWS")
     parser.add_argument("--data", type=Path, default=None if found is None else Path(found), help=f"has {ARCHIVE}")
-    parser.add_argument("--runs", type=Path, default=Path("runs/recommenders"))
-    parser.add_argument("--output", type=Path, default=HERE / "results")
     parser.add_argument("--models", nargs="*", choices=ENTRIES, default=list(ENTRIES))
     parser.add_argument("--epochs", type=int, default=6, help="the most, of each model of real reviews")
     parser.add_argument("--ranked", type=int, default=100, help="test users whose lists are measured")

@@ -4,7 +4,6 @@ The configurations differ only in the selection: a distribution over words, each
 words. The data are the English and German texts of Multi30k.
 """
 
-import argparse
 import os
 import shutil
 import sys
@@ -14,6 +13,7 @@ from statistics import fmean
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.multi30k.run import pair
 from reproductions.report import markdown_table, publish
 from saccade.evaluation import mean_blur
@@ -36,13 +36,10 @@ DRAWN = 3  # the test sentence to plot
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models one after another, evaluates them, and writes the table and plot."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions selections", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("MULTI30K"), help="the folder with the texts")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plot and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/selections"), help="folder for the trained models")
     parser.add_argument("--selections", nargs="+", choices=SELECTIONS, default=list(SELECTIONS))
     parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the Multi30k texts. Set --data or MULTI30K to their folder.", file=sys.stderr)

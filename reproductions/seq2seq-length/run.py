@@ -5,7 +5,6 @@ sentence, and nouns move in front of their modifiers, whose order is reversed. E
 none longer than `LONGEST`.
 """
 
-import argparse
 import random
 import shutil
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.interpretation import align
 from saccade.interpretation.plots import plot_attention, plot_lines
@@ -63,14 +63,10 @@ class Pair(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models one after another, evaluates them by length, and writes the table, plot and attention."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions seq2seq-length", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plots and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/seq2seq-length"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--steps", type=int, default=1000, help="updates per model")
     parser.add_argument("--pairs", type=int, default=60_000, help="training sentences")
     parser.add_argument("--tests", type=int, default=1_000, help="test sentences")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     generator = random.Random(given.seed)

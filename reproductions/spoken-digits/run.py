@@ -4,7 +4,6 @@ The Free Spoken Digit Dataset has 3,000 recordings of six speakers. Recordings 0
 official test set; the others are for training.
 """
 
-import argparse
 import csv
 import os
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 
 FOLDER = Path(__file__).resolve().parent
@@ -25,12 +25,9 @@ TESTED = 5
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains a model, tests it, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions spoken-digits", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("FSDD"), help="recordings.zip, or the folder")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/spoken-digits"), help="folder for the trained model")
     parser.add_argument("--steps", type=int, help="updates; by default, as in the configuration")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print("Skipped: this needs the Free Spoken Digit Dataset. Set --data or FSDD to it.", file=sys.stderr)

@@ -5,7 +5,6 @@ differ in how symbols read: not at all, by a softmax over all symbols, or from t
 formula.
 """
 
-import argparse
 import json
 import os
 import random
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.data.special import EOS
 from saccade.data.special import NAMES as SPECIAL
@@ -55,16 +55,12 @@ Depths = dict[int, list[Pair]]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models, two at a time, and writes the table, plot and trees."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions structured-trees", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plots and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/structured-trees"), help="folder for the models")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--only", choices=MODELS, help="train only this model, and write its results next to its run")
     parser.add_argument("--processes", type=int, default=2, help="models to train at once, with one thread each")
     parser.add_argument("--steps", type=int, default=2000, help="updates per model")
     parser.add_argument("--pairs", type=int, default=5_000, help="training formulas per depth")
     parser.add_argument("--tests", type=int, default=200, help="test formulas per depth")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     started = time.monotonic()

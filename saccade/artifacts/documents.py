@@ -19,7 +19,7 @@ MOST_ITEMS = 4_000_000
 """Values in one file; each takes 50 to 100 bytes in memory, however short it is in the file."""
 MOST_DEPTH = 32
 MOST_DIGITS = 20
-"""Of a whole number: 64 bits and a sign."""
+"""The most digits of a whole number: 64 bits and a sign."""
 
 # Closing quotes are optional, so that a text that never closes is scanned once and not again from every quote in it.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -71,7 +71,7 @@ def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_de
 
     try:
         value = json.loads(data.decode("utf-8"), parse_int=whole, object_pairs_hook=unique)
-        if _SURROGATE.search(data):  # half a pair is no character, and could not be printed or saved again
+        if _SURROGATE.search(data):  # half a pair is not a character, and could not be printed or saved again
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise ArtifactError(f"{where} is damaged: it is not valid UTF-8 ({error.reason}).") from None

@@ -90,7 +90,7 @@ def restore_folders(parent: str | os.PathLike[str]) -> None:
 def remove_folder(path: str | os.PathLike[str]) -> None:
     """Removes a folder if it exists, under a hidden name, so that half of it is never mistaken for the whole.
 
-    Of a link, and of anything else with that name, only the name is removed.
+    If the path is a link or a file, only that is removed.
     """
     path = Path(path)
     if path.is_symlink() or not path.is_dir():

@@ -71,7 +71,7 @@ def evaluate(
         batch_size: how many examples are answered together.
         workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         json: print a JSON object instead of tables.
-        lm: the run of a language model, which helps to choose among the texts that a beam search finds.
+        lm: the run of a language model, which helps to choose among the texts that a search finds.
         lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
@@ -97,7 +97,9 @@ def evaluate(
     model = load(run, trust=trust_classes)
     in_lines = by_length is not None or bool(varied)
     if plot is not None and not in_lines and not model.task.picture:
-        raise ValueError("--plot draws figures by length or by option: add --by-length 10 or --vary beam=1,2,5,10")
+        raise ValueError(
+            "--plot draws figures by length or by option: add --by-length 10, or --vary with an option and its values"
+        )
     figures = None if metrics is None else [name.strip() for name in metrics.split(",")]
     corpus = _corpus(model, figures, {name: value for name, value in reading.items() if value is not None})
     found = model.evaluate(

@@ -27,7 +27,7 @@ READS = {
     "input_values": ("a recording", "a recording (--input speech.wav)"),
 }
 LONG, TOP = 2048, 16
-"""Of an input with more tokens than the first, so many weights of each token are kept."""
+"""For an input with more tokens than the first number, only the second number of weights is kept for each token."""
 
 
 def inspect(

@@ -20,8 +20,8 @@ from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.runs import Run
-    from saccade.runs.rescoring import Rescoring
     from saccade.tasks import Answer, Example
+    from saccade.tasks.base import Ranking
 
 PICTURES = 6
 """How many answers --plot draws."""
@@ -102,7 +102,7 @@ def predict(
         details: with --data, add a JSON column with all details of an answer.
         stream: write the text of a recording while it is still being read, if the model can, with its latency; - is a
             WAV file on standard input.
-        lm: the run of a language model, which helps to choose among the texts that a beam search finds.
+        lm: the run of a language model, which helps to choose among the texts that a search finds.
         lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
@@ -163,10 +163,8 @@ def predict(
         return
     rescoring = None
     if lm is not None:
-        from saccade.runs.rescoring import Rescoring
-
         language = load(lm, trust=trust_classes)
-        rescoring = Rescoring(model.task, language.task, language.model, lm_weight)
+        rescoring = model.task.ranked_by(language.task, language.model, lm_weight)
     asked = model.task.options.of(options)
     looking = "--draw" if draw else "--plot" if plot is not None else None
     corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
@@ -209,7 +207,7 @@ def _answers(
     options: dict[str, Any],
     looking: str | None,
     strange: Strange,
-    rescoring: Rescoring | None = None,
+    rescoring: Ranking | None = None,
 ) -> Iterator[tuple[Example, Answer]]:
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers

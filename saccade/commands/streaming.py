@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from saccade.data.recordings import RecordingError
     from saccade.data.sound_blocks import Blocks
     from saccade.runs import Run
+    from saccade.tasks.generation.listening import Emit, Heard
 
 LONGEST = 3600
 """Seconds that are collected for a model that must hear the whole recording."""
@@ -33,18 +34,18 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
         options: those of a prediction.
     """
     from saccade.data.recordings import RecordingError
-    from saccade.tasks.generation import Generation
-    from saccade.tasks.generation.listening import Heard, can_listen, listen
+    from saccade.tasks.generation.listening import can_listen, listen
 
     task = run.task
-    if not isinstance(task, Generation) or not task.source.suffixes:
+    suffixes = next(iter(task.inputs.values())).suffixes
+    if not task.writes_texts or not suffixes:
         raise ValueError("--stream writes texts for recordings: the run must be one of generation from audio.")
     asked = task.options.of(options)
     online = can_listen(task, run.model)
     if not online:
         print("This model reads the whole recording before it writes; those of speech/online do not.", file=sys.stderr)
     count = 0
-    for name, sound in _sounds(inputs or [PIPE], task.source.suffixes):
+    for name, sound in _sounds(inputs or [PIPE], suffixes):
         count += 1
 
         def emit(event: dict[str, Any], name: str = name) -> None:
@@ -57,7 +58,6 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
         except RecordingError as error:
             raise _named(name, error) from None
         spent = time.process_time() - started
-        assert isinstance(found, Heard)
         if as_json:
             timing = {"seconds": round(found.seconds, 3), "proportion": round(found.proportion, 4)}
             ended = {"input": name, "answer": found.text, **timing, "lagging": round(found.lagging, 3)}
@@ -93,7 +93,7 @@ def _named(name: str, error: RecordingError) -> ValueError:
     return ValueError(f"{name}: {error.problem}. {error.fix.removesuffix('.')}.")
 
 
-def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Any) -> Any:
+def _read_first(run: Run, sound: Blocks, options: dict[str, Any], emit: Emit) -> Heard:
     """For a model that needs the whole recording."""
     import numpy as np
 

@@ -25,7 +25,7 @@ def add_task_options(parser: argparse.ArgumentParser, command: str, given: Seque
         return
     from saccade.configuration.classes import name_of
 
-    if "beam" not in {field.name for field in dataclasses.fields(task.options)}:
+    if not task.writes_texts:
         for action in parser._actions:
             if OF_TEXTS.intersection(action.option_strings):
                 action.help = argparse.SUPPRESS

@@ -99,7 +99,7 @@ def _check_events(yaml: Any, text: str, name: str) -> None:
 
 @functools.cache
 def _loader() -> Any:
-    """PyYAML's safe loader without dates, and with an error for repeated keys, of which it would keep the last."""
+    """PyYAML's safe loader without dates, and with an error for repeated keys, where it would keep the last."""
     yaml = load_yaml()
 
     class Loader(yaml.SafeLoader):  # type: ignore[name-defined,misc] # PyYAML is imported when needed, as Any

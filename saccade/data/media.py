@@ -20,7 +20,7 @@ class MediaError(ValueError):
 
 
 def opened(source: Source, error: type[MediaError] = MediaError) -> BinaryIO:
-    """The file, open for reading; raises `error` if it cannot be opened or is no ordinary file."""
+    """The file, open for reading; raises `error` if it cannot be opened or is not an ordinary file."""
     if isinstance(source, bytes):
         return io.BytesIO(source)
     try:

@@ -37,7 +37,7 @@ class PictureError(MediaError):
 
 
 def check_picture(source: Source) -> None:
-    """Decodes a picture, as coarsely as its format allows, and raises `PictureError` if it is none or damaged."""
+    """Decodes a picture, as coarsely as its format allows; raises `PictureError` if it is damaged or not one."""
     with _opened(source) as picture:
         picture.draft("RGB", (1, 1))  # an eighth of the size, if it is a JPEG
         picture.load()

@@ -36,7 +36,7 @@ class Blocks(NamedTuple):
 
 
 def read_blocks(path: str, seconds: float) -> Blocks:
-    """A file, so many seconds at a time. Only WAV files are read as they grow; others are decoded first."""
+    """A file, a few seconds at a time. Only WAV files are read as they grow; others are decoded first."""
     header = read_header(path)
     if header.kind:
         file = opened(path, RecordingError)
@@ -48,7 +48,7 @@ def read_blocks(path: str, seconds: float) -> Blocks:
 
 
 def pipe_blocks(file: BinaryIO, seconds: float) -> Blocks:
-    """WAV from a pipe, so many seconds at a time, as they arrive."""
+    """WAV from a pipe, a few seconds at a time, as they arrive."""
     first = file.read(12)
     if first[:4] != b"RIFF" or first[8:] != b"WAVE":
         problem = f"standard input is not a WAV file (it begins with {first[:8]!r})"

@@ -36,8 +36,8 @@ def last_of_each(owners: Sequence[str], times: ArrayLike) -> NDArray[np.bool_]:
     """(examples,): whether each is the last of its owner; an owner's only example is not.
 
     Args:
-        owners: whose each example is.
-        times: of all examples; of two at the same time, the one further down is the later.
+        owners: the owner of each example.
+        times: of all examples; the later of two at the same time is the one further down.
     """
     moments = _known(times)
     order = np.argsort(moments, kind="stable").tolist()

@@ -75,7 +75,6 @@ class AlignedDecoder(Decoder):
         stack: RecurrentStack,
         transitions: Transitions,
         bridge: nn.Module,
-        vocab_size: int,
         input_dim: int,
         context_dim: int,
         readout_dim: int,
@@ -87,7 +86,7 @@ class AlignedDecoder(Decoder):
             raise ValueError(
                 f"{type(transitions).__name__} look at the whole source and cannot decode online: set online=False."
             )
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.stack = stack
         self.transitions = transitions
@@ -95,7 +94,7 @@ class AlignedDecoder(Decoder):
         self.summary_proj = None if online else nn.Linear(context_dim, input_dim, bias=False)
         self.query_proj = nn.Linear(stack.hidden_dim, readout_dim)
         self.key_proj = nn.Linear(context_dim, readout_dim, bias=False)
-        self.head = MixtureHead(input_dim=readout_dim, vocab_size=vocab_size)
+        self.head = MixtureHead(input_dim=readout_dim, vocab_size=self.vocab_size)
         self.online = online
         self.dropout = dropout
 

@@ -55,8 +55,6 @@ class ChoDecoder(Decoder):
         self,
         *,
         embedding: TokenEmbedding,
-        vocab_size: int,
-        embedding_dim: int,
         hidden_dim: int,
         summary_dim: int,
         maxout_dim: int,
@@ -64,19 +62,19 @@ class ChoDecoder(Decoder):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.dropout = dropout
         self.context_proj = nn.Linear(summary_dim, hidden_dim)
         self.initial_proj = nn.Linear(hidden_dim, hidden_dim)
-        self.input_proj = nn.Linear(embedding_dim, 3 * hidden_dim)
+        self.input_proj = nn.Linear(embedding.dim, 3 * hidden_dim)
         self.context_gates = nn.Linear(hidden_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="after")
-        self.readout = Maxout(input_dim=2 * hidden_dim + embedding_dim, output_dim=maxout_dim)
+        self.readout = Maxout(input_dim=2 * hidden_dim + embedding.dim, output_dim=maxout_dim)
         if output_rank is None:
-            self.head = LinearHead(input_dim=maxout_dim, vocab_size=vocab_size)
+            self.head = LinearHead(input_dim=maxout_dim, vocab_size=self.vocab_size)
         else:
-            self.head = LowRankHead(input_dim=maxout_dim, vocab_size=vocab_size, rank=output_rank)
+            self.head = LowRankHead(input_dim=maxout_dim, vocab_size=self.vocab_size, rank=output_rank)
         for linear in (self.input_proj, self.context_gates):
             glorot_by_gate(linear, hidden_dim)
 

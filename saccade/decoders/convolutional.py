@@ -66,14 +66,13 @@ class ConvolutionalAttentionDecoder(Decoder):
         *,
         embedding: TokenEmbedding,
         score: ConvolutionalScore,
-        vocab_size: int,
         dim: int,
         copies: bool = True,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         channels, width = score.conv_2.out_channels, score.conv_att.kernel_size[0]
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.attention = Attention(score=score)
         self.start = LearnedStart(hidden_dim=channels)
@@ -82,10 +81,10 @@ class ConvolutionalAttentionDecoder(Decoder):
         self.cell = GRUCell(hidden_dim=channels)
         self.copy_conv = nn.Conv1d(channels, 1, width) if copies else None
         self.gate_conv = nn.Conv1d(channels, 1, width) if copies else None
-        generate = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=True, tied_to=embedding.weight)
+        generate = LinearHead(input_dim=dim, vocab_size=self.vocab_size, bias=True, tied_to=embedding.weight)
         self.head: OutputHead = generate
         if copies:
-            self.head = WaysHead(generate=generate, blend=GivenGate(), vocab_size=vocab_size)
+            self.head = WaysHead(generate=generate, blend=GivenGate(), vocab_size=self.vocab_size)
             self.head.copies = True
         self.dropout = dropout
 
@@ -95,7 +94,9 @@ class ConvolutionalAttentionDecoder(Decoder):
         kept = ConvolutionalMemory(memory, None, None, None)
         if self.copy_conv is not None and self.gate_conv is not None:
             if encoded.words is None or encoded.words.words is None:
-                raise ValueError("This model copies words of the source, and was not told them: set task.copying.")
+                raise ValueError(
+                    "This model copies words of the source, but did not get them: set task.copying to yes."
+                )
             features = memory.prepared[0][1]
             kept = ConvolutionalMemory(
                 memory, by_channel(features, self.copy_conv), by_channel(features, self.gate_conv), encoded.words

@@ -69,8 +69,6 @@ class CopyNetDecoder(Decoder):
         *,
         embedding: TokenEmbedding,
         attention: Attention,
-        vocab_size: int,
-        embedding_dim: int,
         hidden_dim: int,
         context_dim: int,
         summary_dim: int,
@@ -80,17 +78,17 @@ class CopyNetDecoder(Decoder):
     ) -> None:
         super().__init__()
         check_one_by_one(attention)
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.attention = attention
         self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
-        self.input_proj = nn.Linear(embedding_dim, 3 * hidden_dim)
+        self.input_proj = nn.Linear(embedding.dim, 3 * hidden_dim)
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.selected_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False) if selective_read else None
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before")
-        self.readout = nn.Linear(hidden_dim + context_dim + embedding_dim, hidden_dim) if readout else None
+        self.readout = nn.Linear(hidden_dim + context_dim + embedding.dim, hidden_dim) if readout else None
         self.head = CopyNetHead(
-            input_dim=hidden_dim, vocab_size=vocab_size, state_dim=hidden_dim, context_dim=context_dim
+            input_dim=hidden_dim, vocab_size=self.vocab_size, state_dim=hidden_dim, context_dim=context_dim
         )
         self.dropout = dropout
         for linear in (self.input_proj, self.context_proj, self.selected_proj):
@@ -99,7 +97,7 @@ class CopyNetDecoder(Decoder):
 
     def begin(self, encoded: EncoderOutput) -> CopyNetState:
         if encoded.words is None or encoded.words.words is None:
-            raise ValueError("CopyNet copies words of the source, and was not told them: set task.copying to yes.")
+            raise ValueError("CopyNet copies words of the source, but did not get them: set task.copying to yes.")
         memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
         hidden = self.bridge(encoded.summary)[0][0]
         kept = CopyNetMemory(memory, self._copying.prepare(memory.values), encoded.words)

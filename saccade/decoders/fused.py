@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from saccade.attention import Attention
 from saccade.kernels import decoder_step, native
-from saccade.kernels.decoder_step import Computed, Layer, Norm, Past, Source
+from saccade.kernels.decoder_step import Computed, Layer, Norm, PastSteps, Source
 from saccade.kernels.linear import Activation, PackedLayers
 from saccade.kernels.private_torch import function_modes, hooked
 from saccade.layers import FeedForward, TransformerDecoderLayer
@@ -27,16 +27,16 @@ class FusedState(NamedTuple):
     Neither the sources nor the past ever move: `past` says where those of each hypothesis are.
     """
 
-    kernel: decoder_step.Decoder
+    kernel: decoder_step.DecoderWeights
     source: Source
     memories: tuple[Memory, ...]
-    past: Past
+    past: PastSteps
 
     def index(self, rows: Tensor) -> FusedState:  # type: ignore[override]
         """Selects rows, which may repeat."""
         past = self.past
         ancestry, sentences = past.ancestry.index_select(0, rows), past.sentences.index_select(0, rows)
-        return self._replace(past=Past(past.steps, ancestry, sentences))
+        return self._replace(past=PastSteps(past.steps, ancestry, sentences))
 
 
 def begin(
@@ -59,7 +59,7 @@ def begin(
         return None
     keys, values = [memory.prepared[0] for memory in memories], [memory.values for memory in memories]
     source = Source(keys, values, mask, kernel.layers)
-    past = Past((), torch.zeros(len(mask), 0, dtype=torch.long), torch.arange(len(mask)))
+    past = PastSteps((), torch.zeros(len(mask), 0, dtype=torch.long), torch.arange(len(mask)))
     return FusedState(kernel, source, memories, past)
 
 
@@ -78,7 +78,7 @@ def step(inputs: Tensor, state: FusedState) -> tuple[Computed, FusedState] | Non
     if not bool(torch.isfinite(computed.features.sum())):
         return None
     ancestry = torch.cat([past.ancestry, torch.arange(len(inputs))[:, None]], dim=1)
-    return computed, state._replace(past=Past((*past.steps, computed.now), ancestry, past.sentences))
+    return computed, state._replace(past=PastSteps((*past.steps, computed.now), ancestry, past.sentences))
 
 
 def plain(
@@ -100,7 +100,7 @@ def plain(
 
 def _kernel(
     layers: Sequence[TransformerDecoderLayer], final_norm: nn.Module, packed: PackedLayers
-) -> decoder_step.Decoder | None:
+) -> decoder_step.DecoderWeights | None:
     """The kernel for these layers, if all are alike and of the usual parts."""
     kinds = {_kind(layer) for layer in layers}
     if len(kinds) != 1 or None in kinds:
@@ -114,7 +114,7 @@ def _kernel(
     made = [layer for layer in found if layer is not None]
     if len(made) != len(found):
         return None
-    return decoder_step.Decoder(made, final, kind.heads, kind.before, kind.activation, kind.epsilon, kind.scale)
+    return decoder_step.DecoderWeights(made, final, kind.heads, kind.before, kind.activation, kind.epsilon, kind.scale)
 
 
 class _Kind(NamedTuple):

@@ -73,7 +73,6 @@ class LuongDecoder(Decoder):
         stack: RecurrentStack,
         attention: Attention | SourceAttentions,
         bridge: nn.Module,
-        vocab_size: int,
         context_dim: int,
         input_feeding: bool = True,
         feeds: Literal["vector", "context"] = "vector",
@@ -95,7 +94,7 @@ class LuongDecoder(Decoder):
             raise ValueError(f"readout must be 'tanh' or 'linear', got {readout!r}.")
         if sampling and not input_feeding:
             raise ValueError("sampling draws tokens step by step: it needs input_feeding=True.")
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.stack = stack
         self.attention = attention
@@ -113,7 +112,7 @@ class LuongDecoder(Decoder):
         self.head = make_head(
             head,
             input_dim=size,
-            vocab_size=vocab_size,
+            vocab_size=self.vocab_size,
             source_vocab=source_vocab,
             state_dim=size,
             context_dim=context_dim,

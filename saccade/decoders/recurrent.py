@@ -34,16 +34,15 @@ class RecurrentDecoder(Decoder):
         embedding: TokenEmbedding,
         stack: RecurrentStack,
         bridge: nn.Module,
-        vocab_size: int,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.stack = stack
         self.bridge = bridge
         self.dropout = dropout
-        self.head = LinearHead(input_dim=stack.hidden_dim, vocab_size=vocab_size)
+        self.head = LinearHead(input_dim=stack.hidden_dim, vocab_size=self.vocab_size)
 
     def begin(self, encoded: EncoderOutput) -> tuple[CellState, ...]:
         states: tuple[CellState, ...] = self.bridge(encoded.summary)

@@ -68,8 +68,6 @@ class RNNSearchDecoder(Decoder):
         *,
         embedding: TokenEmbedding,
         attention: Attention,
-        vocab_size: int,
-        embedding_dim: int,
         hidden_dim: int,
         context_dim: int,
         summary_dim: int,
@@ -90,22 +88,22 @@ class RNNSearchDecoder(Decoder):
         if readout_state not in ("previous", "current"):
             raise ValueError(f"readout_state must be 'previous' or 'current', got {readout_state!r}.")
         check_one_by_one(attention)
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.attention = attention
         self.bridge = bridge or ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
-        self.input_proj = nn.Linear(embedding_dim, 3 * hidden_dim)
+        self.input_proj = nn.Linear(embedding.dim, 3 * hidden_dim)
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
         self.cell = GRUCell(hidden_dim=hidden_dim, reset="before" if cell == "paper" else "after")
-        self.readout = Maxout(input_dim=hidden_dim + embedding_dim + context_dim, output_dim=maxout_dim)
+        self.readout = Maxout(input_dim=hidden_dim + embedding.dim + context_dim, output_dim=maxout_dim)
         self.head = make_head(
             head,
             input_dim=maxout_dim,
-            vocab_size=vocab_size,
+            vocab_size=self.vocab_size,
             source_vocab=source_vocab,
             state_dim=hidden_dim,
             context_dim=context_dim,
-            embedding_dim=embedding_dim,
+            embedding_dim=embedding.dim,
         )
         self.query = query
         self.readout_state = readout_state

@@ -53,8 +53,6 @@ class ShowAttendTellDecoder(Decoder):
         *,
         embedding: TokenEmbedding,
         attention: Attention,
-        vocab_size: int,
-        embedding_dim: int,
         hidden_dim: int,
         context_dim: int,
         summary_dim: int,
@@ -62,17 +60,17 @@ class ShowAttendTellDecoder(Decoder):
     ) -> None:
         super().__init__()
         check_one_by_one(attention)
-        self.vocab_size = vocab_size
+        self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.attention = attention
         read = attention.aggregation.output_dim(context_dim)
         self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim, num_states=2, all_states=True)
-        self.input_proj = nn.Linear(embedding_dim, 4 * hidden_dim)
+        self.input_proj = nn.Linear(embedding.dim, 4 * hidden_dim)
         self.context_proj = nn.Linear(read, 4 * hidden_dim, bias=False)
         self.cell = LSTMCell(hidden_dim=hidden_dim)
-        self.state_readout = nn.Linear(hidden_dim, embedding_dim)
-        self.context_readout = nn.Linear(read, embedding_dim, bias=False)
-        self.head = LinearHead(input_dim=embedding_dim, vocab_size=vocab_size)
+        self.state_readout = nn.Linear(hidden_dim, embedding.dim)
+        self.context_readout = nn.Linear(read, embedding.dim, bias=False)
+        self.head = LinearHead(input_dim=embedding.dim, vocab_size=self.vocab_size)
         self.dropout = dropout
         for linear in (self.input_proj, self.context_proj):
             glorot_by_gate(linear, hidden_dim)

@@ -55,14 +55,13 @@ class TransformerDecoder(Decoder):
         embedding: TokenEmbedding,
         layers: Sequence[TransformerDecoderLayer],
         dim: int,
-        vocab_size: int,
         final_norm: bool = True,
         tied: bool = True,
     ) -> None:
         super().__init__()
         if not layers:
             raise ValueError("TransformerDecoder needs at least one layer, got none.")
-        self.vocab_size = vocab_size
+        vocab_size = self.vocab_size = embedding.vocab_size
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()

@@ -62,7 +62,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def embed(self, source: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Embeds the source; also returns the mask of the embeddings, of which there may be fewer than source steps."""
+        """Embeds the source; also returns the mask of the embeddings; there may be fewer of them than source steps."""
         if isinstance(self.embedding, MaskedEmbedding):
             embedded, mask = self.embedding(source, mask)
         else:

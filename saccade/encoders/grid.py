@@ -73,7 +73,7 @@ class GridPositions(nn.Module):
 
 
 def lines_of(source: Tensor, patch: int) -> int:
-    """How many lines of patches a square picture has; raises if the source is none."""
+    """How many lines of patches a square picture has; raises if the source is not one."""
     lines = math.isqrt(source.shape[1])
     if source.dim() != 3 or lines**2 != source.shape[1] or source.shape[2] != 3 * patch**2:
         raise ValueError(

@@ -17,7 +17,7 @@ VectorsName = Literal["global", "regions", "both"]
 PlaceName = Literal["head", "tail"]
 
 
-class Part(NamedTuple):
+class SourcePart(NamedTuple):
     """Some positions of a sequence: embeddings (batch, length, dim), mask, and the source and place of each."""
 
     values: Tensor
@@ -90,7 +90,7 @@ class WithVectorsEncoder(Encoder):
             return self._encoded(_after(seen, words, self.place), masks)
         return self._in_threads(words, seen, masks)
 
-    def _seen(self, embed: nn.Module, values: Tensor, real: Tensor, number: int, count: int) -> list[Part]:
+    def _seen(self, embed: nn.Module, values: Tensor, real: Tensor, number: int, count: int) -> list[SourcePart]:
         """The vectors of one picture."""
         mapped, real = embed(values, real)
         regions = _part(mapped, real, number)
@@ -98,7 +98,7 @@ class WithVectorsEncoder(Encoder):
         everything = _part(whole, real.any(1, keepdim=True), count + number)
         return {"regions": [regions], "global": [everything], "both": [regions, everything]}[self.read]
 
-    def _encoded(self, parts: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
+    def _encoded(self, parts: Sequence[SourcePart], masks: tuple[Tensor, ...]) -> JoinedSources:
         (values, owner, place), real = pack(
             [torch.cat([getattr(part, name) for part in parts], dim=1) for name in ("values", "owner", "place")],
             torch.cat([part.mask for part in parts], dim=1),
@@ -106,17 +106,17 @@ class WithVectorsEncoder(Encoder):
         read: EncoderOutput = self.network(values, real)
         return JoinedSources(read.states, read.mask, read.summary, Layout(owner, place, masks))
 
-    def _in_threads(self, words: Part, seen: Sequence[Part], masks: tuple[Tensor, ...]) -> JoinedSources:
+    def _in_threads(self, words: SourcePart, seen: Sequence[SourcePart], masks: tuple[Tensor, ...]) -> JoinedSources:
         """One thread for each vector; a text without any has one thread, of its words alone."""
         batch = words.mask.shape[0]
         count = sum(part.mask.shape[1] for part in seen)
         if not count:
             return self._encoded([words], masks)
-        vectors = Part(*(torch.cat(several, dim=1) for several in zip(*seen, strict=True)))
+        vectors = SourcePart(*(torch.cat(several, dim=1) for several in zip(*seen, strict=True)))
         alone = ~vectors.mask.any(1, keepdim=True) & (torch.arange(count, device=vectors.mask.device) == 0)
         running = vectors.mask | alone
-        repeated = Part(*(tensor.repeat_interleave(count, dim=0) for tensor in words))
-        own = Part(*(tensor.flatten(0, 1).unsqueeze(1) for tensor in vectors))
+        repeated = SourcePart(*(tensor.repeat_interleave(count, dim=0) for tensor in words))
+        own = SourcePart(*(tensor.flatten(0, 1).unsqueeze(1) for tensor in vectors))
         repeated = repeated._replace(mask=repeated.mask & running.flatten().unsqueeze(1))
         threads = self._encoded(_after([own], repeated, self.place), masks)
         layout = threads.layout
@@ -131,12 +131,12 @@ class WithVectorsEncoder(Encoder):
         return mask.sum(dim=1)
 
 
-def _part(values: Tensor, mask: Tensor, owner: int) -> Part:
+def _part(values: Tensor, mask: Tensor, owner: int) -> SourcePart:
     places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    return Part(values, mask, torch.full_like(places, owner), places)
+    return SourcePart(values, mask, torch.full_like(places, owner), places)
 
 
-def _after(vectors: Sequence[Part], words: Part, place: PlaceName) -> list[Part]:
+def _after(vectors: Sequence[SourcePart], words: SourcePart, place: PlaceName) -> list[SourcePart]:
     return [*vectors, words] if place == "head" else [words, *vectors]
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.interpretation.alignments import Alignment, Link, align
 
-Links = Alignment | Iterable[Link]
+AnyLinks = Alignment | Iterable[Link]
 
 
 class AlignmentScores(NamedTuple):
@@ -23,7 +23,7 @@ class AlignmentScores(NamedTuple):
     """The number of predicted links."""
 
 
-def score_alignments(predicted: Sequence[Links], gold: Sequence[Links]) -> AlignmentScores:
+def score_alignments(predicted: Sequence[AnyLinks], gold: Sequence[AnyLinks]) -> AlignmentScores:
     r"""Alignment error rate, precision, recall and F of links A, against sure links S among possible links P.
 
     .. math:: \mathrm{AER} = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}, \quad
@@ -56,7 +56,7 @@ def score_alignments(predicted: Sequence[Links], gold: Sequence[Links]) -> Align
     )
 
 
-def soft_aer(weights: Sequence[Tensor], gold: Sequence[Links]) -> float:
+def soft_aer(weights: Sequence[Tensor], gold: Sequence[AnyLinks]) -> float:
     r"""AER computed on the weights instead of links, so that it does not depend on how links are extracted.
 
     .. math:: 1 - \frac{\sum_{S} w + \sum_{P} w}{\sum w + |S|}
@@ -88,7 +88,7 @@ class MatchAndMass(NamedTuple):
     """The number of target words with links; the others are ignored."""
 
 
-def match_and_mass(weights: Sequence[Tensor], gold: Sequence[Links]) -> MatchAndMass:
+def match_and_mass(weights: Sequence[Tensor], gold: Sequence[AnyLinks]) -> MatchAndMass:
     r"""Means over the target words t that have links A_t.
 
     .. math:: \text{match} = [\arg\max_j w_{tj} \in A_t], \qquad \text{mass} = \sum_{j \in A_t} w_{tj}
@@ -114,7 +114,7 @@ def match_and_mass(weights: Sequence[Tensor], gold: Sequence[Links]) -> MatchAnd
     return MatchAndMass(match / max(words, 1), mass / max(words, 1), words)
 
 
-def shift_profile(weights: Sequence[Tensor], gold: Sequence[Links], *, reach: int = 3) -> dict[int, float]:
+def shift_profile(weights: Sequence[Tensor], gold: Sequence[AnyLinks], *, reach: int = 3) -> dict[int, float]:
     """The probability mass if every link is shifted to the right by each offset (to the left if negative).
 
     The mass at 0 is that of `match_and_mass`. A peak away from 0 means that the attention is shifted: the model finds
@@ -151,7 +151,7 @@ class ChosenHead(NamedTuple):
     """The AER of every candidate."""
 
 
-def choose_head(maps: Mapping[str, Sequence[Tensor]], gold: Sequence[Links]) -> ChosenHead:
+def choose_head(maps: Mapping[str, Sequence[Tensor]], gold: Sequence[AnyLinks]) -> ChosenHead:
     """The layer and head (or mean of heads) whose largest weights have the lowest AER on a development set.
 
     Args:
@@ -170,18 +170,18 @@ def choose_head(maps: Mapping[str, Sequence[Tensor]], gold: Sequence[Links]) -> 
     return ChosenHead(name, head, table[name, head], table)
 
 
-def _check(given: Sequence[object], gold: Sequence[Links], what: str) -> None:
+def _check(given: Sequence[object], gold: Sequence[AnyLinks], what: str) -> None:
     if len(given) != len(gold):
         raise ValueError(f"{len(given)} {what} cannot be compared with {len(gold)} gold alignments.")
     if not gold:
         raise ValueError(f"There are no {what} to evaluate.")
 
 
-def _gold(links: Links) -> Alignment:
+def _gold(links: AnyLinks) -> Alignment:
     return links if isinstance(links, Alignment) else Alignment.of(links)
 
 
-def _all_links(links: Links) -> frozenset[Link]:
+def _all_links(links: AnyLinks) -> frozenset[Link]:
     return links.possible if isinstance(links, Alignment) else frozenset(links)
 
 

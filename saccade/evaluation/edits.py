@@ -38,7 +38,7 @@ def count_edits(reference: Sequence[Hashable], text: Sequence[Hashable]) -> Edit
     while end < min(len(reference), len(text)) - start and reference[-1 - end] == text[-1 - end]:
         end += 1
     reference, text = reference[start : len(reference) - end], text[start : len(text) - end]
-    columns = Columns(reference, text)
+    columns = DistanceColumns(reference, text)
     row, column = len(reference), len(text)  # of the table: row 0 and column 0 stand for nothing
     substitutions = deletions = insertions = 0
     while row and column:
@@ -64,7 +64,7 @@ class Column(NamedTuple):
     """By how much the last row changes from the column before."""
 
 
-class Columns:
+class DistanceColumns:
     """The columns of a distance table, read from the last to the first.
 
     Only every n-th one of n² is kept. Those in between are computed again where they are needed, so that the memory

@@ -34,7 +34,7 @@ class Labelled(NamedTuple):
     several: bool = False
     """Whether an example can have any number of labels."""
     positive: int | None = None
-    """Of two classes, the number of the one that is looked for."""
+    """With two classes, the number of the one that is looked for."""
 
     @staticmethod
     def of(
@@ -67,7 +67,7 @@ class Labelled(NamedTuple):
         return self._replace(found=self.found[rows], true=self.true[rows], probabilities=self.probabilities[rows])
 
     def asked(self, side: NDArray[Any]) -> NDArray[Any]:
-        """Of (examples, classes) the class that is looked for; all classes if there is none."""
+        """The column of the class that is looked for, from (examples, classes); all columns without one."""
         return side if self.positive is None else side[:, [self.positive]]
 
     def figures(self, metrics: Sequence[str]) -> dict[str, Figure]:

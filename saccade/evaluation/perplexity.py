@@ -13,7 +13,7 @@ class Read(NamedTuple):
     """What a language model made of some text."""
 
     log_prob: float
-    """Of all predicted tokens, in nats."""
+    """The sum over all predicted tokens, in nats."""
 
     tokens: int
     """How many were predicted."""

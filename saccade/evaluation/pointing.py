@@ -12,11 +12,11 @@ from saccade.evaluation.figures import Figure
 Box = tuple[float, float, float, float]
 """Left, top, right and bottom, as shares of the width and height of what the model reads of a picture."""
 
-Boxes = Sequence[Sequence[Box]]
+WordBoxes = Sequence[Sequence[Box]]
 """For each word the boxes of what it names, none if that is not known."""
 
 
-def pointing_accuracy(weights: Sequence[Tensor], boxes: Sequence[Boxes], grid: tuple[int, int]) -> Figure:
+def pointing_accuracy(weights: Sequence[Tensor], boxes: Sequence[WordBoxes], grid: tuple[int, int]) -> Figure:
     """The percentage of words with a known box whose largest weight lies in it.
 
     A place of the grid lies in a box if its centre does. Of several boxes of a word, any counts.
@@ -31,7 +31,7 @@ def pointing_accuracy(weights: Sequence[Tensor], boxes: Sequence[Boxes], grid: t
     return Figure(100.0 * sum(hits) / max(len(hits), 1), "% of those with a box whose largest weight is in it")
 
 
-def weight_in_box(weights: Sequence[Tensor], boxes: Sequence[Boxes], grid: tuple[int, int]) -> Figure:
+def weight_in_box(weights: Sequence[Tensor], boxes: Sequence[WordBoxes], grid: tuple[int, int]) -> Figure:
     """The percentage of the weight of words with a known box that lies in it, averaged over these words.
 
     What lies in a box, and the shapes, are as in `pointing_accuracy`. The signature of the figure says how much evenly
@@ -53,8 +53,10 @@ def places_in(boxes: Sequence[Box], grid: tuple[int, int]) -> Tensor:
     return found.flatten()
 
 
-def _known(weights: Sequence[Tensor], boxes: Sequence[Boxes], grid: tuple[int, int]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Of each word with a box, its weights and the places in the box."""
+def _known(
+    weights: Sequence[Tensor], boxes: Sequence[WordBoxes], grid: tuple[int, int]
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The weights of each word with a box, and the places in the box."""
     lines, columns = grid
     for looked, known in zip(weights, boxes, strict=True):
         if looked.dim() != 2 or looked.shape[1] != lines * columns or len(looked) < len(known):

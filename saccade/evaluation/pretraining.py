@@ -15,7 +15,7 @@ class Guessed(NamedTuple):
     """What a model made of some text."""
 
     log_prob: float
-    """Of all hidden tokens, in nats."""
+    """The sum over all hidden tokens, in nats."""
 
     tokens: int
     """How many were hidden."""
@@ -25,7 +25,7 @@ class Guessed(NamedTuple):
 
     pairs: int
     next_right: int
-    """Of how many pairs the model knows whether the second text follows the first."""
+    """The number of pairs where the model knows whether the second text follows the first."""
 
 
 def score_guesses(texts: Iterable[Guessed], metrics: Sequence[str]) -> dict[str, Figure]:

@@ -21,7 +21,7 @@ from torch import Tensor
 Span = tuple[int, int]
 """Positions start, ..., end - 1 of a document."""
 
-Rationale = Sequence[Span] | Sequence[bool] | NDArray[np.bool_] | Tensor
+Marked = Sequence[Span] | Sequence[bool] | NDArray[np.bool_] | Tensor
 """Spans, or a boolean for each position."""
 
 Scores = Sequence[float] | NDArray[np.floating] | Tensor
@@ -36,7 +36,7 @@ class RationaleScores(NamedTuple):
     f1: float
 
 
-def token_f1(predicted: Sequence[Rationale], gold: Sequence[Rationale]) -> RationaleScores:
+def token_f1(predicted: Sequence[Marked], gold: Sequence[Marked]) -> RationaleScores:
     r"""Precision, recall and F1 of the marked positions, each averaged over documents.
 
     .. math:: P_d = \frac{|A_d \cap G_d|}{|A_d|}, \quad R_d = \frac{|A_d \cap G_d|}{|G_d|}, \quad
@@ -58,7 +58,7 @@ def token_f1(predicted: Sequence[Rationale], gold: Sequence[Rationale]) -> Ratio
     return RationaleScores(*(sum(column) / len(rows) for column in zip(*rows, strict=True)) if rows else (0.0,) * 3)
 
 
-def iou_f1(predicted: Sequence[Rationale], gold: Sequence[Rationale], *, threshold: float = 0.5) -> RationaleScores:
+def iou_f1(predicted: Sequence[Marked], gold: Sequence[Marked], *, threshold: float = 0.5) -> RationaleScores:
     r"""Precision, recall and F1 of the spans that largely agree with a gold span.
 
     .. math:: m_d = \#\left\{a \in A_d : \max_{g \in G_d} \frac{|a \cap g|}{|a \cup g|} \ge \theta\right\}, \quad
@@ -87,7 +87,7 @@ def iou_f1(predicted: Sequence[Rationale], gold: Sequence[Rationale], *, thresho
     return RationaleScores(precision, recall, _f1(precision, recall))
 
 
-def auprc(scores: Sequence[Scores], gold: Sequence[Rationale]) -> float:
+def auprc(scores: Sequence[Scores], gold: Sequence[Marked]) -> float:
     r"""The area under the precision-recall curve of soft scores, averaged over documents.
 
     .. math:: \frac{1}{D} \sum_d \sum_n (R_n - R_{n-1}) \frac{P_n + P_{n-1}}{2}, \quad P_0 = 1, \; R_0 = 0
@@ -107,7 +107,7 @@ def auprc(scores: Sequence[Scores], gold: Sequence[Rationale]) -> float:
     return _mean_over_documents(scores, gold, area)
 
 
-def average_precision(scores: Sequence[Scores], gold: Sequence[Rationale]) -> float:
+def average_precision(scores: Sequence[Scores], gold: Sequence[Marked]) -> float:
     r"""The average precision of soft scores, averaged over documents.
 
     .. math:: \frac{1}{D} \sum_d \sum_n (R_n - R_{n-1}) P_n
@@ -139,7 +139,7 @@ def highest(scores: Scores, share: float) -> NDArray[np.bool_]:
     return kept
 
 
-def spans_of(rationale: Rationale) -> list[Span]:
+def spans_of(rationale: Marked) -> list[Span]:
     """The different spans of a rationale in their order; of booleans, the runs of True."""
     mask = _mask(rationale)
     if mask is None:
@@ -148,12 +148,12 @@ def spans_of(rationale: Rationale) -> list[Span]:
     return [(int(start), int(end)) for start, end in edges.reshape(-1, 2)]
 
 
-def positions_of(rationale: Rationale) -> set[int]:
+def positions_of(rationale: Marked) -> set[int]:
     """The positions that a rationale marks."""
     return {place for start, end in spans_of(rationale) for place in range(start, end)}
 
 
-def _mask(rationale: Rationale) -> NDArray[np.bool_] | None:
+def _mask(rationale: Marked) -> NDArray[np.bool_] | None:
     """The booleans of a rationale; None if it is spans."""
     if isinstance(rationale, Tensor | np.ndarray):
         mask = rationale.detach().cpu().numpy() if isinstance(rationale, Tensor) else rationale
@@ -170,7 +170,7 @@ def _mask(rationale: Rationale) -> NDArray[np.bool_] | None:
 
 def _mean_over_documents(
     scores: Sequence[Scores],
-    gold: Sequence[Rationale],
+    gold: Sequence[Marked],
     area: Callable[[NDArray[np.float64], NDArray[np.float64]], float],
 ) -> float:
     _check(scores, gold)

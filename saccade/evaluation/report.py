@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from saccade.evaluation.alignment import Links, match_and_mass, score_alignments, shift_profile, soft_aer
+from saccade.evaluation.alignment import AnyLinks, match_and_mass, score_alignments, shift_profile, soft_aer
 from saccade.evaluation.attention import agreement, coverage, mean_blur, soft_agreement
 from saccade.interpretation.alignments import Link, align
 
@@ -18,7 +18,7 @@ def alignment_figures(
     links: Sequence[Sequence[Link]],
     weights: Sequence[Tensor] = (),
     backward: Sequence[Tensor] = (),
-    gold: Sequence[Links] | None = None,
+    gold: Sequence[AnyLinks] | None = None,
 ) -> dict[str, AlignmentFigure]:
     """Computes the metrics in `MEANINGS` that the given inputs allow.
 

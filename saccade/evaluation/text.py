@@ -16,7 +16,7 @@ from saccade.evaluation.tables import Table
 from saccade.registry import nearest
 
 Tokenisation = Literal["13a", "none", "intl", "zh", "char", "ja-mecab", "ko-mecab"]
-"""What a configuration may name: sacrebleu's tokenisations, but for those that it would download."""
+"""What a configuration may name: sacrebleu's tokenisations, except those that it would download."""
 
 TOKENISATIONS: tuple[Tokenisation, ...] = get_args(Tokenisation)
 
@@ -59,7 +59,7 @@ def exact_match(predicted: Texts, wanted: References) -> Figure:
 
 
 def word_f1(predicted: Texts, wanted: References) -> Figure:
-    """The F1 of a text's words, whatever their order, averaged over texts; of several references, the nearest counts.
+    """The F1 of a text's words, in any order, averaged over texts; among several references, the nearest counts.
 
     Reference:
         Allamanis et al. (2016), arXiv:1602.03001, section 3.
@@ -111,7 +111,7 @@ def word_error_rate(predicted: Texts, wanted: References) -> Figure:
 def total_edits(predicted: Texts, wanted: References, unit: Literal["words", "characters"]) -> tuple[Edits, int]:
     """The edits that turn the references into the texts, and the length of the references, in words or characters.
 
-    Of several references, the nearest counts. Spaces at both ends do not.
+    Among several references, the nearest counts. Spaces at both ends do not count.
     """
     check_texts(predicted, wanted)
     edits, total = Edits(0, 0, 0), 0

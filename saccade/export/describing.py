@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from saccade.export.graphs import Graph
+from saccade.export.graphs import TracedGraph
 from saccade.runs import Run
 
 
-def describe(run: Run, graphs: Sequence[Graph]) -> dict[str, Any]:
+def describe(run: Run, graphs: Sequence[TracedGraph]) -> dict[str, Any]:
     """The content of `model.json`: how inputs are read and answers are made, and the tensors of the graphs by name."""
     task = run.task
     looking = graphs[0].looking

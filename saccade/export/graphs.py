@@ -24,7 +24,7 @@ Make = Callable[[int, int], dict[str, Tensor]]
 
 
 @dataclass(frozen=True)
-class Graph:
+class TracedGraph:
     """One graph of an export."""
 
     name: str
@@ -70,7 +70,7 @@ def axis_names(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> dict[
     return found
 
 
-def exported_program(graph: Graph) -> torch.export.ExportedProgram:
+def exported_program(graph: TracedGraph) -> torch.export.ExportedProgram:
     """The graph as `torch.export` sees it, with dynamic axes."""
     if graph.program is not None:
         return graph.program

@@ -16,7 +16,7 @@ import torch
 
 from saccade.export.base import Format, formats, required
 from saccade.export.describing import describe
-from saccade.export.graphs import Graph, exported_program
+from saccade.export.graphs import TracedGraph, exported_program
 from saccade.export.refusing import RUNNER, check_graphs, graph_remarks
 from saccade.export.tracing import graphs_of
 from saccade.runs import Run
@@ -68,7 +68,7 @@ def copy_runner(about: dict[str, Any], output: Path) -> None:
     shutil.copyfile(RUNNER / "run.py", output / "run.py")
 
 
-def onnx_bytes(graph: Graph) -> bytes:
+def onnx_bytes(graph: TracedGraph) -> bytes:
     """The graph as the content of an ONNX file, its axes named."""
     with quiet(), torch.no_grad():  # with gradients, the loops would be differentiated
         made = torch.onnx.export(
@@ -90,7 +90,7 @@ def onnx_bytes(graph: Graph) -> bytes:
     return content
 
 
-def _axis_names(inputs: Any, graph: Graph) -> dict[str, str]:
+def _axis_names(inputs: Any, graph: TracedGraph) -> dict[str, str]:
     """Our names of the symbols that the exporter chose for axes."""
     found: dict[str, str] = {}
     for value in inputs:

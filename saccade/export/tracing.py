@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from saccade.export.graphs import Graph
+from saccade.export.graphs import TracedGraph
 from saccade.export.whole import whole_graph
 from saccade.export.writers import continuing_graphs, writing_graphs
 from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
 
 
-def graphs_of(run: Run) -> list[Graph]:
+def graphs_of(run: Run) -> list[TracedGraph]:
     """Encoder and decoder of a model that writes texts; the whole of any other; of a language model both."""
     task, model = run.task, run.model.eval()
     networks = [field.network() for field in task.inputs.values()]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from saccade.export.graphs import Graph, Make, axes_between, axis_names, exported_program
+from saccade.export.graphs import Make, TracedGraph, axes_between, axis_names, exported_program
 from saccade.fields.looking import Looking
 from saccade.interpretation.recording import record
 from saccade.models.base import LanguageModel
@@ -50,7 +50,7 @@ class Whole(nn.Module):
 
 
 @torch.no_grad()
-def whole_graph(task: Task, model: nn.Module, make: Make, network: nn.Module | None = None) -> Graph:
+def whole_graph(task: Task, model: nn.Module, make: Make, network: nn.Module | None = None) -> TracedGraph:
     """The model as one graph.
 
     Args:
@@ -66,7 +66,7 @@ def whole_graph(task: Task, model: nn.Module, make: Make, network: nn.Module | N
             model(*_read(list(given.values()), network))
         looking = task.looking(trace, given)
     module = Whole(model, looking, network)
-    graph = Graph("model", module, given, [], axes_between(given, other, axis_names(given, other)), looking)
+    graph = TracedGraph("model", module, given, [], axes_between(given, other, axis_names(given, other)), looking)
     program = exported_program(graph)
     return dataclasses.replace(graph, outputs=module.outputs, program=program)
 

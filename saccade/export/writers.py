@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from saccade.data.special import BOS
 from saccade.encoders import EncodedSources, JoinedSources
-from saccade.export.graphs import Graph, Make, axes_between, axis_names
+from saccade.export.graphs import Make, TracedGraph, axes_between, axis_names
 from saccade.export.states import plain_values, tensors_of, with_tensors
 from saccade.kernels.modes import plainly
 from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.models.language_model import Beginnings
 
 
-class Start(nn.Module):
+class StartGraph(nn.Module):
     """Encodes sources and takes the first step of a search, after which the state has its final form.
 
     Args:
@@ -79,7 +79,7 @@ def log_probs(step: Any) -> Tensor:
     return found
 
 
-class Step(nn.Module):
+class StepGraph(nn.Module):
     """One more step of a search; what it leaves unchanged is not among the outputs."""
 
     def __init__(self, model: EncoderDecoder | LanguageModel, state: Any, changed: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ class Step(nn.Module):
         return (log_probs(step), *weights, *(after[name] for name in self.changed))
 
 
-def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Module | None]) -> list[Graph]:
+def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Module | None]) -> list[TracedGraph]:
     """The encoder with the first step, and the decoder's later steps.
 
     Args:
@@ -103,10 +103,10 @@ def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Modu
         make: values and mask of each source.
         networks: for each source, what turns its values into what the model reads.
     """
-    return _both(Start(model, networks), model, make(3, 7), make(5, 11))
+    return _both(StartGraph(model, networks), model, make(3, 7), make(5, 11))
 
 
-def continuing_graphs(model: LanguageModel) -> list[Graph]:
+def continuing_graphs(model: LanguageModel) -> list[TracedGraph]:
     """The first step of a language model, named as an encoder is, and its later steps."""
     return _both(Opening(model), model, *({"tokens": torch.full((batch,), BOS)} for batch in (3, 5)))
 
@@ -115,7 +115,7 @@ def continuing_graphs(model: LanguageModel) -> list[Graph]:
 @plainly()
 def _both(
     start: Any, model: EncoderDecoder | LanguageModel, given: dict[str, Tensor], varied: dict[str, Tensor]
-) -> list[Graph]:
+) -> list[TracedGraph]:
     (known, one), (_, other) = start.first(*given.values()), start.first(*varied.values())
     tokens = torch.full((3,), BOS)
     two = model.step(tokens, one.state)
@@ -130,12 +130,12 @@ def _both(
     state_axes = axes_between(tensors_of(one.state), tensors_of(other.state), names)
     for name, grown in axes_between(before, after, {(2, 3): "past"}).items():
         state_axes[name] = {**state_axes.get(name, {}), **grown}
-    encoder = Graph(
+    encoder = TracedGraph(
         "encoder", start, given, ["log_probs", *looked, *known, *before], axes_between(given, varied, names)
     )
-    decoder = Graph(
+    decoder = TracedGraph(
         "decoder",
-        Step(model, two.state, changed),
+        StepGraph(model, two.state, changed),
         {"tokens": tokens, **{name: each.clone() for name, each in before.items()}},  # views would be looked into
         ["log_probs", *looked, *(f"next_{name}" for name in changed)],
         {"tokens": {0: "batch"}, **state_axes},

@@ -15,7 +15,7 @@ from saccade.kernels.log_mel import cepstrum, fft_size, log_mel, mel_filters
 FeatureKind = Literal["log_mel", "mfcc"]
 
 MOST_WEIGHTS = 2**23
-"""Of the filters that make bands of a spectrum: a hundred times what speech needs."""
+"""The most numbers in the filters that make bands of a spectrum: a hundred times what speech needs."""
 DECIBEL = math.log(10.0) / 10.0  # of power, as a natural logarithm
 
 

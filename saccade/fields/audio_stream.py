@@ -34,7 +34,7 @@ class AudioStream:
         return self.field.corpus.normalise(self.field.sound.of_bands(bands))
 
     def heard_until(self, frames: int) -> float:
-        """How many seconds of the recording so many frames need."""
+        """How many seconds of the recording these frames need."""
         sound = self.field.sound
         return max(0, (frames - 1) * sound.hop + sound.window // 2) / sound.rate if frames else 0.0
 

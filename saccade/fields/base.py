@@ -198,7 +198,7 @@ class Field:
         return [Seen(own, row[: len(own)], picks) for own, row, picks in zip(names, weights, picked, strict=True)]
 
     def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
-        """Which attention `attended` reads in a batch of so many values; None if there is none."""
+        """Which attention `attended` reads in a batch of `count` values; None without one."""
         return last_pooling(trace, count, mask)
 
     def portable(self) -> dict[str, Any]:
@@ -217,7 +217,7 @@ class Field:
         return {}
 
     def stand_ins(self, count: int, length: int) -> Padded:
-        """So many made-up values, the longest of so many positions, as that program gives them: to trace a model."""
+        """`count` made-up values, the longest of `length` positions, as that program gives them: to trace a model."""
         raise NotImplementedError
 
     def show(self, value: Any) -> str:

@@ -7,14 +7,13 @@ from numbers import Real
 from typing import Any
 
 from saccade.data.cell import Cell, shown, text_of
+from saccade.evaluation.pointing import Box
 from saccade.fields.base import Field, fields
 
 FIX = (
     "Write left, top, right and bottom as shares of the picture, from 0 to 1: [[0.1, 0.2, 0.5, 0.9]], with null for a "
     "word that names nothing."
 )
-
-Box = tuple[float, float, float, float]
 
 
 @fields.register("boxes")

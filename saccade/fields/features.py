@@ -27,8 +27,8 @@ BATCH = 32
 CACHED = 256 << 20
 """Bytes of annotations of new pictures that stay in memory."""
 
-Encoded = Mapping[str, Any]
-Squares = Callable[[Encoded], Tensor]
+EncodedPicture = Mapping[str, Any]
+Squares = Callable[[EncodedPicture], Tensor]
 """uint8 (3, side, side): what is read of a picture."""
 
 
@@ -70,13 +70,13 @@ class Annotator:
         self._kept = Annotations(own, self.shape)
         self._new = Cache(CACHED)
 
-    def annotate_all(self, several: Iterable[Encoded], squares: Squares) -> None:
+    def annotate_all(self, several: Iterable[EncodedPicture], squares: Squares) -> None:
         """Annotates the pictures that are new, and keeps the result."""
         kept = self._annotations()
 
         def found() -> Iterator[tuple[bytes, Tensor]]:
             seen: set[bytes] = set()
-            waiting: list[tuple[bytes, Encoded]] = []
+            waiting: list[tuple[bytes, EncodedPicture]] = []
             for encoded in several:
                 key = self._key(encoded)
                 if key not in kept and key not in seen:
@@ -89,7 +89,7 @@ class Annotator:
 
         kept.add(found())
 
-    def annotations(self, several: Sequence[Encoded], squares: Squares) -> Tensor:
+    def annotations(self, several: Sequence[EncodedPicture], squares: Squares) -> Tensor:
         """(pictures, places, features), computed for those that are not known."""
         kept = self._annotations()
         keys = [self._key(encoded) for encoded in several]
@@ -110,7 +110,9 @@ class Annotator:
             raise ValueError(f"{self.name} has no weights yet: fit the field, or load it.")
         return self._kept
 
-    def _computed(self, waiting: Sequence[tuple[bytes, Encoded]], squares: Squares) -> Iterator[tuple[bytes, Tensor]]:
+    def _computed(
+        self, waiting: Sequence[tuple[bytes, EncodedPicture]], squares: Squares
+    ) -> Iterator[tuple[bytes, Tensor]]:
         for start in range(0, len(waiting), BATCH):
             part = waiting[start : start + BATCH]
             pictures = torch.stack([squares(encoded) for _, encoded in part]).float() / 255.0
@@ -125,7 +127,7 @@ class Annotator:
         """Pixels (pictures, 3, side, side), scaled as the backbone wants them -> what `annotations` gives."""
         return _Annotating(self.backbone)
 
-    def _key(self, encoded: Encoded) -> bytes:
+    def _key(self, encoded: EncodedPicture) -> bytes:
         """The digest of a picture's file; read again only if the file has changed."""
         if encoded["bytes"] is not None:
             return digest(encoded["bytes"])
@@ -217,8 +219,8 @@ def read_backbone(backbone: Backbone) -> None:
             raise ValueError(f"{wrong[0]} holds NaN or infinite values")
         set_weights(backbone, {name: given[name].to(own[name].dtype) for name in own}, path)
     except FileNotFoundError:
-        raise DataError(f"There is no file {path}, from which the backbone is read: see `weights`.") from None
-    except Exception as error:  # torch raises many kinds for a file that is none
+        raise DataError(f"There is no file {path} to read the backbone from: see `weights`.") from None
+    except Exception as error:  # torch raises many kinds for other files
         fix = "Give a .safetensors file or a .pth file of tensors alone."
         raise DataError(
             f"{path} cannot be read as the weights of {type(backbone).__name__}: {one_line(error)[:300]}. {fix}"

@@ -23,7 +23,7 @@ from saccade.interpretation.explorer import ImageAxis, TextAxis
 
 MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
-"""Of red, green and blue in photographs (ImageNet)."""
+"""The means and deviations of red, green and blue in photographs (ImageNet)."""
 CACHED = 512 << 20
 """Bytes of pixels that stay in memory."""
 DRAWN = 256

@@ -39,7 +39,7 @@ class Look:
     """Whether each query decides about something of its own, such as a word."""
 
     def weights(self, trace: Trace, count: int, values: Tensor | None = None) -> Tensor:
-        """Of so many values: (count, keys), or (count, queries, keys) if they are apart; averaged over heads."""
+        """(count, keys), or (count, queries, keys) if queries are apart; averaged over heads."""
         found = trace[self.path].weights.float().mean(1)
         if self.apart:
             return found
@@ -57,13 +57,13 @@ class Looking(NamedTuple):
 
 
 def last_self_attention(trace: Trace, role: str, count: int) -> Looking | None:
-    """The last attention of the positions of so many values to themselves."""
+    """The last attention of the positions of `count` values to themselves."""
     paths = [call.path for call in trace.calls if call.shape[0] == count and call.shape[2] == call.shape[3]]
     return Looking(Look(paths[-1], apart=True), role, role) if paths else None
 
 
 def last_pooling(trace: Trace, count: int, mask: Tensor | None) -> Look | None:
-    """The last attention that pools each of so many values, of which the model read the positions in the mask."""
+    """The last attention that pools each of `count` values, whose positions are those in the mask."""
     steps = Counter(call.path for call in trace.calls)
     once = [call for call in trace.calls if steps[call.path] == 1]
     pooled = [call for call in once if call.shape[0] == count and _pools(call.path, call.shape[2])]
@@ -118,5 +118,5 @@ def maps_between(
 
 
 def _pools(path: str, queries: int) -> bool:
-    """Whether an attention reads with queries that are no positions of the input."""
+    """Whether an attention reads with queries that are not positions of the input."""
     return queries == 1 or "pooling" in path.split(".")

@@ -56,7 +56,7 @@ class Moment(Field):
 
 
 def _seconds(raw: Any) -> float:
-    """The seconds since 1970 that a raw value stands for; NaN if it is no point in time."""
+    """The seconds since 1970 that a raw value stands for; NaN if it is not a point in time."""
     if isinstance(raw, datetime):
         return (raw if raw.tzinfo is not None else raw.replace(tzinfo=UTC)).timestamp()
     if isinstance(raw, bool) or not isinstance(raw, str | int | float):

@@ -112,7 +112,7 @@ class Text(Field):
         return {"values": ids, "mask": ids != PAD}
 
     def axis(self, value: str | list[str], length: int | None = None) -> TextAxis:
-        """The pieces of the text and its end; of a text that was cut to a length, the first pieces."""
+        """The pieces of the text and its end; the first pieces of a text that was cut to a length."""
         text = texts_of(value)[0]
         pieces = [*map(self.tokeniser.shown, self.tokeniser.parts(text)), NAMES[EOS]]
         words = [word for word in self.words(value, length) if word]
@@ -121,7 +121,7 @@ class Text(Field):
         return TextAxis(pieces=pieces, words=words if len(words) > 1 else None, special=[len(pieces) - 1])
 
     def word_starts(self, value: str | list[str]) -> list[int]:
-        """The position of the first piece of each word, of which there are as many as in `text.split()`."""
+        """The position of the first piece of each word, as many as `text.split()` has."""
         return [word[0] for word in self.words(value)]
 
     def words(self, value: str | list[str], length: int | None = None) -> list[list[int]]:

@@ -43,7 +43,7 @@ class Record(TypedDict):
     """What belongs to the patient, whatever the time."""
 
 
-class Moment(NamedTuple):
+class VisitTime(NamedTuple):
     """A time, and how it was written."""
 
     days: float
@@ -83,7 +83,7 @@ def parsed(raw: str, cell: Cell) -> Any:
         raise cell.bad(str(error).rstrip("."), FORM) from None
 
 
-def moment(raw: Any, cell: Cell) -> Moment | None:
+def moment(raw: Any, cell: Cell) -> VisitTime | None:
     """A time: a number of days, a date or a date with a time of day as in ISO 8601; None if there is none."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return None
@@ -91,7 +91,7 @@ def moment(raw: Any, cell: Cell) -> Moment | None:
         days = float(raw) if abs(raw) < 1e15 else math.nan
         if math.isnan(days):
             raise cell.bad(f"the time {shown(raw)} is not a finite number of days", "Write days, or dates.")
-        return Moment(days, f"{raw:.15g}" if isinstance(raw, float) else str(raw), False)
+        return VisitTime(days, f"{raw:.15g}" if isinstance(raw, float) else str(raw), False)
     if isinstance(raw, date):
         found, text = raw, raw.isoformat()
     else:
@@ -106,7 +106,7 @@ def moment(raw: Any, cell: Cell) -> Moment | None:
             raise cell.bad(f"the time {text!r:.40} is neither a number nor a date", fix) from None
     whole = found if isinstance(found, datetime) else datetime(found.year, found.month, found.day)
     aware = whole if whole.tzinfo is not None else whole.replace(tzinfo=UTC)
-    return Moment((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / SECONDS_A_DAY, text, True)
+    return VisitTime((aware - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() / SECONDS_A_DAY, text, True)
 
 
 def number_of(text: str) -> float | None:
@@ -183,7 +183,7 @@ def _codes(raw: Any, what: str, cell: Cell) -> Codes:
 
 
 def _collected(rows: Iterable[Sequence[Any]], cell: Cell) -> Codes:
-    """Codes with their values, each once; of several numbers the last counts."""
+    """Codes with their values, each once; the last of several numbers counts."""
     found: dict[str, float | None] = {}
     for code, *values in rows:
         name = text_of(code, cell, may_be_empty=True).strip()

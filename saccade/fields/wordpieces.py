@@ -24,7 +24,7 @@ from saccade.interpretation.recording import Trace
 FILE = "wordpieces.json"
 PAD, UNK, CLS, SEP, MASK = SPECIAL
 
-Encoded = dict[str, Any]
+EncodedPieces = dict[str, Any]
 """`ids`, how many of them belong to the first text (`first`), and how many were left out (`unread`)."""
 
 
@@ -107,10 +107,10 @@ class WordPieces(Field):
     def load(self, folder: Path) -> None:
         self.tokeniser = WordPiece.load(folder / FILE)
 
-    def encode(self, value: str | list[str]) -> Encoded:
+    def encode(self, value: str | list[str]) -> EncodedPieces:
         return self.assemble(*self.tokeniser.encode_all(texts_of(value)))
 
-    def assemble(self, *texts: list[int]) -> Encoded:
+    def assemble(self, *texts: list[int]) -> EncodedPieces:
         """The ids of one text or two with the special tokens, cut to `max_length`."""
         cls, sep = (self.tokeniser.special(name) for name in (CLS, SEP))
         kept = lengths_kept([len(ids) for ids in texts], self.max_length - 1 - len(texts))
@@ -124,13 +124,13 @@ class WordPieces(Field):
         head = {"end": most, "middle": most // 4, "start": 0}[self.cut]
         return ids if len(ids) <= most else ids[:head] + ids[len(ids) - (most - head) :]
 
-    def size(self, encoded: Encoded) -> int:
+    def size(self, encoded: EncodedPieces) -> int:
         return len(encoded["ids"])
 
-    def truncated(self, encoded: Encoded) -> str | None:
+    def truncated(self, encoded: EncodedPieces) -> str | None:
         return f"more than max_length={self.max_length} tokens" if encoded["unread"] else None
 
-    def pad(self, encoded: Sequence[Encoded], generator: torch.Generator | None = None) -> Padded:
+    def pad(self, encoded: Sequence[EncodedPieces], generator: torch.Generator | None = None) -> Padded:
         ids = [torch.tensor(each["ids"]) for each in encoded]
         lengths = torch.tensor([len(each) for each in ids])
         first = torch.tensor([each["first"] for each in encoded])
@@ -140,7 +140,7 @@ class WordPieces(Field):
         return {"values": values, "mask": mask, "segments": (mask & (places >= first.unsqueeze(1))).long()}
 
     def places(self, value: str | list[str]) -> dict[int, tuple[int, int]]:
-        """Of the tokens of the last text that are read: where each stands in it, in characters."""
+        """Where each token that is read of the last text stands in it, in characters."""
         *_, (start, pieces) = self._read(value)
         return {start + number: span for number, (_, span) in enumerate(pieces)}
 

@@ -72,7 +72,7 @@ class Source:
         """`struct layer` of source/decoder_step.h for each layer."""
 
 
-class Past(NamedTuple):
+class PastSteps(NamedTuple):
     """The earlier steps: for each one the keys and values (layers, its rows, 2, dim) where it wrote them.
 
     Args:
@@ -91,7 +91,7 @@ class Computed(NamedTuple):
 
     Args:
         features: (rows, dim).
-        now: its keys and values, for `Past.steps`.
+        now: its keys and values, for `PastSteps.steps`.
         weights: (rows, length), the mean over heads of the last layer's attention to the source.
     """
 
@@ -100,7 +100,7 @@ class Computed(NamedTuple):
     weights: Tensor
 
 
-class Decoder(NamedTuple):
+class DecoderWeights(NamedTuple):
     """The layers of a decoder whose attentions are softmax over inner products times `scale`."""
 
     layers: Sequence[Layer]
@@ -113,7 +113,7 @@ class Decoder(NamedTuple):
     epsilon: float
     scale: float
 
-    def __call__(self, inputs: Float[Tensor, "r d"], source: Source, past: Past) -> Computed:
+    def __call__(self, inputs: Float[Tensor, "r d"], source: Source, past: PastSteps) -> Computed:
         """Computes one step for contiguous float32 inputs, if `native.usable`."""
         rows, dim = inputs.shape
         now = inputs.new_empty(len(self.layers), rows, 2, dim)

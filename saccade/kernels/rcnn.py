@@ -13,7 +13,7 @@ ALIGNED = 64
 """Bytes that the features of a state must fill: whole vectors on every processor."""
 
 
-class Run(NamedTuple):
+class RCNNStates(NamedTuple):
     """What the backward pass needs: the states, with those before the first step, the gates, and all new outputs."""
 
     states: Tensor
@@ -38,7 +38,7 @@ def usable(projected: Tensor, hidden: Tensor, weight: Tensor, kept: Tensor | Non
 
 def forward(
     projected: Tensor, hidden: Tensor, single: Tensor, pair: Tensor, weight: Tensor, bias: Tensor, kept: Tensor | None
-) -> Run:
+) -> RCNNStates:
     """All steps of projected (steps, *batch, 3 * hidden); call it only if `usable`."""
     steps, size = len(projected), weight.shape[-1]
     states, singles, pairs = (projected.new_empty(steps + 1, *hidden.shape) for _ in range(3))
@@ -63,11 +63,11 @@ def forward(
         items=rows,
         operations=gates.numel() * size,
     )
-    return Run(states, singles, pairs, gates, news)
+    return RCNNStates(states, singles, pairs, gates, news)
 
 
 def backward(
-    projected: Tensor, run: Run, weight: Tensor, kept: Tensor | None, grads: tuple[Tensor, Tensor, Tensor]
+    projected: Tensor, run: RCNNStates, weight: Tensor, kept: Tensor | None, grads: tuple[Tensor, Tensor, Tensor]
 ) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor], Tensor, Tensor | None]:
     """The gradients of projected, the states before the first step, the bias of each row, and kept."""
     inputs = torch.empty_like(projected, memory_format=torch.contiguous_format)

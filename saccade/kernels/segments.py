@@ -15,14 +15,14 @@ MAPPINGS = ("softmax", "sparsemax", "entmax15")
 
 
 def rows_of(starts: Tensor, count: int) -> Tensor:
-    """(count,): the segment of each of so many entries."""
+    """(count,): the segment of each entry."""
     return torch.repeat_interleave(
         torch.arange(len(starts) - 1, device=starts.device), starts.diff(), output_size=count
     )
 
 
 def check_starts(starts: Tensor, count: int) -> None:
-    """Raises `ValueError` unless they are starts of segments of so many entries: kernels address memory by them."""
+    """Raises `ValueError` unless they are starts of segments of these entries: kernels address memory by them."""
     if starts.dim() != 1 or starts.dtype != torch.long or not len(starts):
         raise ValueError(f"starts must be int64 (segments + 1,), got {starts.dtype} {tuple(starts.shape)}.")
     if int(starts[0]) != 0 or int(starts[-1]) != count or bool((starts.diff() < 0).any()):

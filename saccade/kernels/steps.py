@@ -10,13 +10,13 @@ from torch import Tensor
 
 from saccade.kernels.private_torch import scan
 
-State = tuple[Tensor, ...]
+Carried = tuple[Tensor, ...]
 
 unpatched: Callable[[], AbstractContextManager[None]] = nullcontext
 """Entered while the compiler traces the body of a loop. `record`, which replaces functions, lifts its replacements."""
 
 
-def over_steps(step: Callable[[Any, State], State], state: State, inputs: Any) -> State:
+def over_steps(step: Callable[[Any, Carried], Carried], state: Carried, inputs: Any) -> Carried:
     """The states after each step, stacked; only for torch.export, where a Python loop would be unrolled.
 
     Args:
@@ -25,20 +25,20 @@ def over_steps(step: Callable[[Any, State], State], state: State, inputs: Any) -
         inputs: tensors (steps, ...), nested in any way; a step gets one row of each.
     """
 
-    def both(row: Any, before: State) -> tuple[State, State]:
+    def both(row: Any, before: Carried) -> tuple[Carried, Carried]:
         after = step(row, before)
         return after, after
 
     return outputs_of_steps(both, state, inputs)
 
 
-def outputs_of_steps(step: Callable[[Any, State], tuple[State, State]], state: State, inputs: Any) -> State:
+def outputs_of_steps(step: Callable[[Any, Carried], tuple[Carried, Carried]], state: Carried, inputs: Any) -> Carried:
     """What each step gives besides the next state, stacked: see `over_steps`."""
 
-    def body(before: State, row: Any) -> tuple[State, State]:
+    def body(before: Carried, row: Any) -> tuple[Carried, Carried]:
         after, given = step(row, before)
         return tuple(t.clone() for t in after), tuple(t.clone() for t in given)  # nothing may share memory
 
     with unpatched():
-        outputs: State = scan(body, tuple(tensor.clone() for tensor in state), inputs)[1]
+        outputs: Carried = scan(body, tuple(tensor.clone() for tensor in state), inputs)[1]
     return outputs

@@ -30,7 +30,7 @@ class Tape(NamedTuple):
 
 
 def reserve(tensors: Sequence[Tensor], room: int) -> Tape | None:
-    """A tape that begins with these tensors (*batch, length, dim), and has room for so many rows in all.
+    """A tape that begins with these tensors (*batch, length, dim), and has room for `room` rows in all.
 
     None where PyTorch traces or transforms operations: memory cannot be shared there.
     """

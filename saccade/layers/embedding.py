@@ -40,6 +40,7 @@ class TokenEmbedding(nn.Module):
         check_share("dropout", dropout)
         check_count("vocab_size", vocab_size)
         check_count("dim", dim)
+        self.vocab_size, self.dim = vocab_size, dim
         self.table = nn.Embedding(vocab_size, dim)
         nn.init.normal_(self.table.weight, std=dim**-0.5)
         self.factor = dim**0.5 if scale else 1.0

@@ -86,7 +86,7 @@ class Neighbourhoods:
         return degree_blocks(self.starts, self.neighbours)
 
     def check(self, nodes: int) -> None:
-        """Raises `ValueError` unless these are neighbourhoods of so many nodes: kernels address memory by them."""
+        """Raises `ValueError` unless these are neighbourhoods of this many nodes: kernels address memory by them."""
         if self._checked == nodes:
             return
         check_starts(self.starts, len(self.neighbours))

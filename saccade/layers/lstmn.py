@@ -21,7 +21,7 @@ from saccade.layers.choices import make_score, make_selection
 from saccade.layers.lstm import LSTMCell, lstm_step
 from saccade.memory import Memory
 from saccade.reading import Reading, State
-from saccade.scores import AdditiveScore, Score
+from saccade.scores import Score
 from saccade.selections import Selection
 
 
@@ -33,7 +33,7 @@ class Tapes(NamedTuple):
     mask: Tensor
 
 
-class Read(NamedTuple):
+class TapeRead(NamedTuple):
     """What a step read from tapes: h and c, (batch, hidden_dim), zeros before the first; `state` of the attention."""
 
     hidden: Tensor
@@ -41,7 +41,7 @@ class Read(NamedTuple):
     state: State
 
 
-class Past(NamedTuple):
+class CarriedTapes(NamedTuple):
     """What an `LSTMNLayer` carries from one piece of a text to the next; without a graph."""
 
     tapes: Tensor
@@ -62,9 +62,9 @@ class LSTMNState(NamedTuple):
 
     hidden: Tensor
     tapes: Memory
-    read: Read
+    read: TapeRead
     source: Memory | None = None
-    source_read: Read | None = None
+    source_read: TapeRead | None = None
 
 
 class LSTMNLayer(nn.Module):
@@ -128,7 +128,7 @@ class LSTMNLayer(nn.Module):
         self.hidden_dim = hidden_dim
 
     def begin(
-        self, batch: int, *, like: Tensor, room: int = 0, source: Tapes | None = None, past: Past | None = None
+        self, batch: int, *, like: Tensor, room: int = 0, source: Tapes | None = None, past: CarriedTapes | None = None
     ) -> LSTMNState:
         """The state before the first step.
 
@@ -142,7 +142,7 @@ class LSTMNLayer(nn.Module):
             wanted = "no source: build it with fusion=True" if source is not None else "a source: pass its tapes"
             raise ValueError(f"This LSTMNLayer reads {wanted}.")
         zeros = like.new_zeros(batch, self.hidden_dim)
-        none = Read(zeros, zeros, State())
+        none = TapeRead(zeros, zeros, State())
         values = like.new_zeros(batch, 0, 2 * self.hidden_dim) if past is None else past.tapes
         keys, read = values[..., : self.hidden_dim], none if past is None else _as_read(past.read)
         # A query is at the position of the latest state.
@@ -167,8 +167,8 @@ class LSTMNLayer(nn.Module):
         hidden, cells = values.chunk(2, -1)
         return Tapes(hidden, cells, mask)
 
-    def resume(self, inputs: Tensor, past: Past | None = None) -> tuple[Tensor, Past]:
-        """h after each step of the next piece of a text, and what to go on with after it.
+    def resume(self, inputs: Tensor, past: CarriedTapes | None = None) -> tuple[Tensor, CarriedTapes]:
+        """h after each step of the next piece of a text, and what the piece after it continues from.
 
         No gradient flows into the past. Of the past and the piece together, the last `window` states are kept.
         """
@@ -179,9 +179,11 @@ class LSTMNLayer(nn.Module):
             raise ValueError(f"{kind} depends on earlier steps, which are not carried: choose softmax or sparsemax.")
         values, read = self._all_at_once(inputs, past) or self._step_by_step(inputs, None, past)
         tapes = values if past is None else torch.cat([past.tapes, values], dim=1)
-        return values[..., : self.hidden_dim], Past(tapes[:, -self.window :].detach(), read.detach())
+        return values[..., : self.hidden_dim], CarriedTapes(tapes[:, -self.window :].detach(), read.detach())
 
-    def _step_by_step(self, inputs: Tensor, source: Tapes | None, past: Past | None = None) -> tuple[Tensor, Tensor]:
+    def _step_by_step(
+        self, inputs: Tensor, source: Tapes | None, past: CarriedTapes | None = None
+    ) -> tuple[Tensor, Tensor]:
         """[h; c] after each step, and what the last one read."""
         known = 0 if past is None else past.tapes.shape[1]
         state = self.begin(inputs.shape[0], like=inputs, room=known + inputs.shape[1], source=source, past=past)
@@ -223,22 +225,23 @@ class LSTMNLayer(nn.Module):
             attention.note(Reading(found, Categorical(weights)))
         return found
 
-    def _all_at_once(self, inputs: Tensor, past: Past | None = None) -> tuple[Tensor, Tensor] | None:
+    def _all_at_once(self, inputs: Tensor, past: CarriedTapes | None = None) -> tuple[Tensor, Tensor] | None:
         """The same as `_step_by_step` by one kernel, if this is the paper's attention."""
-        attention, score = self.attention, self.attention.score
-        if not isinstance(score, AdditiveScore) or not score.plain or not attention.selection.plain_softmax:
+        attention = self.attention
+        layer = attention.score.hidden_layer()
+        if layer is None or not attention.selection.plain_softmax:
             return None
         dropped = attention.dropout and self.training
         if self.source_attention is not None or dropped or plain_only() or recording() or not inputs.shape[1]:
             return None
-        of_inputs, of_read = score.query_proj.weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
+        of_inputs, of_read = layer.query_weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
         bias = F.pad(self.cell.bias, (self.hidden_dim, 2 * self.hidden_dim))  # the forget gate is the second of four
         values, weights = lstmn_sequence(
             F.linear(inputs, of_inputs).transpose(0, 1),
             (self.input_proj(inputs) + bias).transpose(0, 1),
             of_read,
-            score.key_proj.weight,
-            score.hidden_proj.weight.squeeze(0),
+            layer.key_weight,
+            layer.output,
             self.cell.weight,
             self.window,
             past,
@@ -287,16 +290,16 @@ class _Weights(NamedTuple):
         return Categorical(square(self.steps, self.like, self.past))
 
 
-def _read(attention: Attention, inputs: Tensor, before: Read, tapes: Memory) -> Reading:
+def _read(attention: Attention, inputs: Tensor, before: TapeRead, tapes: Memory) -> Reading:
     query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
     return attention.read(query, tapes, state=before.state)
 
 
-def _read_of(reading: Reading) -> Read:
+def _read_of(reading: Reading) -> TapeRead:
     hidden, cell = reading.context.squeeze(1).chunk(2, -1)
-    return Read(hidden, cell, reading.state)
+    return TapeRead(hidden, cell, reading.state)
 
 
-def _as_read(hidden: Tensor) -> Read:
+def _as_read(hidden: Tensor) -> TapeRead:
     """All that the next query takes from what was read, by an attention without a state."""
-    return Read(hidden, hidden, State())
+    return TapeRead(hidden, hidden, State())

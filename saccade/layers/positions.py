@@ -9,7 +9,7 @@ from torch import Tensor, nn
 class PositionVectors(nn.Module):
     """A vector for each position: (length, dim) of `length` positions, beginning with the one numbered `start`.
 
-    A new kind implements `forward`, and sets `max_length` if it has vectors for so many positions only.
+    A new kind implements `forward`, and sets `max_length` if the number of its positions is limited.
     """
 
     max_length: int | None = None

@@ -159,7 +159,7 @@ class _RCNN(torch.autograd.Function):
         projected, states, singles, pairs, gates, new, weight, kept = ctx.saved_tensors
         size = weight.shape[-1]
         if ctx.native:
-            run = rcnn.Run(states, singles, pairs, gates, new)
+            run = rcnn.RCNNStates(states, singles, pairs, gates, new)
             grads = (of_states, of_singles, of_pairs)
             inputs, before, of_bias, of_kept = rcnn.backward(projected, run, weight, kept, grads)
             of_weight = sum_of_products(inputs[..., :size], states[:-1])

@@ -121,12 +121,12 @@ class TransformerEncoderLayer(nn.Module):
         See `check_growing` for the attentions that can do this, `empty_cache` for the first cache, and
         `TransformerDecoderLayer.step` for `rows`.
         """
-        past = Past(self.self_attention, cache, state, rows)
+        past = PastAttention(self.self_attention, cache, state, rows)
         outputs = self.around_feed_forward(self.around_attention(inputs, past), self.feed_forward)
         return outputs, past.cache, past.reading.state
 
 
-class Past:
+class PastAttention:
     """Self-attention of one step to the steps before it, as a sublayer; calling it moves `cache` on by one step."""
 
     reading: Reading
@@ -193,7 +193,7 @@ class TransformerDecoderLayer(nn.Module):
 
         `rows` (batch,) is the row of the cache that each input continues, if not its own.
         """
-        past = Past(self.self_attention, cache, states[0], rows)
+        past = PastAttention(self.self_attention, cache, states[0], rows)
         outputs, reading = self._after_self(self.around_self(inputs, past), memory, states[1])
         return outputs, reading, past.cache, (past.reading.state, reading.state)
 

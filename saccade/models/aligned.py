@@ -55,7 +55,6 @@ class AlignedModel(EncoderDecoder):
             stack=stack,
             transitions=transitions,
             bridge=LearnedStart(hidden_dim=hidden_dim, num_layers=decoder_layers, num_states=stack.num_states),
-            vocab_size=target_vocab,
             input_dim=embedding_dim,
             context_dim=encoder.output_dim,
             readout_dim=hidden_dim,

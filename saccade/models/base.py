@@ -44,7 +44,7 @@ class EncoderDecoder(nn.Module):
     def encode(
         self, source: Tensor, source_mask: Tensor, *others: Tensor, words: Tensor | None = None
     ) -> EncoderOutput:
-        """The encoded source; that of several sources has a `layout`, which says whose each position is."""
+        """The encoded source; its `layout`, with several sources, says which source each position belongs to."""
         encoded: EncoderOutput = self.encoder(source, source_mask, *others)
         return source_words(encoded, source, words) if self.head.cued else encoded
 
@@ -161,6 +161,10 @@ class LanguageModel(nn.Module):
 
 class TextEncoder(nn.Module):
     """A model that can represent each text by one vector."""
+
+    def longest(self) -> int | None:
+        """The maximum number of positions, or None."""
+        return fewest([most_positions(self), most_keys(self)])
 
     def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
         """(texts, dim): one vector for each text.

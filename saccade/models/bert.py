@@ -68,10 +68,10 @@ class Bert(TextEncoder):
         feed_forward_dim: defaults to four times dim.
         num_segments: how many texts an input may consist of.
         max_length: the number of learned positions.
-        window: longer texts are read in windows of so many tokens, each of which begins with `[CLS]` and attends to
+        window: longer texts are read in windows of this many tokens, each of which begins with `[CLS]` and attends to
             itself alone; what is pooled are the states of all of them. For texts of any length, and in a time that
             grows with their length, not with its square. None reads a text as a whole.
-        frozen_layers: the embeddings and so many layers, from the first, stay as they are in training.
+        frozen_layers: the embeddings and this many layers, from the first, stay as they are in training.
         score, selection: used in the heads; a short name, or an instance for the head size (dim / num_heads).
         dropout: applied to embeddings, to the output of every sublayer and before the classifier.
         attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
@@ -186,6 +186,10 @@ class Bert(TextEncoder):
         for layer in self.layers:
             states = layer(states, mask.unsqueeze(1))
         return states
+
+    def longest(self) -> int | None:
+        """The maximum number of positions; None with windows, which read texts of any length."""
+        return None if self.window is not None else super().longest()
 
     def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
         """(texts, dim): each text as one vector, computed without padding and without gradients (see `Unpadded`).

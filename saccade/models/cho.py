@@ -44,8 +44,6 @@ class Cho(EncoderDecoder):
         )
         decoder = ChoDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
-            vocab_size=target_vocab,
-            embedding_dim=embedding_dim,
             hidden_dim=hidden_dim,
             summary_dim=hidden_dim,
             maxout_dim=maxout_dim,

@@ -50,7 +50,6 @@ class ConvolutionalAttention(EncoderDecoder):
         decoder = ConvolutionalAttentionDecoder(
             embedding=embedding,
             score=score,
-            vocab_size=target_vocab,
             dim=embedding_dim,
             copies=copies,
             dropout=dropout,

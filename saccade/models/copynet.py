@@ -61,8 +61,6 @@ class CopyNet(EncoderDecoder):
         decoder = CopyNetDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes)),
-            vocab_size=target_vocab,
-            embedding_dim=embedding_dim,
             hidden_dim=hidden_dim,
             context_dim=encoder.output_dim,
             summary_dim=encoder.summary_dim,

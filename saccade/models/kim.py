@@ -14,7 +14,6 @@ from saccade.layers.choices import make_score, make_selection
 from saccade.models.base import EncoderDecoder, models
 from saccade.scores import AdditiveScore, Score
 from saccade.selections import Selection
-from saccade.selections.tree import TreeSelection
 
 
 @models.register("kim")
@@ -69,7 +68,6 @@ class Kim(EncoderDecoder):
             stack=stack,
             attention=Attention(score=make_score(score, **sizes)),
             bridge=LearnedStart(hidden_dim=hidden_dim, num_states=stack.num_states),
-            vocab_size=target_vocab,
             context_dim=encoder.output_dim,
             input_feeding=input_feeding,
             dropout=dropout,
@@ -92,5 +90,5 @@ def _attended(
         dim=dim,
         network=network,
         attention=Attention(score=score, selection=made),
-        rooted=isinstance(made, TreeSelection),
+        rooted=made is not None and made.picks_tree,
     )

@@ -129,7 +129,6 @@ class ListenAttendSpell(EncoderDecoder):
             stack=stack,
             attention=Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes)),
             bridge=bridge,
-            vocab_size=target_vocab,
             context_dim=encoder.output_dim,
             feeds="context",
             sampling=sampling,

@@ -14,7 +14,7 @@ from saccade.decoders.base import index_state
 from saccade.decoders.heads import OutputHead
 from saccade.layers import LSTMNLayer, LSTMNState, TokenEmbedding
 from saccade.layers.dropout import locked_dropout
-from saccade.layers.lstmn import Past
+from saccade.layers.lstmn import CarriedTapes
 from saccade.models.base import LanguageModel, models
 from saccade.models.lstm_language_model import check_causal, word_head
 from saccade.scores import Score
@@ -82,7 +82,7 @@ class LSTMNLanguageModel(LanguageModel):
         states: Tensor = self.embedding(tokens)
         after: dict[str, Tensor] = {}
         for number, layer in enumerate(self._layers()):
-            past = Past(carried[f"tapes{number}"], carried[f"read{number}"]) if carried else None
+            past = CarriedTapes(carried[f"tapes{number}"], carried[f"read{number}"]) if carried else None
             states, left = layer.resume(locked_dropout(states, self.dropout, self.training), past)
             after |= {f"tapes{number}": left.tapes, f"read{number}": left.read}
         return locked_dropout(states, self.dropout, self.training), after

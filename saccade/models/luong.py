@@ -106,7 +106,6 @@ class Luong(EncoderDecoder):
             stack=stack,
             attention=attention,
             bridge=bridge,
-            vocab_size=target_vocab,
             context_dim=encoder.output_dim,
             input_feeding=input_feeding,
             head=head,

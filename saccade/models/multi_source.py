@@ -146,7 +146,6 @@ class MultiSource(EncoderDecoder):
             "embedding": TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             "stack": stack,
             "bridge": make_combination(combination, starts=starts, **states),
-            "vocab_size": target_vocab,
             "dropout": dropout,
         }
 

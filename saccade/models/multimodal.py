@@ -102,7 +102,6 @@ class Multimodal(EncoderDecoder):
             ),
             attention=Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes)),
             bridge=CopyStates(),
-            vocab_size=target_vocab,
             context_dim=hidden_dim,
             input_feeding=input_feeding,
             dropout=dropout,

@@ -14,7 +14,7 @@ from saccade.layers.cell import CellState
 from saccade.models.base import EncoderDecoder
 
 
-class Written(NamedTuple):
+class WrittenToken(NamedTuple):
     """A token, and what the model attended to for it.
 
     Args:
@@ -62,7 +62,7 @@ class OnlineReader:
         self._states: Tensor | None = None
         self._state: Any = None
         self._token = bos
-        self.written: list[Written] = []
+        self.written: list[WrittenToken] = []
         self.ended = False
 
     @property
@@ -71,7 +71,7 @@ class OnlineReader:
         return 0 if self._states is None else self._states.shape[1]
 
     @torch.no_grad()
-    def push(self, frames: Tensor, *, last: bool = False, most: int | None = None) -> list[Written]:
+    def push(self, frames: Tensor, *, last: bool = False, most: int | None = None) -> list[WrittenToken]:
         """What is written after more frames (n, dim) of the source.
 
         Args:
@@ -95,7 +95,7 @@ class OnlineReader:
                 break
             self._token, self._state = token, found.state
             self.ended = self._token == self.eos
-            self.written.append(Written(self._token, float(log_probs[self._token]), weights[0]))
+            self.written.append(WrittenToken(self._token, float(log_probs[self._token]), weights[0]))
         return self.written[before:]
 
     def _read(self, frames: Tensor, last: bool) -> None:

@@ -79,7 +79,6 @@ class PointerGenerator(EncoderDecoder):
             bridge=ProjectSummary(
                 summary_dim=encoder.summary_dim, hidden_dim=hidden_dim, num_states=stack.num_states, all_states=True
             ),
-            vocab_size=target_vocab,
             context_dim=encoder.output_dim,
             feeds="context",
             readout="linear",

@@ -14,7 +14,7 @@ from saccade.models.base import Costs, Losses, models
 from saccade.models.picture_encoders import PictureEncoderName
 from saccade.models.text_encoders import EncoderName, make_encoder
 from saccade.scores import Score
-from saccade.selections import Hard, Selection
+from saccade.selections import Selection
 
 
 @models.register("pooling")
@@ -90,7 +90,7 @@ class AttentionPooling(PooledEncoder):
         self.output_proj = nn.Linear(self.output_dim, classes)
         self.dropout = dropout
         self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
-        self.hard = self.pooling is not None and isinstance(self.pooling.selection, Hard)
+        self.hard = self.pooling is not None and self.pooling.selection.reinforced
         if self.hard:
             self.baseline = MovingBaseline()
 

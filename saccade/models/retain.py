@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from saccade.aggregations import Expectation
 from saccade.attention import Attention
 from saccade.distributions import Categorical
 from saccade.kernels.prefixes import Prefixes, prefix_gru
@@ -24,7 +23,7 @@ from saccade.scores import QueryFreeScore
 from saccade.selections import Selection
 
 MOST_STEPS = 1 << 16
-"""Of all prefixes together, in memory at a time: with 128 units, some hundreds of megabytes."""
+"""Steps of all prefixes together that are in memory at a time: with 128 units, some hundreds of megabytes."""
 
 
 @models.register("retain")
@@ -81,7 +80,7 @@ class RETAIN(VisitModel):
         self.beta = RecurrentLayer(input_dim=embedding_dim + 1, hidden_dim=hidden_dim)
         self.attention = Attention(score=QueryFreeScore(key_dim=hidden_dim), selection=make_selection(selection))
         chosen = self.attention.selection
-        if chosen.stateful or chosen.joins_queries or type(self.attention.aggregation) is not Expectation:
+        if chosen.stateful or chosen.joins_queries or not self.attention.aggregation.weighted_sum:
             raise ValueError(
                 f"RETAIN reads visits by weights of their own, so that each contributes its part: "
                 f"{type(chosen).__name__} does not; use softmax, sparsemax or entmax15."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal, get_args
 
-import torch
 from torch import nn
 
 from saccade.attention import Attention
@@ -17,7 +16,7 @@ from saccade.models.base import EncoderDecoder, models
 from saccade.models.picture_encoders import PICTURE_ENCODERS, PictureEncoderName, make_picture_encoder
 from saccade.models.sources import embed_source
 from saccade.registry import nearest
-from saccade.scores import AdditiveScore, Score
+from saccade.scores import Score
 from saccade.selections import Selection
 
 EncoderName = Literal["birnn", "rnn", "pyramidal", "convolutional", "embedding"]
@@ -116,8 +115,6 @@ class RNNSearch(EncoderDecoder):
         decoder = RNNSearchDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=attention,
-            vocab_size=target_vocab,
-            embedding_dim=embedding_dim,
             hidden_dim=hidden_dim,
             context_dim=context_dim,
             summary_dim=hidden_dim if both_ways else encoder.summary_dim,  # backward direction only, as in the paper
@@ -132,7 +129,8 @@ class RNNSearch(EncoderDecoder):
         )
         super().__init__(encoder=encoder, decoder=decoder, ctc_weight=ctc_weight)
         if paper_start:
-            _start_as_paper(self, attention.score)
+            initialisation.normal_and_orthogonal(self)
+            attention.score.start_as_paper()
 
 
 def _make_encoder(
@@ -170,13 +168,3 @@ def _make_encoder(
     if name == "embedding":
         return EmbeddingEncoder(embedding=embedding, dim=hidden_dim)
     raise ValueError(f"Unknown encoder {name!r}.{nearest(name, get_args(EncoderName))}")
-
-
-@torch.no_grad()
-def _start_as_paper(model: nn.Module, score: Score) -> None:
-    """Weights from N(0, 0.01²), but recurrent ones orthogonal, the alignment's from N(0, 0.001²), and its v zero."""
-    initialisation.normal_and_orthogonal(model)
-    if isinstance(score, AdditiveScore):
-        score.query_proj.weight.normal_(0.0, 0.001)
-        score.key_proj.weight.normal_(0.0, 0.001)
-        score.hidden_proj.weight.zero_()

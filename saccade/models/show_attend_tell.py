@@ -97,8 +97,6 @@ class ShowAttendTell(EncoderDecoder):
         decoder = ShowAttendTellDecoder(
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             attention=Attention(score=make_score(score, **sizes), selection=chosen, aggregation=gated),
-            vocab_size=target_vocab,
-            embedding_dim=embedding_dim,
             hidden_dim=hidden_dim,
             context_dim=dim,
             summary_dim=made.summary_dim,
@@ -108,6 +106,7 @@ class ShowAttendTell(EncoderDecoder):
         self.stochastic = decoder.attention.selection.stochastic
         self.doubly_stochastic = doubly_stochastic
         self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
+        self.reinforced = decoder.attention.selection.reinforced
         self.baseline = MovingBaseline()
 
     def penalty(
@@ -118,7 +117,7 @@ class ShowAttendTell(EncoderDecoder):
             assert decoded.weights is not None
             missed = doubly_stochastic_loss(decoded.weights, step_mask=real, reduction="sum")
             total = self.doubly_stochastic * missed
-        if self.stochastic:
+        if self.reinforced:
             drawn = self._reinforced(decoded, real, log_likelihood())
             total = drawn if total is None else total + drawn
         return total

@@ -52,7 +52,6 @@ class Sutskever(EncoderDecoder):
             embedding=TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout),
             stack=stack,
             bridge=CopyStates(),
-            vocab_size=target_vocab,
             dropout=dropout,
         )
         super().__init__(encoder=encoder, decoder=decoder)

@@ -52,7 +52,7 @@ class Transformer(EncoderDecoder):
         encoder_selection: the selection of the encoder's self-attention (default: `selection`); may be a tree.
         cross_score, cross_selection: used for the attention to the source (default: `score` and `selection`).
         encoder: another encoder in place of Transformer layers, for pictures: "residual" or "patches", or any `Encoder`
-            with `dim` features; source_stride and encoder_layers then do not count, but for the decoder's default.
+            with `dim` features; source_stride and encoder_layers then only set the decoder's default.
         tied: "target" also uses the target embeddings as output weights, "all" as source embeddings too, which needs a
             joint vocabulary; "none" keeps three separate matrices.
         dropout: applied to embeddings and to the output of every sublayer.
@@ -157,7 +157,6 @@ class Transformer(EncoderDecoder):
                 for _ in range(encoder_layers if decoder_layers is None else decoder_layers)
             ],
             dim=dim,
-            vocab_size=target_vocab,
             final_norm=norm == "pre",
             tied=tied != "none",
         )

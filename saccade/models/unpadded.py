@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.kernels.dense import Dense
-from saccade.layers import TransformerEncoderLayer
+from saccade.layers import TokenEmbedding, TransformerEncoderLayer
 
 TOKENS = 2048
 """How many tokens are computed together: enough for fast products, few enough to stay in the processor's cache."""
+
+
+class LayeredEncoder(Protocol):
+    """What `Unpadded` needs of a model."""
+
+    embedding: TokenEmbedding
+    layers: nn.ModuleList
+
+    def embed(self, tokens: Tensor, segments: Tensor | None = None, places: Tensor | None = None) -> Tensor: ...
+    def pool(self, states: Tensor, mask: Tensor) -> Tensor: ...
 
 
 class Group(NamedTuple):
@@ -42,9 +52,9 @@ class Unpadded:
         model: a `Bert`.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: LayeredEncoder) -> None:
         self.model = model
-        self.layers = [_Layer(layer) for layer in model.layers]
+        self.layers = [_Layer(layer) for layer in model.layers if isinstance(layer, TransformerEncoderLayer)]
 
     @torch.no_grad()
     def vectors(self, texts: Sequence[Sequence[int]], first: Sequence[int] | None = None) -> Tensor:
@@ -55,7 +65,7 @@ class Unpadded:
             first: how many tokens of each belong to the first of two texts; all by default.
         """
         model = self.model
-        found: Tensor = model.embedding.weight.new_empty(len(texts), model.embedding.weight.shape[1])
+        found = model.embedding.weight.new_empty(len(texts), model.embedding.weight.shape[1])
         for numbers, groups, states in self._batches(texts, first):
             parts = [group.of(states) for group in groups]
             found[numbers] = torch.cat([model.pool(part, part.new_ones(part.shape[:2]).bool()) for part in parts])
@@ -101,7 +111,7 @@ class Unpadded:
         if first is not None:
             counts = torch.tensor([len(text) for text in texts], device=device)
             segments = (places >= torch.tensor(first, device=device).repeat_interleave(counts)).long()
-        states: Tensor = self.model.embed(ids, segments, places)
+        states = self.model.embed(ids, segments, places)
         for layer in self.layers:
             states = layer(states, groups)
         return states

@@ -38,7 +38,7 @@ class VisitModel(nn.Module):
 
     .. math:: z_t = W c_t + b + \sum_k s_k u_k
 
-    A new model implements `summaries`, the vectors c_t, of which each depends only on visits up to t.
+    A new model implements `summaries`, the vectors c_t, each of which depends only on visits up to t.
 
     Shapes:
         codes (batch, visits, codes), 0 = padding; mask bool (batch, visits), padding last; amounts (batch, visits,

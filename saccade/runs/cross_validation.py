@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from torch import nn
+
 import saccade
 from saccade.artifacts import CHECKSUMS, read_json, write_file
 from saccade.configuration import ConfigError, read_config
@@ -19,7 +21,7 @@ from saccade.data.spool import Spool
 from saccade.evaluation import Figure, Table
 from saccade.runs.folder import check_same, with_absolute_paths
 from saccade.runs.origin import find_origin
-from saccade.runs.plan import Plan
+from saccade.runs.plan import PartOf, Plan
 from saccade.runs.provenance import this_start
 from saccade.runs.reading import read_examples
 from saccade.runs.run import Run, load
@@ -27,7 +29,8 @@ from saccade.runs.splitting import Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
 from saccade.runs.summary import described
 from saccade.runs.training import planned, train
-from saccade.tasks import Answer, Example
+from saccade.tasks import Answer, Example, Task
+from saccade.training import Trainer
 
 FILE = "cross-validation.json"
 OURS = re.compile(rf"fold-\d+|{re.escape(FILE)}|README\.md")
@@ -38,7 +41,7 @@ class Fold(NamedTuple):
 
     name: str
     folder: Path
-    """Of the run."""
+    """The folder of its run."""
     examples: int
     figures: dict[str, Figure]
 
@@ -53,7 +56,7 @@ class CrossValidation(NamedTuple):
     deviation: dict[str, float]
     """The standard deviation over the folds, of a sample: divided by their number less one."""
     pooled: dict[str, Figure]
-    """Of the answers to all examples together, each by the run that did not see it."""
+    """The figures of all answers together, each by the run that did not see the example."""
     tables: list[Table]
     """Details of the pooled answers, as an evaluation gives them."""
 
@@ -63,10 +66,10 @@ def cross_validate(
     *,
     folds: int | str,
     output: str | os.PathLike[str],
-    task: Any = None,
-    model: Any = None,
+    task: PartOf[Task] | None = None,
+    model: PartOf[nn.Module] | None = None,
     data: Any = None,
-    trainer: Any = None,
+    trainer: PartOf[Trainer] | None = None,
     init_from: str | os.PathLike[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
     trust: bool = True,

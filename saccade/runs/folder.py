@@ -36,7 +36,7 @@ FIXED = ("model.", "task.", "data.", "trainer.batch_tokens", "trainer.seed")
 """What a resumed training cannot change: its weights, its examples and their order."""
 
 
-class Weights(NamedTuple):
+class ChosenWeights(NamedTuple):
     """Which weights of a run to load."""
 
     file: Path
@@ -44,10 +44,10 @@ class Weights(NamedTuple):
     """What the user should know about them; empty for those of a finished training."""
 
 
-def chosen_weights(folder: Path) -> Weights:
+def chosen_weights(folder: Path) -> ChosenWeights:
     """The weights of a finished training, or of the best checkpoint of one that was interrupted."""
     if (folder / WEIGHTS).is_file():
-        return Weights(folder / WEIGHTS, "")
+        return ChosenWeights(folder / WEIGHTS, "")
     checkpoints = Checkpoints(folder / "checkpoints")
     steps, problem = checkpoints.steps(), None
     for step in reversed(steps):
@@ -63,7 +63,7 @@ def chosen_weights(folder: Path) -> Weights:
             with contextlib.suppress(ArtifactError):  # damaged: the last one is whole
                 chosen, file = best, _sealed_weights(checkpoints.path(best))
         which = "best" if chosen == best else "last"
-        return Weights(
+        return ChosenWeights(
             file,
             f"{folder}: training was interrupted after step {step}, so this is its {which} checkpoint so far, of step "
             f"{chosen}. To continue: saccade train --resume {folder}",

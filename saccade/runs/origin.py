@@ -19,7 +19,7 @@ from saccade.runs.folder import check_run, chosen_weights, learned_alike, verify
 from saccade.tasks import Task
 
 
-class Origin(NamedTuple):
+class WeightsOrigin(NamedTuple):
     """Where the weights of a new model come from."""
 
     folder: Path
@@ -86,11 +86,11 @@ class Origin(NamedTuple):
         return not self.foreign and learned_alike(folder, self.folder)
 
 
-def find_origin(folder: str | os.PathLike[str]) -> Origin:
-    """The model in a folder; raises if there is none that could be read."""
+def find_origin(folder: str | os.PathLike[str]) -> WeightsOrigin:
+    """The model in a folder; raises if there is no readable one."""
     path = Path(folder)
     if huggingface.is_folder(path) and not (path / "config.yaml").is_file():
-        return Origin(path, foreign=True)
+        return WeightsOrigin(path, foreign=True)
     chosen_weights(check_run(path))
     verify_run(path)
-    return Origin(path, foreign=False)
+    return WeightsOrigin(path, foreign=False)

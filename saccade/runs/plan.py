@@ -8,7 +8,8 @@ import inspect
 import re
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -32,6 +33,10 @@ from saccade.tasks import Task, tasks
 from saccade.training import Trainer
 
 BASES: dict[str, type] = {"task": tasks.base, "model": models.base, "data": Corpus, "trainer": Trainer}
+
+Made = TypeVar("Made")
+PartOf: TypeAlias = str | Made | type[Made] | partial[Any] | Mapping[str, Any]
+"""A part as `train` takes it: its short name, an instance, its class, a `partial`, or a dictionary of arguments."""
 
 MOST_MODULES = 6_000
 MOST_PARAMETERS = 2**33
@@ -90,7 +95,7 @@ class Plan:
 
     @staticmethod
     def _checked(config: Mapping[str, Any], trust: bool) -> tuple[dict[str, Part], dict[str, Any]]:
-        """All sections, and what they make, but for the model; every problem is reported at once."""
+        """All sections, and what they make, except the model; all problems are reported together."""
         checker = Checker(trust=trust)
         checker.problems += unknown_sections(config)
         found: dict[str, Part] = {}

@@ -89,7 +89,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
                 f"{described(sources['train'])} has {counted(len(split), split.inputs())}, too few to hold out "
                 f"{share:.0%} for validation. Add data, or name a file to validate on (--data.valid)."
             )
-        kept = Kept(spool, parts == Purpose.TRAIN)
+        kept = TrainingExamples(spool, parts == Purpose.TRAIN)
         if not fitted:
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
                 _fit(plan, learning, described(sources["train"]))
@@ -201,7 +201,7 @@ def _encodable(task: Task, examples: Iterable[Example], trained: int, main: bool
     return found
 
 
-class Kept:
+class TrainingExamples:
     """The examples that are trained on; can be read many times."""
 
     def __init__(self, examples: Spool, wanted: NDArray[np.bool_]) -> None:
@@ -215,7 +215,7 @@ class Kept:
 
 
 def _encode(
-    plan: Plan, kept: Kept, folder: Path, mark_of_data: str
+    plan: Plan, kept: TrainingExamples, folder: Path, mark_of_data: str
 ) -> tuple[Sequence[Row], Any, int, Counter[str], Counter[str]]:
     """The training examples as rows, which go to Arrow if they come from files, and the sizes of the rows.
 

@@ -32,7 +32,7 @@ from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.data.errors import LEAVE_OUT, BadRow, DataError
-from saccade.data.examples import read_rows
+from saccade.data.examples import Examples, read_rows
 from saccade.data.readers.memory import Rows
 from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
@@ -40,14 +40,13 @@ from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.reading import read_examples
-from saccade.runs.rescoring import Rescoring
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, LanguageModelling, Task
 from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
 from saccade.training.processes import check_device
 
-Examples = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
+ExampleSource = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
 """Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
 
 
@@ -116,8 +115,8 @@ class Run:
             inputs: values of the task's input (texts, paths of recordings, ...), or dictionaries where it has several.
             workers: how many processes of one thread share the work (see `Workers`).
             batch_size: how many inputs are answered together.
-            lm: a run of language modelling, which helps to choose among the texts that a beam search finds.
-            lm_weight: how much it counts: see `saccade.runs.rescoring`.
+            lm: a run of language modelling, which helps to choose among the texts that a search finds.
+            lm_weight: how much it counts: see the task's `ranked_by`.
             options: the task's, such as `beam=5, nbest=3`.
         """
         self.task.options.of(options)
@@ -138,9 +137,9 @@ class Run:
     ) -> list[Answer]:
         """The answer to each example, which has been read already; for the arguments see `predict`."""
         if lm is not None:
-            rescoring = Rescoring(self.task, lm.task, lm.model, lm_weight)
-            found = self.answer(examples, workers=workers, batch_size=batch_size, **rescoring.asked(options))
-            return rescoring.ranked(found, options)
+            ranking = self.task.ranked_by(lm.task, lm.model, lm_weight)
+            found = self.answer(examples, workers=workers, batch_size=batch_size, **ranking.asked(options))
+            return ranking.ranked(found, options)
         if workers != 1:
             with Workers(self.task, self.model, workers) as several:
                 return several.predict(examples, batch_size=batch_size, **options)
@@ -194,7 +193,7 @@ class Run:
 
     def evaluate(
         self,
-        data: Examples,
+        data: ExampleSource,
         *,
         by: int | None = None,
         vary: Mapping[str, Sequence[Any]] | None = None,
@@ -300,14 +299,14 @@ def _foreign(folder: Path, device: str | torch.device | None) -> Run:
     return Run(folder, plan, found.model if device is None else found.model.to(device))
 
 
-def report_skipped(examples: Any) -> int:
+def report_skipped(examples: Examples) -> int:
     """How many bad rows the last reading left out; which ones is printed to standard error."""
-    skipped = getattr(examples, "skipped", None)
-    if skipped is None or not skipped.count:
+    skipped = examples.skipped
+    if not skipped.count:
         return 0
     if int(os.environ.get("RANK", "0")) == 0:  # one of the processes that torchrun starts prints
         print(skipped.report(), file=sys.stderr)
-    return int(skipped.count)
+    return skipped.count
 
 
 def _variations(vary: Mapping[str, Sequence[Any]] | None) -> list[dict[str, Any]]:

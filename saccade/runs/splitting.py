@@ -75,7 +75,7 @@ class Split:
         self.marks = np.array(marks, dtype=np.uint64)
         self.strata = strata.rarest()
         self.names = sorted(names, key=_in_order)
-        """Of the folds, in order."""
+        """The names of the folds, in order."""
         self.folds: NDArray[np.int64] | None = None
         """(examples,): the number of each example's fold."""
         if isinstance(data.folds, int):

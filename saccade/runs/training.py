@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from saccade.artifacts import write_file
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.classes import spell_out
@@ -24,24 +26,25 @@ from saccade.runs.folder import (
     with_absolute_paths,
 )
 from saccade.runs.keywords import suggesting
-from saccade.runs.origin import Origin, find_origin
-from saccade.runs.plan import Plan
+from saccade.runs.origin import WeightsOrigin, find_origin
+from saccade.runs.plan import PartOf, Plan
 from saccade.runs.preparation import held_out_share, is_main, prepare
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.run import Run
 from saccade.runs.stages import say
+from saccade.tasks import Task
 from saccade.tasks.initialising import start_embeddings
-from saccade.training import Checkpoints, seed_everything
+from saccade.training import Checkpoints, Trainer, seed_everything
 
 
 @suggesting
 def train(
     config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,
-    task: Any = None,
-    model: Any = None,
+    task: PartOf[Task] | None = None,
+    model: PartOf[nn.Module] | None = None,
     data: Any = None,
-    trainer: Any = None,
+    trainer: PartOf[Trainer] | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     init_from: str | os.PathLike[str] | None = None,
@@ -93,7 +96,7 @@ def planned(
     parts: Mapping[str, Any],
     overrides: Mapping[str, Any],
     trust: bool,
-    origin: Origin | None = None,
+    origin: WeightsOrigin | None = None,
 ) -> tuple[Plan, dict[str, Any]]:
     """What is to be trained, and the examples that are in memory; see `train` for the arguments."""
     raw = dict(config) if isinstance(config, Mapping) else {} if config is None else read_config(config)
@@ -105,7 +108,7 @@ def planned(
     return Plan(with_absolute_paths(override(raw, overrides)), trust=trust), held
 
 
-def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, origin: Origin | None) -> Run:
+def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, origin: WeightsOrigin | None) -> Run:
     task, main = plan.task, is_main()
     taught = origin is not None and origin.teach(task)
     had_model = (folder / "model.safetensors").exists()

@@ -3,7 +3,7 @@
 from saccade.scores.activated_general import ActivatedGeneralScore
 from saccade.scores.additive import AdditiveScore
 from saccade.scores.alibi import ALiBi
-from saccade.scores.base import DotProduct, Score, scores
+from saccade.scores.base import DotProduct, HiddenLayer, Score, scores
 from saccade.scores.biaffine import BiaffineScore
 from saccade.scores.biased_general import BiasedGeneralScore
 from saccade.scores.bilinear import BilinearScore
@@ -60,6 +60,7 @@ __all__ = [
     "FeatureWiseScore",
     "GATScore",
     "GATv2Score",
+    "HiddenLayer",
     "HistoryScore",
     "KernelScore",
     "LearnedRelativeBias",

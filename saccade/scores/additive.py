@@ -2,11 +2,11 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from saccade.checks import keep_declared
 from saccade.kernels.additive import additive_scores
-from saccade.scores.base import Prepared, Score, check_features, scores
+from saccade.scores.base import HiddenLayer, Prepared, Score, check_features, scores
 
 
 @scores.register("additive")
@@ -42,18 +42,6 @@ class AdditiveScore(Score):
         self.hidden_proj = nn.Linear(hidden_dim, 1, bias=False)
         self.activation = nn.Identity() if activation is None else activation
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        keep_declared(cls, "plain", ("prepare", "compare", "forward"))
-
-    @property
-    def plain(self) -> bool:
-        """Whether it has neither bias nor activation, so that kernels for many steps may compute it.
-
-        A subclass that overrides any part of the computation must declare this itself; it does not inherit it.
-        """
-        return self.key_proj.bias is None and type(self.activation) is nn.Identity
-
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
         check_features(keys, self.key_dim, "keys", self, "key_dim")
         return self.key_proj(keys)
@@ -63,3 +51,15 @@ class AdditiveScore(Score):
         scores = additive_scores(self.query_proj(query), prepared, self.hidden_proj.weight.squeeze(0))
         activated: Tensor = self.activation(scores)
         return activated
+
+    def hidden_layer(self) -> HiddenLayer | None:
+        if self.key_proj.bias is not None or type(self.activation) is not nn.Identity:
+            return None
+        return HiddenLayer(self.query_proj.weight, self.key_proj.weight, self.hidden_proj.weight.squeeze(0))
+
+    @torch.no_grad()
+    def start_as_paper(self) -> None:
+        """W and U from N(0, 0.001²), and v zero: appendix B.1."""
+        self.query_proj.weight.normal_(0.0, 0.001)
+        self.key_proj.weight.normal_(0.0, 0.001)
+        self.hidden_proj.weight.zero_()

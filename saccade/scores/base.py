@@ -26,6 +26,20 @@ class DotProduct(NamedTuple):
         return scores if self.bias is None else scores + self.bias
 
 
+class HiddenLayer(NamedTuple):
+    """Scores as `output @ tanh(query_weight @ query + key_weight @ key)`: the form that kernels for many steps accept.
+
+    Args:
+        query_weight: (hidden_dim, query_dim).
+        key_weight: (hidden_dim, key_dim).
+        output: (hidden_dim,).
+    """
+
+    query_weight: Tensor
+    key_weight: Tensor
+    output: Tensor
+
+
 class Score(nn.Module):
     """How well a query matches a key: (*batch, queries, keys), neither masked nor normalised.
 
@@ -62,6 +76,7 @@ class Score(nn.Module):
         super().__init_subclass__(**options)
         computes = ("prepare", "compare", "as_dot_product", "begin", "advance", "forward")
         keep_declared(cls, "inner_product_scale", computes, otherwise=Score.inner_product_scale)
+        keep_declared(cls, "hidden_layer", computes, otherwise=Score.hidden_layer)
         keep_declared(cls, "along", computes, otherwise=Score.along)
 
     def prepare(self, keys: Tensor, *, mask: Tensor | None = None, start: int = 0) -> Prepared:
@@ -104,6 +119,13 @@ class Score(nn.Module):
         """
         return None
 
+    def hidden_layer(self) -> HiddenLayer | None:
+        """The weights of one hidden layer, if the scores are that and nothing else; None for other scores.
+
+        Inherited like `inner_product_scale`.
+        """
+        return None
+
     def along(
         self, query: Tensor, keys: Tensor, edges: Tensor | None, starts: Tensor, neighbours: Tensor
     ) -> Tensor | None:
@@ -117,6 +139,9 @@ class Score(nn.Module):
             starts, neighbours: node i attends to neighbours[starts[i]:starts[i + 1]].
         """
         return None
+
+    def start_as_paper(self) -> None:
+        """Draws the weights as the paper of the score did; leaves them as they are by default."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores of a stateless score, or of the first step of a stateful one."""

@@ -15,7 +15,7 @@ LOWEST = -1e4
 """The log-probability of what CTC cannot write: a hypothesis stays possible, as the last resort."""
 
 
-class Scored:
+class JointStep:
     """A step whose log-probabilities are those of two models, and do not sum to one.
 
     Args:
@@ -84,7 +84,7 @@ class JointCTC:
         last = torch.full_like(sentences, -1)
         return JointState(prefixes, self.model.begin(encoded), gamma, last, None, sentences)
 
-    def step(self, tokens: Tensor, state: JointState) -> Scored:
+    def step(self, tokens: Tensor, state: JointState) -> JointStep:
         """Advances one step after tokens (rows,)."""
         given = self.model.step(tokens, state.inner)
         gamma, before = state.gamma, torch.zeros((), device=tokens.device)
@@ -94,7 +94,7 @@ class JointCTC:
         table = state.prefixes.scores(gamma, tokens, state.sentences).clamp(min=LOWEST)
         log_probs = (1.0 - self.weight) * given.log_probs() + self.weight * (table - before)
         after = state._replace(inner=given.state, gamma=gamma, last=tokens, table=table)
-        return Scored(log_probs, after, given)
+        return JointStep(log_probs, after, given)
 
     def select(self, state: JointState, rows: Tensor) -> JointState:
         """Selects batch rows of the state."""

@@ -29,8 +29,14 @@ class Selection(nn.Module):
     stochastic: bool = False
     """Whether training samples at random, so that training and evaluation differ by design."""
 
+    reinforced: bool = False
+    """Whether these samples carry no gradient, so that models train them by a reward (`saccade.losses`)."""
+
     joins_queries: bool = False
     """Whether one structure is picked for all queries together."""
+
+    picks_tree: bool = False
+    """Whether this structure is a tree: each query picks its parent."""
 
     grows: bool = False
     """Whether a stateful selection keeps its state valid when keys are appended, as in self-attention to the past."""

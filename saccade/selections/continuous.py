@@ -11,8 +11,8 @@ from saccade.distributions import Continuous, Density, Distribution, Gaussian
 from saccade.kernels.modes import exporting
 from saccade.selections.base import Selection
 from saccade.selections.conditioned import query_of
-from saccade.selections.positions import Positions
 from saccade.selections.previous import working_dtype
+from saccade.selections.ranks import Ranks
 from saccade.selections.softmax import softmax
 
 
@@ -57,13 +57,13 @@ class ContinuousSelection(Selection):
         self.density_proj = None if query_dim is None else nn.Linear(query_dim, 2)
 
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
-        positions = Positions.of(_without_repeats(mask))
-        size = positions.size.clamp(min=1).double()
-        mu, sigma2 = self._location_and_scale(scores, mask, (positions.rank + 0.5) / size, query)
+        ranks = Ranks.of(_without_repeats(mask))
+        size = ranks.size.clamp(min=1).double()
+        mu, sigma2 = self._location_and_scale(scores, mask, (ranks.rank + 0.5) / size, query)
         density = self.density(mu.double(), sigma2.double())
-        mass = density.cumulative((positions.rank + 1) / size) - density.cumulative(positions.rank / size)
+        mass = density.cumulative((ranks.rank + 1) / size) - density.cumulative(ranks.rank / size)
         expected = density.expected_bump(*self._basis(scores.device))
-        regression = self._regression(positions, size)
+        regression = self._regression(ranks, size)
         # Usually one regression serves all queries: do not copy it for each of them.
         if regression.shape[-3] == 1:
             readout = expected @ regression.squeeze(-3)
@@ -104,12 +104,12 @@ class ContinuousSelection(Selection):
         return centres.repeat(len(self.widths)), widths.repeat_interleave(each)
 
     @torch.no_grad()
-    def _regression(self, positions: Positions, size: Tensor) -> Tensor:
+    def _regression(self, ranks: Ranks, size: Tensor) -> Tensor:
         """G^T (..., num_basis, keys): the ridge regression's map from values to coefficients of the basis."""
         centres, widths = self._basis(size.device)
-        points = ((positions.rank + 0.5) / size).unsqueeze(-2)
+        points = ((ranks.rank + 0.5) / size).unsqueeze(-2)
         basis = Gaussian(centres.unsqueeze(-1), widths.unsqueeze(-1) ** 2).density(points)
-        basis = basis.masked_fill(~positions.mask.unsqueeze(-2), 0.0)
+        basis = basis.masked_fill(~ranks.mask.unsqueeze(-2), 0.0)
         gram = basis @ basis.mT + self.ridge * torch.eye(self.num_basis, dtype=basis.dtype, device=basis.device)
         return torch.cholesky_solve(basis, torch.linalg.cholesky(gram))
 

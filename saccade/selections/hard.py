@@ -32,6 +32,7 @@ class Hard(Selection):
     """
 
     stochastic = True
+    reinforced = True
 
     def __init__(
         self,

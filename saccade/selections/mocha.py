@@ -13,8 +13,8 @@ from saccade.distributions import Chunked, Distribution
 from saccade.scores import Score
 from saccade.selections.base import check_finite, selections
 from saccade.selections.monotonic import Monotonic
-from saccade.selections.positions import Positions
 from saccade.selections.previous import last_weights, working_dtype
+from saccade.selections.ranks import Ranks
 
 
 @selections.register("mocha")
@@ -104,13 +104,13 @@ def chunkwise(ends: Tensor, energies: Tensor, mask: Tensor, width: int) -> Tenso
     dtype = working_dtype(energies)
     if energies.numel() == 0:
         return torch.zeros_like(energies, dtype=dtype)
-    positions = Positions.of(mask)
+    ranks = Ranks.of(mask)
     lowest = torch.finfo(dtype).min
-    packed = positions.pack(energies.masked_fill(~mask, 0.0).to(dtype), fill=lowest)
+    packed = ranks.pack(energies.masked_fill(~mask, 0.0).to(dtype), fill=lowest)
     chunks = torch.softmax(F.pad(packed, (width - 1, 0), value=lowest).unfold(-1, width, 1), dim=-1)
-    parts = positions.pack(ends.to(dtype)).unsqueeze(-1) * chunks  # (..., end, position within the chunk)
+    parts = ranks.pack(ends.to(dtype)).unsqueeze(-1) * chunks  # (..., end, position within the chunk)
     total = torch.zeros_like(packed)
     for place in range(width):
         later = width - 1 - place  # distance from this position to the end of the chunk
         total = total + F.pad(parts[..., place], (0, later))[..., later:]
-    return positions.unpack(total)
+    return ranks.unpack(total)

@@ -10,8 +10,8 @@ from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
 from saccade.selections.conditioned import query_of
-from saccade.selections.positions import Positions
 from saccade.selections.previous import last_distribution, previous_weights, remembering, working_dtype
+from saccade.selections.ranks import Ranks
 from saccade.selections.softmax import softmax
 
 
@@ -59,18 +59,18 @@ class NTMAddressing(Selection):
         weights = previous_weights(state, scores, mask)
         rows = []
         steps = zip(*(tensor.unbind(-2) for tensor in (content, gate, shift, sharpness)), strict=True)
-        for (found, g, kappa, gamma), positions in zip(steps, Positions.of(mask).rows(), strict=True):
-            shifted = self._rotate(g * found + (1.0 - g) * weights, kappa, positions)
-            weights = softmax(gamma * shifted.clamp(min=torch.finfo(dtype).tiny).log(), mask=positions.mask)
+        for (found, g, kappa, gamma), ranks in zip(steps, Ranks.of(mask).rows(), strict=True):
+            shifted = self._rotate(g * found + (1.0 - g) * weights, kappa, ranks)
+            weights = softmax(gamma * shifted.clamp(min=torch.finfo(dtype).tiny).log(), mask=ranks.mask)
             rows.append(weights)
         return remembering(torch.stack(rows, dim=-2), scores, training=self.training)
 
-    def _rotate(self, weights: Tensor, shift: Tensor, positions: Positions) -> Tensor:
+    def _rotate(self, weights: Tensor, shift: Tensor, ranks: Ranks) -> Tensor:
         """The circular convolution over attendable keys; entries at masked keys are meaningless."""
-        packed = positions.pack(weights)
+        packed = ranks.pack(weights)
         total = torch.zeros_like(weights)
         for m in range(2 * self.shift_range + 1):
-            source = (positions.rank - (m - self.shift_range)) % positions.size.clamp(min=1)
+            source = (ranks.rank - (m - self.shift_range)) % ranks.size.clamp(min=1)
             total = total + shift[..., m : m + 1] * packed.gather(-1, source)
         return total
 

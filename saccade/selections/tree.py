@@ -13,6 +13,7 @@ class TreeSelection(Selection):
     """Every query picks its head, so that together they form one tree."""
 
     joins_queries = True
+    picks_tree = True
     projective: bool
 
     def __init__(self, *, single_root: bool = True) -> None:

@@ -8,8 +8,8 @@ from torch import Tensor
 from saccade.checks import check_count
 from saccade.distributions import Distribution
 from saccade.selections.base import Selection, selections
-from saccade.selections.positions import Positions
 from saccade.selections.previous import last_distribution, previous_weights, remembering, working_dtype
+from saccade.selections.ranks import Ranks
 from saccade.selections.softmax import softmax
 
 
@@ -47,19 +47,19 @@ class Windowed(Selection):
             return remembering(torch.zeros_like(logits), scores, logits=logits, training=self.training)
         previous = previous_weights(state, scores, mask)
         rows = []
-        for row, positions in zip(logits.to(working_dtype(scores)).unbind(-2), Positions.of(mask).rows(), strict=True):
-            previous = softmax(row, mask=self._window(positions, previous.detach()))
+        for row, ranks in zip(logits.to(working_dtype(scores)).unbind(-2), Ranks.of(mask).rows(), strict=True):
+            previous = softmax(row, mask=self._window(ranks, previous.detach()))
             rows.append(previous)
         return remembering(torch.stack(rows, dim=-2), scores, logits=logits, training=self.training)
 
-    def _window(self, positions: Positions, previous: Tensor) -> Tensor:
+    def _window(self, ranks: Ranks, previous: Tensor) -> Tensor:
         """bool (*batch, keys): the attendable keys around the median of `previous`."""
         mass = previous.cumsum(-1)
         median = (mass < 0.5 * mass[..., -1:]).sum(-1, keepdim=True)
-        centre = positions.rank.gather(-1, median)
+        centre = ranks.rank.gather(-1, median)
         # If this query may not attend the median key, use the next attendable one, or else the last.
-        centre = torch.minimum(centre, positions.size - 1)
-        return positions.mask & ((positions.rank - centre).abs() <= self.half_width)
+        centre = torch.minimum(centre, ranks.size - 1)
+        return ranks.mask & ((ranks.rank - centre).abs() <= self.half_width)
 
     def advance(self, state: Any, distribution: Distribution) -> Any:
         return last_distribution(distribution, state)

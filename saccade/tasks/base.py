@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saccade.checks import check_count
+from saccade.configuration.parts import known
 from saccade.evaluation import Figure, Table
 from saccade.evaluation.bootstrap import bootstrap
 from saccade.fields.looking import Looking
@@ -24,7 +25,7 @@ from saccade.tasks.arguments import chosen_metrics
 from saccade.tasks.data import Example, Row, TaskData
 from saccade.tasks.options import Options
 
-__all__ = ["Example", "Loss", "Row", "Task", "rounded", "tasks"]
+__all__ = ["Example", "Loss", "Ranking", "Row", "Task", "rounded", "tasks"]
 
 
 class Loss(NamedTuple):
@@ -42,6 +43,18 @@ class Loss(NamedTuple):
 
     carried: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
     """What a model hands on to the next piece of the same texts, without a graph; the first dimension is the batch."""
+
+
+class Ranking(Protocol):
+    """Another model's say in which answers are best."""
+
+    def asked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a prediction that keeps all answers to choose from."""
+        ...
+
+    def ranked(self, answers: Sequence[Answer], options: Mapping[str, Any]) -> list[Answer]:
+        """These answers, the best first among the alternatives of each, as many as the options ask for."""
+        ...
 
 
 class Task(TaskData):
@@ -81,6 +94,9 @@ class Task(TaskData):
     picture: str = ""
     """What `draw` draws of an evaluation; empty if nothing."""
 
+    writes_texts: ClassVar[bool] = False
+    """Whether a search finds its answers, so that a language model can rank them and a stream show their beginnings."""
+
     def choose_metrics(self, names: Sequence[str]) -> None:
         """Sets the figures of an evaluation; raises `ValueError` for those that it cannot compute."""
         self.metrics = chosen_metrics(names, self.known_metrics or self.metrics)
@@ -106,7 +122,7 @@ class Task(TaskData):
     def intervals(
         self, answers: Sequence[Answer], examples: Sequence[Example], samples: int
     ) -> dict[str, tuple[float, float]]:
-        """From where to where each figure lies in 95 % of so many resamplings of the examples."""
+        """The range of each figure in 95 % of this many resamplings of the examples."""
 
         def figures(chosen: NDArray[np.int64]) -> dict[str, float]:
             numbers = chosen.tolist()
@@ -156,7 +172,7 @@ class Task(TaskData):
         raise ValueError("its answers cannot be made outside Saccade")
 
     def stand_ins(self, count: int, length: int) -> dict[str, Tensor]:
-        """Made-up inputs of a model by name, to trace it: so many examples, the longest of so many positions.
+        """Made-up inputs of a model by name, to trace it: `count` examples, the longest of `length` positions.
 
         Later inputs are longer than the first, so that no two axes have the same size by chance.
         """
@@ -196,6 +212,15 @@ class Task(TaskData):
         finally:
             model.train(was_training)
         return [found[number] for number in range(len(examples))]
+
+    def ranked_by(self, language: Task, model: nn.Module, weight: float) -> Ranking:
+        """Lets another task's model help to choose among the answers.
+
+        Args:
+            language, model: a task of language modelling, and its model.
+            weight: how much it counts.
+        """
+        raise ValueError(f"A language model ranks texts that a search found, but this task is {known(type(self))}.")
 
     def empty_answer(self) -> Answer | None:
         """The answer to an input with nothing in it; None if the model has to answer such inputs, too."""

@@ -108,7 +108,7 @@ class Classification(Task):
 
     def fit(self, examples: Iterable[Example]) -> None:
         super().fit(examples)
-        self.weights()  # refuses names that are no labels
+        self.weights()  # refuses names that are not labels
         self.leaks = leaks_in_visits(self.label, self.inputs, examples)
 
     def warnings(self, columns: Mapping[str, Any]) -> list[str]:

@@ -121,7 +121,7 @@ class Form:
         raise NotImplementedError
 
     def right(self, logits: Tensor, wanted: Tensor) -> Tensor:
-        """(items,): 1.0 where the decision is right; of several labels, the share of decisions that are."""
+        """(items,): 1.0 where the decision is right; with several labels, the share of right decisions."""
         raise NotImplementedError
 
     def probabilities(self, logits: Tensor) -> Tensor:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.artifacts import write_file
 from saccade.checks import check_count
-from saccade.data.contiguous import Pieces, carried
+from saccade.data.contiguous import carried
 from saccade.data.special import BOS, EOS, NAMES
 from saccade.evaluation import Table
 from saccade.evaluation.figures import Figure
@@ -31,34 +26,22 @@ from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
-from saccade.tasks.base import Example, Loss, Row, Task, tasks
+from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
 from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
-from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.metric_names import LanguageModellingMetric
 from saccade.tasks.pointing_back import trust, with_vocabulary
 from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
-from saccade.tasks.scored_texts import Scored, by_frequency, measured, read_counts
+from saccade.tasks.scored_texts import Scored, by_frequency, measured
+from saccade.tasks.text_data import TextData
 
 SHOWN = 300
 """How many tokens of a text are explained, if a model reads any number."""
 
-COUNTS = "counts.json"
-"""The file in the task's folder that says how often each token occurs in the training data."""
-
-
-class Question(NamedTuple):
-    """What a model is asked about a batch of texts: `targets` at the places where `asked` is True; (batch, length)."""
-
-    given: Tensor
-    mask: Tensor
-    asked: Tensor
-    targets: Tensor
-
 
 @tasks.register("language_modelling")
-class LanguageModelling(Task):
+class LanguageModelling(TextData):
     r"""Learns what texts look like: each token from those before it, or masked tokens from those around them.
 
     .. math:: -\sum_t \log p(x_t \mid x_{<t}) \qquad\text{or}\qquad -\sum_{t \in M} \log p(x_t \mid \tilde x)
@@ -109,16 +92,9 @@ class LanguageModelling(Task):
         self.causal = causal
         self.mask_share = mask_share
         self.contiguous = contiguous
-        self.counts: list[int] = []
-        """How often each token occurs in the training data; empty if unknown."""
-        self.every = max(2, round(1.0 / mask_share))
+        self.counts = []
         self.inputs = {"text": self.text}
         self.choose_metrics(metrics)
-
-    @property
-    def mask_id(self) -> int:
-        """The id after those of the vocabulary."""
-        return self.text.sizes()["vocab"]
 
     def sizes(self) -> dict[str, Any]:
         return {"vocab": self.mask_id + (not self.causal), "causal": self.causal}
@@ -130,79 +106,6 @@ class LanguageModelling(Task):
                 f"the model's {most} learned positions are too few for texts of max_length={self.text.max_length}: "
                 f"set model.max_length to {needed} or more, or max_length of the text to {most - (not self.causal)}."
             )
-
-    def encode(self, example: Example) -> Row:
-        return {"text": [BOS, *self._ids(example["text"]), EOS]}
-
-    def _ids(self, text: str) -> list[int]:
-        """The tokens of a text, with masks for its blanks if the model fills them in."""
-        first, *others = (self.text.tokeniser.encode(part) for part in self._between_blanks(text))
-        return [*first, *(token for part in others for token in (self.mask_id, *part))]
-
-    def _between_blanks(self, text: str) -> list[str]:
-        return [text] if self.causal else text.split(MASK)
-
-    def fit(self, examples: Iterable[Example]) -> None:
-        super().fit(examples)
-        counts = Counter(token for example in examples for token in self.encode(example)["text"][1:])
-        self.counts = [counts[token] for token in range(self.mask_id)]
-
-    def save(self, folder: Path) -> None:
-        super().save(folder)
-        write_file(folder / COUNTS, json.dumps(self.counts) + "\n")
-
-    def load(self, folder: Path) -> None:
-        super().load(folder)
-        self.counts = read_counts(folder / COUNTS, self.mask_id) if (folder / COUNTS).exists() else []
-
-    def apart(self) -> LanguageModelling:
-        """The same task for texts that have nothing to do with each other."""
-        found = copy.copy(self)
-        found.contiguous = False
-        return found
-
-    def in_order(self, rows: Sequence[Row], budget: int) -> Sequence[Row]:
-        if not self.contiguous:
-            return rows
-        length = self.text.max_length
-        return Pieces(rows, begin=BOS, streams=budget // length, length=length)
-
-    def rows(self, example: Example) -> list[Row]:
-        ids, most = self.encode(example)["text"], self.text.max_length
-        if self.contiguous:
-            return [{"text": ids[1:]}]
-        return [{"text": ids[start : start + most + 1]} for start in range(0, len(ids) - 1, most)]
-
-    def left_out(self, row: Row) -> str | None:
-        return None
-
-    def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        batch = super().collate(rows, generator=generator)
-        if not self.causal:
-            ids, real = batch["text"], batch["text_mask"]
-            if generator is None:  # the same for every validation
-                first = (real.sum(1, keepdim=True) - 2).clamp(1, self.every // 2)
-                masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
-            else:
-                masked = mask_at_random(ids, real, share=self.mask_share, mask_id=self.mask_id, generator=generator)
-            batch |= masked._asdict()
-        return batch
-
-    def _question(self, batch: dict[str, Tensor]) -> Question:
-        ids, real = batch["text"], batch["text_mask"]
-        if self.causal:
-            return Question(ids[:, :-1], real[:, :-1], real[:, 1:], ids[:, 1:])
-        return Question(batch["given"], real, batch["hidden"], ids)
-
-    def _questions(self, batch: dict[str, Tensor]) -> Iterator[Question]:
-        """Together they ask for every token once."""
-        if self.causal:
-            yield self._question(batch)
-            return
-        for first in range(1, self.every + 1):
-            ids, real = batch["text"], batch["text_mask"]
-            masked = mask_every(ids, real, every=self.every, first=first, mask_id=self.mask_id)
-            yield self._question({**batch, **masked._asdict()})
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         given, mask, asked, targets = self._question(batch)
@@ -219,7 +122,7 @@ class LanguageModelling(Task):
         return Loss(found.total + penalty, asked.sum(), {"accuracy": found.right, "loss": found.total}, after)
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
-        """The text without its end, or with masks for blanks; of what is too long, only the end is read."""
+        """The text without its end, or with masks for blanks; texts that are too long lose their beginning."""
         ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
         most = _read_by(model).longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1

@@ -13,7 +13,7 @@ from saccade.tasks.data import Example
 PLAIN = {"", "yes", "no", "true", "false", "none", "other", "positive", "negative", "label", "outcome", "target"}
 """Names of outcomes that say nothing."""
 ALWAYS = 0.95
-"""The share of visits with an outcome that also hold its code, from which on it is no coincidence."""
+"""The share of visits with an outcome that also hold its code, above which it is not a coincidence."""
 FEWEST = 5
 """Visits with an outcome, below which a share means nothing."""
 

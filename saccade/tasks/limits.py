@@ -9,17 +9,13 @@ from torch import nn
 
 from saccade.fields import Field, Text, WordPieces
 from saccade.layers.limits import fewest, most_keys, most_positions
-from saccade.models import Bert
+from saccade.models.base import TextEncoder
 
 
 def most_tokens(model: nn.Module) -> int | None:
-    """The most tokens of a text, without its end, that a model has positions for; None without a limit.
-
-    A BERT with windows has none.
-    """
-    most = fewest([most_positions(model), most_keys(model)])
-    reads_on = isinstance(model, Bert) and model.window is not None
-    return None if most is None or reads_on else most - 1
+    """The most tokens of a text, without its end, that a model has positions for; None without a limit."""
+    most = model.longest() if isinstance(model, TextEncoder) else fewest([most_positions(model), most_keys(model)])
+    return None if most is None else most - 1
 
 
 def read_by(model: nn.Module, inputs: Mapping[str, Field], row: Mapping[str, Any]) -> dict[str, Any]:

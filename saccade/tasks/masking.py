@@ -90,7 +90,7 @@ def disguise(
 
 
 def mask_every(ids: Tensor, real: Tensor, *, every: int, first: int | Tensor, mask_id: int) -> Masked:
-    """Masks every so-many-th token, beginning with the `first` of each text, counted from 1.
+    """Masks one token in every `every`, beginning with the `first` of each text, counted from 1.
 
     With `first` from 1 to `every`, each token is hidden exactly once.
     """

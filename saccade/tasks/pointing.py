@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 from saccade.evaluation import Figure
-from saccade.evaluation.pointing import Boxes as Known
-from saccade.evaluation.pointing import pointing_accuracy, weight_in_box
+from saccade.evaluation.pointing import WordBoxes, pointing_accuracy, weight_in_box
 from saccade.fields import Boxes, Image
 from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
@@ -17,7 +16,7 @@ from saccade.tasks.base import Example, Task
 BOXES = "boxes"
 """The role of the column that says where in a picture the things are that its caption or label refers to."""
 
-POINTING: dict[str, Callable[[Sequence[Tensor], Sequence[Known], tuple[int, int]], Figure]] = {
+POINTING: dict[str, Callable[[Sequence[Tensor], Sequence[WordBoxes], tuple[int, int]], Figure]] = {
     "pointing": pointing_accuracy,
     "weight_in_box": weight_in_box,
 }

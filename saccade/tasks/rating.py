@@ -164,7 +164,7 @@ class Rating(Task):
 
 
 def known_loss(loss: str) -> str:
-    """The loss that a user named; refused if there is none of this name."""
+    """The loss that a user named; an unknown name is refused."""
     if loss not in LOSSES:
         raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
     return loss

@@ -18,7 +18,7 @@ RECENT = 100
 """A token that occurred among this many before it is a repeated one."""
 
 LANE = 10_000
-"""How many tokens are read in order before another text may start from nothing: so many that it hardly matters."""
+"""How many tokens are read in order before another text may start from nothing: enough that it hardly matters."""
 
 
 class Tokens(NamedTuple):

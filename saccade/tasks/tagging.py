@@ -151,7 +151,7 @@ def word_places(text: Text | WordPieces, value: Any, read: int) -> list[int]:
 
 
 def at_words(found: Tensor, batch: Mapping[str, Tensor]) -> Tensor:
-    """Of (batch, positions, classes) those of the words, one text after another: (words, classes)."""
+    """The logits of the words, one text after another: (words, classes), from (batch, positions, classes)."""
     if found.dim() != 3:
         raise ValueError(
             f"tags need a model that returns (batch, positions, classes), such as tagging, not {tuple(found.shape)}."

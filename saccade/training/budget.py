@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 
 from saccade.training.position import Position, duration
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 
 BUDGET_STEPS = 20
 """The number of steps after which the speed is known."""
 
 EARLY_STEPS, EARLY_SHARE = 3, 0.1
-"""If a time limit allows few steps, the speed is taken after so many, once so much of the time has passed."""
+"""If a time limit allows few steps, the speed is measured after this many, once this share of the time has passed."""
 
 FEW = 200
 """Steps below which a training on little data deserves a remark."""
@@ -21,14 +21,14 @@ LONG = 2 * 3600.0
 """Seconds from which a training deserves a remark."""
 
 
-def speed_is_known(trainer: Settings, position: Position) -> bool:
+def speed_is_known(trainer: TrainerSettings, position: Position) -> bool:
     """Whether enough steps were made to say what the budget means."""
     if position.step >= BUDGET_STEPS or trainer.max_minutes is None:
         return position.step >= BUDGET_STEPS
     return position.step >= EARLY_STEPS and position.seconds >= EARLY_SHARE * 60.0 * trainer.max_minutes
 
 
-def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Iterator[str]:
+def describe_budget(trainer: TrainerSettings, position: Position, *, epoch: int) -> Iterator[str]:
     """What the budget means in steps and hours, and what follows for the schedule.
 
     Args:
@@ -53,7 +53,7 @@ def describe_budget(trainer: Settings, position: Position, *, epoch: int) -> Ite
         yield f"The warm-up is {fitted:,} steps instead of {warmup:,g}: a tenth of the training."
 
 
-def describe_epochs(trainer: Settings, *, epoch: int) -> Iterator[str]:
+def describe_epochs(trainer: TrainerSettings, *, epoch: int) -> Iterator[str]:
     """A remark if the limit of epochs ends a training on little data after a few steps.
 
     Args:

@@ -23,7 +23,7 @@ from saccade.training.checkpoints import Checkpoints
 from saccade.training.interruption import Aborted, Interrupted
 from saccade.training.position import Position
 from saccade.training.processes import Processes
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 from saccade.training.validation import Validation
 
 
@@ -41,7 +41,7 @@ class Choice(NamedTuple):
 def choose_weights(
     model: nn.Module,
     *,
-    trainer: Settings,
+    trainer: TrainerSettings,
     position: Position,
     checkpoints: Checkpoints,
     average: MovingAverage | None,

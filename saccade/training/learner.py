@@ -18,7 +18,7 @@ from saccade.training.batching import Batching
 from saccade.training.carrying import Carrying
 from saccade.training.checkpoints import Checkpoint
 from saccade.training.processes import Processes
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 from saccade.training.state import TrainingState, load_optimiser
 from saccade.training.stream import Stream
 from saccade.training.validation import Objective
@@ -58,7 +58,7 @@ class Learner:
 
     def __init__(
         self,
-        trainer: Settings,
+        trainer: TrainerSettings,
         *,
         task: Task,
         model: nn.Module,

@@ -26,7 +26,7 @@ from saccade.training.position import Position, Result, describe_end, describe_g
 from saccade.training.processes import Processes
 from saccade.training.progress import StepReport, describe_scores, make_progress
 from saccade.training.randomness import random_state, seed_everything, set_random_state
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 from saccade.training.state import read_state
 from saccade.training.validation import Validation
 
@@ -39,7 +39,7 @@ class Loop:
 
     def __init__(
         self,
-        trainer: Settings,
+        trainer: TrainerSettings,
         *,
         task: Task,
         model: nn.Module,

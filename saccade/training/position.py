@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 
 FEW_STEPS = 10
 """A time limit that allows fewer steps is too short for the model."""
@@ -52,26 +52,26 @@ class Position:
     step_seconds: float | None = None
     """How long a step takes on average, validations included, once the speed is known."""
 
-    def expected_steps(self, trainer: Settings) -> int | None:
+    def expected_steps(self, trainer: TrainerSettings) -> int | None:
         """How many steps fit into the time limit, which a resumed training may have changed; None if unknown."""
         if trainer.max_minutes is None or self.step_seconds is None:
             return None
         return max(1, round(60.0 * trainer.max_minutes / max(self.step_seconds, 1e-9)))
 
-    def last_step(self, trainer: Settings, *, epoch: int) -> int | None:
-        """The step that training is expected to end with, unless patience ends it; an epoch has so many batches."""
+    def last_step(self, trainer: TrainerSettings, *, epoch: int) -> int | None:
+        """The step that training is expected to end with, unless patience ends it, given the batches of an epoch."""
         limits = [trainer.max_steps, self.expected_steps(trainer)]
         if trainer.max_epochs is not None:
             limits.append(trainer.max_epochs * math.ceil(epoch / trainer.accumulate))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def judge_by(self, metric: str) -> None:
-        """Lets this figure decide what is best; if another one did before, patience starts anew."""
+        """Lets this figure decide what is best; if another one did before, patience starts over."""
         best = (self.best_scores or {}).get(metric)
         if best != self.best_score:
             self.best_score, self.waited = best, 0
 
-    def reason_to_stop(self, trainer: Settings, *, epochs: int, late: bool) -> str | None:
+    def reason_to_stop(self, trainer: TrainerSettings, *, epochs: int, late: bool) -> str | None:
         """Which limit of the trainer has been reached after this many epochs, or None."""
         if trainer.max_steps is not None and self.step >= trainer.max_steps:
             return "max_steps"
@@ -81,7 +81,7 @@ class Position:
             return "patience"
         return "max_minutes" if late else None
 
-    def fraction_done(self, trainer: Settings, *, epoch: int) -> float:
+    def fraction_done(self, trainer: TrainerSettings, *, epoch: int) -> float:
         """How much of the training is over, given the number of batches in an epoch."""
         fractions = [0.0]
         if trainer.max_steps is not None:
@@ -93,7 +93,7 @@ class Position:
         return min(1.0, max(fractions))
 
 
-def describe_end(reason: str, trainer: Settings) -> str:
+def describe_end(reason: str, trainer: TrainerSettings) -> str:
     """The setting that ended a training, as its user wrote it: `max_steps=300`."""
     limit = f"{reason}={getattr(trainer, reason)}"
     if reason != "patience":
@@ -102,7 +102,7 @@ def describe_end(reason: str, trainer: Settings) -> str:
 
 
 def describe_going_on(
-    reason: str, trainer: Settings, position: Position, output: Path, *, epoch: int | None = None
+    reason: str, trainer: TrainerSettings, position: Position, output: Path, *, epoch: int | None = None
 ) -> list[str]:
     """The command that continues beyond the limit that ended a training, and what may have ended it too early.
 

@@ -11,7 +11,7 @@ from saccade.data.extra import required
 from saccade.training.position import duration
 
 SILENCE = 30.0
-"""After so many seconds without a line, there is one, whatever the number of steps."""
+"""The most seconds without a line, however few steps there were."""
 
 
 class StepReport(NamedTuple):

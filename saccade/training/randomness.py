@@ -11,7 +11,7 @@ import torch
 from saccade.artifacts import JsonObject
 
 WORDS = 624
-"""Of the state of a Mersenne twister, which Python, NumPy and PyTorch all use on the CPU."""
+"""The words in the state of a Mersenne twister, which Python, NumPy and PyTorch all use on the CPU."""
 
 
 def seed_everything(seed: int) -> None:

@@ -8,7 +8,7 @@ from saccade.training.optimisers import Optimiser
 from saccade.training.schedules import Schedule
 
 
-class Settings(Protocol):
+class TrainerSettings(Protocol):
     """The arguments of a `Trainer`, for the parts below it."""
 
     max_steps: int | None

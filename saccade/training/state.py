@@ -65,7 +65,7 @@ def read_state(
 
 
 def _like(document: JsonObject, like: dict[str, Any]) -> dict[str, Any]:
-    """The values, if they have the keys and types of others and are no absurd numbers."""
+    """The values, if they have the keys and types of `like`, and plausible numbers."""
     document.only(like)
     for name, value in like.items():
         bounds = {"least": 0, "most": MOST_STEPS} if isinstance(value, int | float) else {}

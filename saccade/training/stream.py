@@ -12,7 +12,7 @@ from saccade.data.batches import TokenBatches
 from saccade.data.contiguous import OrderedBatches, Pieces
 from saccade.tasks import Row, Task
 from saccade.training.processes import Processes
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 
 
 class Stream:
@@ -29,7 +29,7 @@ class Stream:
         sizes: ArrayLike | None = None,
         *,
         task: Task,
-        trainer: Settings,
+        trainer: TrainerSettings,
         processes: Processes,
         shuffle: bool,
     ) -> Stream:

@@ -15,7 +15,7 @@ from saccade.training.carrying import Carrying
 from saccade.training.interruption import Interruption
 from saccade.training.processes import Processes
 from saccade.training.randomness import undisturbed
-from saccade.training.settings import Settings
+from saccade.training.settings import TrainerSettings
 from saccade.training.stream import Stream, rows
 
 
@@ -49,7 +49,7 @@ class Validation:
 
     def __init__(
         self,
-        trainer: Settings,
+        trainer: TrainerSettings,
         *,
         task: Task,
         objective: Objective,

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from saccade.export.graphs import Graph, axes_between
+from saccade.export.graphs import TracedGraph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes
 from saccade.export.refusing import PARTS, check_graphs
 from saccade.fields import Number, Text
@@ -68,7 +68,7 @@ def test_selection_is_exported_or_refused(assembly):
         {"query": made.query, "keys": made.keys, "values": made.values, "mask": made.mask}
         for made in (assembly.inputs(each, dtype=torch.float32, seed=3) for each in (sizes, other))
     )
-    graph = Graph("attention", module, given, ["context", "weights"], axes_between(given, varied, {}))
+    graph = TracedGraph("attention", module, given, ["context", "weights"], axes_between(given, varied, {}))
     assert_same(graph, results(session(graph), varied), module(*varied.values()))
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.evaluation import Edits, count_edits, edit_distance
-from saccade.evaluation.edits import Columns, _columns, _places, _start
+from saccade.evaluation.edits import DistanceColumns, _columns, _places, _start
 
 short = st.text(alphabet="abc", max_size=9)
 
@@ -56,7 +56,7 @@ def test_kinds_of_edits() -> None:
 
 @given(st.text(alphabet="abc", max_size=31), st.text(alphabet="abc", max_size=37))
 def test_columns_that_are_computed_again_are_the_same(first: str, second: str) -> None:
-    table = Columns(first, second)
+    table = DistanceColumns(first, second)
     wanted = [_start(len(first)), *_columns(_places(first), len(first), second)]
     assert [table[number] for number in reversed(range(len(wanted)))] == wanted[::-1]
 

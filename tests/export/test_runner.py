@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from saccade.export.runner import AHEAD, Model
-from saccade.export.runner.audio import Reader
+from saccade.export.runner.audio import InputReader
 from saccade.fields import Audio
 
 SECOND = 8000
@@ -44,7 +44,7 @@ def test_many_inputs_are_read_as_they_are_answered() -> None:
 
 @pytest.mark.parametrize("rate", [SECOND, 11025])
 def test_only_the_part_of_a_recording_that_is_read_is_computed(rate) -> None:
-    reader = Reader({**Audio(mels=5).portable(), "kind": "audio"})
+    reader = InputReader({**Audio(mels=5).portable(), "kind": "audio"})
     sound = {"array": np.random.default_rng(3).normal(size=41 * rate // 2).astype(np.float32), "sampling_rate": rate}
     computed = []
     whole = reader.log_mel

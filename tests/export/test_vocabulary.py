@@ -7,7 +7,7 @@ import pytest
 from saccade.data.tokenisers import tokenisers
 from saccade.data.tokenisers.wordpiece import WordPiece
 from saccade.export.runner.text import KINDS, Vocabulary
-from saccade.export.runner.wordpieces import WordPieces
+from saccade.export.runner.wordpieces import Splitter
 
 TRAINING = [
     "The dog (a big one) didn't bark; it ran, ran, ran!",
@@ -44,6 +44,6 @@ def test_texts_become_the_same_ids_and_back(kind, lowercase):
 @pytest.mark.parametrize("options", [{}, {"lowercase": False}, {"strip_accents": False}, {"split_chinese": False}])
 def test_wordpieces_become_the_same_ids(options):
     tokeniser = WordPiece(vocab_size=120, **options).fit(TRAINING * 3)
-    vocabulary = WordPieces(json.loads(tokeniser.dumps()))
+    vocabulary = Splitter(json.loads(tokeniser.dumps()))
     for text in [*TEXTS, "ΟΔΟΣ Ünï\u0308 \x0b\x1c\u00ad x\u200by", "日本 Ⅻ İstanbul ŉ"]:
         assert vocabulary.split(text) == list(zip(*tokeniser.split(text), strict=True)), text

@@ -117,6 +117,8 @@ def test_a_language_model_ranks_the_beam(runs, language, folder, capsys) -> None
     ):
         with pytest.raises(ValueError, match=problem):
             las.predict(sounds, **wrong)
+    with pytest.raises(ValueError, match="ranks texts that a search found, but this task is language_modelling"):
+        language.predict(["ab"], lm=language)
 
 
 def test_streams_write_what_a_prediction_writes(runs, folder, capsys, monkeypatch) -> None:

@@ -4,7 +4,7 @@ import torch
 from saccade import record, selections
 from saccade.interpretation.recording import interventions
 from saccade.layers import LSTMNLayer, Tapes
-from saccade.scores import AdditiveScore
+from saccade.scores import AdditiveScore, Score
 from tests.oracles.recurrent import run_lstmn
 
 BATCH, LENGTH, INPUT, SIZE, SOURCE = 3, 7, 5, 11, 13
@@ -193,12 +193,35 @@ class Doubled(AdditiveScore):
         return 2.0 * super().compare(query, prepared, state)
 
 
+class Own(Score):
+    """One hidden layer, written by a user."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def compare(self, query, prepared, state=None):
+        return self.of.compare(query, self.of.prepare(prepared))
+
+    def hidden_layer(self):
+        return self.of.hidden_layer()
+
+
+def test_a_score_that_says_it_is_one_hidden_layer_runs_by_the_kernel():
+    made, x = layer(), inputs()
+    usual = made(x, MASK).hidden
+    made.attention.score = Own(made.attention.score)
+    assert made._all_at_once(x) is not None
+    torch.testing.assert_close(made(x, MASK).hidden, usual)
+    torch.testing.assert_close(made._step_by_step(x, None)[0].chunk(2, -1)[0], usual)
+
+
 def test_a_score_that_computes_in_its_own_way_is_read_step_by_step():
     made, x = layer(), inputs()
     score = Doubled(query_dim=INPUT + SIZE, key_dim=SIZE, hidden_dim=SIZE).double()
     score.load_state_dict(made.attention.score.state_dict())
-    assert made.attention.score.plain
-    assert not score.plain
+    assert made.attention.score.hidden_layer() is not None
+    assert score.hidden_layer() is None
     usual = made(x, MASK).hidden
     made.attention.score = score
     found = made(x, MASK).hidden

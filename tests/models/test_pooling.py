@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from saccade.models import AttentionPooling
-from saccade.selections import Hard
+from saccade.selections import Hard, Selection
 
 PLACES, DIM, CLASSES = 3, 5, 4
 WANTED = torch.tensor([2, 0])
@@ -73,6 +73,24 @@ def test_training_moves_the_baseline_and_evaluation_does_not() -> None:
     torch.testing.assert_close(found.total, losses(found.logits))
     torch.testing.assert_close(found.logits, model(states, mask))
     assert model.baseline.value == before
+
+
+class OwnHard(Selection):
+    """A draw without a gradient, by a user's own selection."""
+
+    stochastic = True
+    reinforced = True
+
+    def select(self, scores, mask, *, query, prepared, state):
+        return Hard(expectation_rate=0.0).select(scores, mask, query=query, prepared=prepared, state=state)
+
+
+@pytest.mark.parametrize(("selection", "rewarded"), [(OwnHard(), True), ("gumbel_softmax", False)])
+def test_draws_without_a_gradient_are_rewarded(selection, rewarded) -> None:
+    model, states, mask = made(selection=selection)
+    assert model.hard == rewarded
+    found = model.costs(states, mask, losses=losses)
+    assert torch.equal(found.total, losses(found.logits)) != rewarded
 
 
 def test_soft_attention_minimises_the_loss_alone() -> None:

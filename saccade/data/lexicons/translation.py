@@ -22,7 +22,7 @@ class Translations(NamedTuple):
     """p(target | source) of words that occur in a sentence pair together.
 
     Args:
-        sources, targets: (entries,), numbers of words; a source of 0 is no word.
+        sources, targets: (entries,), numbers of words; a source of 0 stands for no word.
         probabilities: (entries,), those of one source sum to 1.
     """
 

@@ -36,7 +36,7 @@ class Reader:
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
-    """Of the files that it reads; `.gz` after them does not count."""
+    """The suffixes of the files that it reads; `.gz` may follow them."""
 
     prefix: ClassVar[str] = ""
     """What its sources begin with, if that tells them apart; the suffix does not count then."""
@@ -87,7 +87,7 @@ class Reader:
         raise NotImplementedError
 
     def parts(self, rows: int) -> Iterator[FilePart]:
-        """The file in parts of so many rows, the last one perhaps shorter."""
+        """The file in parts of `rows` rows, the last one perhaps shorter."""
         lines, count = list[int](), 0
         for count, (line, _) in enumerate(self.rows(), start=1):
             if count % rows == 1 or rows == 1:

@@ -70,7 +70,7 @@ class Columns:
         return self.example(known if len(known) == len(self.required) else list(self.likely(header).values()))
 
     def likely(self, header: Sequence[str]) -> dict[str, str]:
-        """For each role the column of its name, else the next that is no number; for the last of several, the last."""
+        """For each role the column of its name, else the next that is not a number; for the last role, the last."""
         telling = [name for name in header if name.strip().lower() not in NUMBERS]
         rest = telling if len(telling) >= len(self.required) else list(header)
         alike = {name.strip().lower(): name for name in header}

@@ -24,12 +24,12 @@ BUFFER = 1 << 20
 """Bytes of a column that are read at a time."""
 
 MOST_BYTES, MOST_GROWTH = 256 << 20, 200
-"""A column of a row group that becomes larger than so many bytes, and so many times, is no data but a trap."""
+"""A column of a row group that expands beyond this many bytes, and by this factor, is a trap, not data."""
 
 
 @readers.register("parquet")
 class Parquet(Reader):
-    """A Parquet table, of which only the columns wanted are read; the line is the row, counted from 1."""
+    """A Parquet table; only the columns wanted are read, and the line is the row, counted from 1."""
 
     suffixes: ClassVar = (".parquet",)
     divisible: ClassVar = True

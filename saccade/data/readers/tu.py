@@ -116,5 +116,7 @@ class TU(Reader):
 
     def _whole(self, cell: str, what: str, line: int) -> int:
         if not cell.isdecimal() or len(cell) > 12 or int(cell) < 1:
-            raise BadRow(str(self._file(what)), line, f"{cell!r:.40} is no number of 1 or more", "Count from 1.")
+            raise BadRow(
+                str(self._file(what)), line, f"{cell!r:.40} is not a whole number of 1 or more", "Count from 1."
+            )
         return int(cell)

@@ -24,7 +24,7 @@ LONGEST_WORD = 100
 """Characters of the longest word that is split into pieces; a longer one is unknown, as in Hugging Face."""
 
 
-class Pieces(NamedTuple):
+class SplitText(NamedTuple):
     """A text in pieces."""
 
     ids: list[int]
@@ -159,10 +159,10 @@ class WordPiece:
         """The ids of several texts, on all cores."""
         return [encoded.ids for encoded in self._encoded(texts)]
 
-    def split(self, text: str) -> Pieces:
+    def split(self, text: str) -> SplitText:
         """The pieces of a text and where they stand in it."""
         (encoded,) = self._encoded([text])
-        return Pieces(encoded.ids, encoded.offsets)
+        return SplitText(encoded.ids, encoded.offsets)
 
     def _encoded(self, texts: Sequence[str]) -> list[Any]:
         assert self.size

@@ -146,7 +146,7 @@ def read_head(stream: BinaryIO, file: Path) -> Head:
 
 
 def _is_line(line: bytes, dim: int) -> bool:
-    """Whether this is a word and so many numbers."""
+    """Whether this is a word and `dim` numbers."""
     parts = line.split()
     try:
         numbers = [float(part) for part in parts[max(len(parts) - dim, 0) :]]

@@ -72,7 +72,7 @@ def noise(counts: NDArray[np.int64]) -> Tensor:
     return weights / weights.sum()
 
 
-class Neighbours(NamedTuple):
+class ContextWords(NamedTuple):
     """The words around some centres."""
 
     centres: Tensor
@@ -85,7 +85,7 @@ class Neighbours(NamedTuple):
 
 def neighbours(
     ids: NDArray[np.int64], texts: NDArray[np.int64], window: int, generator: np.random.Generator
-) -> Iterator[Neighbours]:
+) -> Iterator[ContextWords]:
     """The contexts of every word, for each of which a window from 1 to `window` is drawn; some centres at a time.
 
     Args:
@@ -106,7 +106,7 @@ def neighbours(
         kept = real.any(1)
         found = ids[centres[kept]], ids[near[kept]], real[kept]
         if kept.any():
-            yield Neighbours(*map(torch.from_numpy, found))
+            yield ContextWords(*map(torch.from_numpy, found))
 
 
 @torch.no_grad()

@@ -24,7 +24,7 @@ class Word2Vec(Vectors):
         Mikolov et al. (2013), arXiv:1310.4546, equation 4: w is the word, c a word near it, u its output vector.
 
     Args:
-        window: the maximum distance between c and w; it is drawn anew for each w.
+        window: the maximum distance between c and w; it is drawn for each w.
         negatives: k.
         epochs: the number of passes over the texts.
         learning_rate: at the beginning; it falls to 0.

@@ -26,7 +26,7 @@ class Backbone(nn.Module):
 
     mean: Colours = (0.485, 0.456, 0.406)
     deviation: Colours = (0.229, 0.224, 0.225)
-    """Of red, green and blue, which the network expects to be taken out."""
+    """The mean and deviation of red, green and blue that the network was trained with."""
 
     output_dim: int
     """Features of an annotation."""

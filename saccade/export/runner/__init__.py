@@ -33,10 +33,10 @@ class Model:
         }
         self.takes = {name: [given.name for given in graph.get_inputs()] for name, graph in self.graphs.items()}
         self.gives = {name: [given.name for given in graph.get_outputs()] for name, graph in self.graphs.items()}
-        self.readers = {role: part(about["kind"]).Reader(about) for role, about in self.about["inputs"].items()}
+        self.readers = {role: part(about["kind"]).InputReader(about) for role, about in self.about["inputs"].items()}
         for role, about in self.about["inputs"].items():
             if about.get("optional") and "encoder" in self.graphs:
-                self.readers[role] = part("optional").Reader(self.readers[role], role, self.graphs["encoder"])
+                self.readers[role] = part("optional").InputReader(self.readers[role], role, self.graphs["encoder"])
         self.task = part(self.about["task"]["kind"]).Task(self, self.about["task"])
 
     def run(self, name, given):

@@ -11,7 +11,7 @@ MARGIN, FRAMES = 0.1, 1024  # seconds beyond what is read, for resampling; frame
 TYPES = {(1, 8): "u1", (1, 16): "<i2", (1, 24): "u1", (1, 32): "<i4", (3, 32): "<f4", (3, 64): "<f8"}
 
 
-class Reader:
+class InputReader:
     """A path, the bytes of a file, an array of samples, or {"array": ..., "sampling_rate": ...}."""
 
     def __init__(self, about):

@@ -7,7 +7,7 @@ import numpy as np
 from .text import Vocabulary
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         self.about, self.vocabulary = about, Vocabulary(about["tokeniser"])
 

@@ -8,7 +8,7 @@ FURTHEST = 1e6  # standard deviations
 KNOWN = ("nodes", "edges", "tags", "edge_tags", "names", "features", "edge_features")
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         self.about = about
 

@@ -1,7 +1,7 @@
 """Names of users and items: known ones are numbered from 1, all others are 0."""
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         self.about, self.numbers = about, {name: number for number, name in enumerate(about["names"], start=1)}
 

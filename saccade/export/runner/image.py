@@ -9,7 +9,7 @@ PIXELS, LONGER = 1 << 26, 32
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
 
-class Reader:
+class InputReader:
     """A path, or the bytes of a picture's file."""
 
     def __init__(self, about):

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         pass
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         self.about, self.places = about, {name: place for place, name in enumerate(about["names"])}
 

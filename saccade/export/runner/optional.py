@@ -5,7 +5,7 @@ import numpy as np
 TYPES = {"tensor(int64)": np.int64, "tensor(float)": np.float32, "tensor(bool)": bool}
 
 
-class Reader:
+class InputReader:
     """Reads with another reader what is not missing.
 
     Args:

@@ -12,7 +12,7 @@ SPACE, JOINER = "▁", "￭"
 KINDS = ("bpe", "char", "pretokenised", "tagged", "unigram", "word")
 
 
-class Reader:
+class InputReader:
     """A text as the ids of its pieces and an end."""
 
     def __init__(self, about):

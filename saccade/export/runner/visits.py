@@ -10,7 +10,7 @@ import numpy as np
 FURTHEST = 1e6  # standard deviations
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
         self.most, self.books = about["max_visits"], {name: Book(about[name]) for name in ("visits", "static")}
 

@@ -12,9 +12,9 @@ CHINESE = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff\U00020000-\U0002c
 SIGNS = set("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 
-class Reader:
+class InputReader:
     def __init__(self, about):
-        self.about, self.pieces = about, WordPieces(about["tokeniser"])
+        self.about, self.pieces = about, Splitter(about["tokeniser"])
 
     def encode(self, value, most=None):
         texts = [value] if isinstance(value, str) else list(value)
@@ -77,7 +77,7 @@ def shares(lengths, most):
     return [most - other, other] if other <= most // 2 else [most - most // 2, most // 2]
 
 
-class WordPieces:
+class Splitter:
     """The tokeniser, from the JSON that it wrote."""
 
     def __init__(self, saved):

@@ -29,14 +29,14 @@ STRATEGIES = (zlib.Z_RLE, zlib.Z_HUFFMAN_ONLY)
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedWeights:
     """A compressed block per head, in order, and their common number of levels."""
 
     blocks: list[bytes]
     levels: int
 
 
-def pack(weights: Sequence[Tensor | TopWeights], *, most_bytes: int) -> Packed:
+def pack(weights: Sequence[Tensor | TopWeights], *, most_bytes: int) -> PackedWeights:
     """Compresses every head of every map with as many levels as fit.
 
     Shapes:
@@ -55,7 +55,7 @@ def pack(weights: Sequence[Tensor | TopWeights], *, most_bytes: int) -> Packed:
             if size > most_bytes:
                 break
         else:
-            return Packed(blocks=blocks, levels=levels)
+            return PackedWeights(blocks=blocks, levels=levels)
     raise ValueError(
         f"{count:,} weights do not fit into {most_bytes:,} bytes; show fewer layers or heads, keep fewer weights of "
         "each query, or raise max_megabytes."

@@ -61,8 +61,8 @@ class Contributions:
         outcomes: their names.
         link: how scores become probabilities: "logistic" for each on its own, "softmax" for all together.
         bias: the score of a patient without any code.
-        static: of what is known of the patient, in the order of the axis.
-        codes: of what was recorded at each visit, in the order of the axis.
+        static: the contributions of what is known about the patient, in the order of the axis.
+        codes: the contributions of what was recorded at each visit, in the order of the axis.
     """
 
     outcomes: Sequence[str]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from saccade.data.special import EOS, NAMES
 from saccade.decoders import Origins
-from saccade.encoders import Layout
+from saccade.encoders import EncoderOutput, Layout
 from saccade.evaluation import Figure
 from saccade.evaluation.alignment import score_alignments
 from saccade.fields import Field, Text, plain
@@ -82,7 +82,7 @@ def answer_of(
     return replace(best, alternatives=answers) if len(answers) > 1 else best
 
 
-def source_lengths(model: EncoderDecoder, encoded: Any, mask: Tensor) -> list[list[int]]:
+def source_lengths(model: EncoderDecoder, encoded: EncoderOutput, mask: Tensor) -> list[list[int]]:
     """How many positions the model made of each source of each example."""
     layout = getattr(encoded, "layout", None)
     if layout is None:
@@ -91,7 +91,7 @@ def source_lengths(model: EncoderDecoder, encoded: Any, mask: Tensor) -> list[li
     return lengths
 
 
-def layout_of(encoded: Any, row: int) -> Layout | None:
+def layout_of(encoded: EncoderOutput, row: int) -> Layout | None:
     """Whose the positions of one example are, if there are several sources."""
     layout: Layout | None = getattr(encoded, "layout", None)
     return None if layout is None else layout.row(row)

@@ -44,7 +44,7 @@ class ExplainOptions(Options):
         gold = given.get("gold")
         if gold is None or isinstance(gold, str):
             return super().of(given)
-        return replace(super().of({**given, "gold": None}), gold=gold)  # links are no configuration
+        return replace(super().of({**given, "gold": None}), gold=gold)  # links do not belong to a configuration
 
     def check(self) -> None:
         if self.gold_format is not None and self.gold_format not in FORMATS:

@@ -13,12 +13,13 @@ from saccade.data.sound_blocks import Blocks
 from saccade.evaluation.latency import latency
 from saccade.fields import Audio
 from saccade.fields.audio_stream import AudioStream, no_samples
-from saccade.models.online import OnlineReader, Written, is_online
+from saccade.models.online import OnlineReader, WrittenToken, is_online
 from saccade.tasks.base import Task
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.sides import most_read, writer
 from saccade.tasks.generation.streaming import one_by_one
 from saccade.tasks.generation.task import Generation
+from saccade.tasks.options import Options
 
 Emit = Callable[[dict[str, Any]], None]
 
@@ -49,7 +50,7 @@ def can_listen(task: Task, model: nn.Module) -> bool:
     return audio and is_online(model)
 
 
-def listen(task: Generation, model: nn.Module, sound: Blocks, options: SearchOptions, emit: Emit) -> Heard:
+def listen(task: Task, model: nn.Module, sound: Blocks, options: Options, emit: Emit) -> Heard:
     """Writes a text while it is heard, by greedy search.
 
     Args:
@@ -60,6 +61,8 @@ def listen(task: Generation, model: nn.Module, sound: Blocks, options: SearchOpt
         emit: receives `{"text": ..., "read": ..., "looked_at": ...}` for each token as it is written: what it adds to
             the text, how many seconds of the recording had been read, and up to which second the model looked.
     """
+    assert isinstance(task, Generation)
+    assert isinstance(options, SearchOptions)
     _check(options)
     assert isinstance(task.source, Audio)
     stream, reader = AudioStream(task.source, sound.rate), OnlineReader(writer(model))
@@ -67,7 +70,7 @@ def listen(task: Generation, model: nn.Module, sound: Blocks, options: SearchOpt
     limit = most_read(model, task.source.longest)
     shown, read, needed = "", list[float](), list[Tensor]()
 
-    def write(found: Iterable[Written]) -> None:
+    def write(found: Iterable[WrittenToken]) -> None:
         nonlocal shown
         for token in found:
             if token.token == reader.eos:

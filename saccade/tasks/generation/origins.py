@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from saccade.data.special import BOS, EOS, PAD
 from saccade.decoders import Origins, shift_right
 from saccade.decoders.base import index_state
+from saccade.encoders import EncoderOutput
 from saccade.models import EncoderDecoder
 from saccade.search import Hypothesis
 from saccade.tasks.answers import Origin
@@ -19,7 +19,7 @@ from saccade.tasks.answers import Origin
 
 @torch.no_grad()
 def origins_of(
-    model: EncoderDecoder, encoded: Any, hypotheses: Sequence[Sequence[Hypothesis]]
+    model: EncoderDecoder, encoded: EncoderOutput, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Origins]] | None:
     """Where the tokens of each hypothesis came from, the end included; None if there is only one way to say a word.
 
@@ -47,7 +47,7 @@ def origins_of(
     return [[next(each) for _ in several] for several in hypotheses]
 
 
-def forced_origins(model: EncoderDecoder, encoded: Any, target: Tensor) -> Origins | None:
+def forced_origins(model: EncoderDecoder, encoded: EncoderOutput, target: Tensor) -> Origins | None:
     """Where the tokens of targets (batch, steps) come from if the model is made to write them."""
     decoded = model.decoder(encoded, shift_right(target, BOS))
     return model.head.origins(decoded.features, target)

@@ -9,9 +9,11 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from saccade.decoders import Step
-from saccade.encoders import Layout
+from saccade.encoders import EncoderOutput, Layout
+from saccade.models import EncoderDecoder
 from saccade.tasks.base import rounded
 from saccade.tasks.generation.options import SearchOptions
+from saccade.tasks.generation.sides import writer
 
 
 def one_by_one(options: SearchOptions) -> SearchOptions:
@@ -37,7 +39,7 @@ def watch(
         row = [] if weights is None else rounded(weights[None])[0]
         emit({"token": pieces([token])[0], "weights": row})
 
-    return cast(nn.Module, Watched(model, seen))  # a module in all that a search uses
+    return cast(nn.Module, Watched(writer(model), seen))  # a module in all that a search uses
 
 
 class Watched:
@@ -47,11 +49,11 @@ class Watched:
     The end of a text, which nothing follows, is not among them.
 
     Args:
-        model: with `step`.
+        model: what answers.
         seen: takes a token and the weights (keys,) of the step that wrote it, None without attention.
     """
 
-    def __init__(self, model: Any, seen: Callable[[int, Tensor | None], None]) -> None:
+    def __init__(self, model: EncoderDecoder, seen: Callable[[int, Tensor | None], None]) -> None:
         self._model, self._seen = model, seen
         self._last: Step | None = None
         self._layout: Layout | None = None
@@ -59,7 +61,7 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def encode(self, *sources: Tensor, **words: Tensor) -> Any:
+    def encode(self, *sources: Tensor, **words: Tensor) -> EncoderOutput:
         encoded = self._model.encode(*sources, **words)
         self._layout = getattr(encoded, "layout", None)
         return encoded
@@ -70,6 +72,5 @@ class Watched:
             if weights is not None and self._layout is not None:  # of the first source
                 weights = self._layout.split(weights[:, None])[0][:, 0]
             self._seen(int(tokens[0]), None if weights is None else weights[0])
-        found: Step = self._model.step(tokens, state)
-        self._last = found
-        return found
+        self._last = self._model.step(tokens, state)
+        return self._last

@@ -10,20 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saccade.data.lexicons import lexicon_table, read_lexicon
+from saccade.data.lexicons import read_lexicon
 from saccade.data.special import BOS, EOS
 from saccade.decoders import shift_right
-from saccade.decoders.heads import LexiconHead
-from saccade.evaluation import (
-    ERROR_RATES,
-    HIGHER_IS_BETTER,
-    METRICS,
-    OF_TOKENS,
-    Figure,
-    Table,
-    edits_table,
-    score_texts,
-)
+from saccade.evaluation import Figure, Table
 from saccade.evaluation.text import TOKENISATIONS, Tokenisation
 from saccade.fields import Boxes, Field, Image, Links, Text, fields, plain
 from saccade.fields.text import texts_of
@@ -32,7 +22,7 @@ from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
 from saccade.tasks.answers import NOWHERE, Answer, Generated
 from saccade.tasks.arguments import field_of
-from saccade.tasks.base import Example, Loss, Row, tasks
+from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.generation.answers import (
     aer,
     alignment_of,
@@ -41,24 +31,24 @@ from saccade.tasks.generation.answers import (
     layout_of,
     source_lengths,
 )
+from saccade.tasks.generation.checks import check_sides
 from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.explaining import explain
+from saccade.tasks.generation.figures import AER, KNOWN, OF_VOCABULARY, edit_tables, text_figures
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
 from saccade.tasks.generation.options import RANGES, SearchOptions
 from saccade.tasks.generation.origins import origins_of
 from saccade.tasks.generation.pointing import pointing_figures
 from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
-from saccade.tasks.generation.rare_words import unknown_words
+from saccade.tasks.generation.rescoring import Rescoring
 from saccade.tasks.generation.searching import search, with_ctc
-from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, same_arguments, writer
+from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
 from saccade.tasks.generation.streaming import one_by_one, watch
 from saccade.tasks.generation.supervision import attention_loss
+from saccade.tasks.generation.word_tables import check_lexicon, fill_lexicon
 from saccade.tasks.metric_names import GenerationMetric
 from saccade.tasks.pointing import BOXES, POINTING
-
-AER = "aer"
-UNKNOWN_WORDS = "unknown_words"
 
 
 @tasks.register("generation")
@@ -96,7 +86,8 @@ class Generation(SourceToTarget):
     options = SearchOptions
     explain_options = ExplainOptions
     usual_classes = {"target": "text"}  # noqa: RUF012 (a constant of the base)
-    known_metrics = HIGHER_IS_BETTER | {AER: False, UNKNOWN_WORDS: True} | dict.fromkeys(POINTING, True)
+    known_metrics = KNOWN
+    writes_texts = True
 
     def __init__(
         self,
@@ -114,26 +105,7 @@ class Generation(SourceToTarget):
         bleu_tokenize: Tokenisation = "13a",
     ) -> None:
         self.source: Field = fields.create(source) if isinstance(source, str) else source
-        texts = isinstance(self.source, Text)
-        if joint and not texts:
-            raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
-        if joint and target is not None:
-            if not same_arguments(target, self.source):
-                raise ValueError(
-                    "joint=True means one vocabulary for both sides: leave target out, or set joint to no "
-                    "(--task.joint no) for two."
-                )
-            target = None
-        if copying and (sources or not texts):
-            raise ValueError("copying=True takes words from one text: leave out sources, and make the source a text.")
-        own = self.source.tokeniser.kind if isinstance(self.source, Text) else ""
-        if copying and isinstance(target, Text) and _units(target.tokeniser.kind) != _units(own):
-            raise ValueError(
-                "copying=True needs tokenisers that split both sides alike, so that words of the source fit into the "
-                f"target: got {own} and {target.tokeniser.kind}."
-            )
-        if lexicon is not None and (sources or not texts):
-            raise ValueError("lexicon translates the words of one text: leave out sources, and make the source a text.")
+        check_sides(self.source, sources or {}, target, joint=joint, copying=copying, lexicon=lexicon)
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(f"label_smoothing must be from 0 to less than 1, got {label_smoothing}.")
         if not 0.0 <= alignment_weight < math.inf:
@@ -142,7 +114,7 @@ class Generation(SourceToTarget):
             raise ValueError(f"alignment_shift must be 0 or 1, got {alignment_shift}.")
         if bleu_tokenize not in TOKENISATIONS:
             raise ValueError(f"bleu_tokenize={bleu_tokenize!r} is unknown.{nearest(bleu_tokenize, TOKENISATIONS)}")
-        if target is None:
+        if target is None or joint:
             target = copy.deepcopy(self.source) if isinstance(self.source, Text) else Text(tokeniser="char")
             target.vectors = None  # the words of the target may be those of another language
         self.target = field_of("target", target, Text)
@@ -211,36 +183,23 @@ class Generation(SourceToTarget):
         return Loss(total, real.sum(), parts)
 
     def check(self, model: nn.Module) -> None:
-        looks_up = isinstance(getattr(model, "head", None), LexiconHead)
-        if looks_up and self.lexicon is None:
-            raise ValueError("the model's head looks words up: name the lexicon as task.lexicon; see saccade lexicon.")
-        if self.lexicon is not None and not looks_up:
-            raise ValueError("task.lexicon is for models with the head lexicon: set model.head to lexicon.")
+        check_lexicon(model, self.lexicon)
         super().check(model)
 
     def start(self, model: nn.Module) -> list[str]:
         if self.lexicon is None:
             return []
         assert isinstance(self.source, Text)
-        head = writer(model).head
-        assert isinstance(head, LexiconHead)
         lexicon = read_lexicon(self.lexicon)
-        table = lexicon_table(lexicon, self.source.tokeniser, self.target.tokeniser, head.look_up.entries)
-        if not table.known:
-            raise ValueError(
-                f"{self.lexicon} translates none of the {self.source.tokeniser.size:,} source tokens. Each of its "
-                "lines must be a source word, a target word and a probability, as `saccade lexicon` writes them."
-            )
-        head.look_up.fill(torch.from_numpy(table.words), torch.from_numpy(table.probabilities))
-        return [
-            f"{self.lexicon} translates {table.known:,} of the {self.source.tokeniser.size:,} source tokens; of its "
-            f"{len(lexicon):,} words, {len(lexicon) - table.known:,} are not tokens, or have no translation that is."
-        ]
+        return [fill_lexicon(model, self.lexicon, lexicon, self.source.tokeniser, self.target.tokeniser)]
 
     def is_empty(self, example: Example, row: Row | None = None) -> bool:
         if row is None or not all(isinstance(plain(field), Text) for field in self.inputs.values()):
             return super().is_empty(example, row)
         return all(row[role] is None or len(row[role]) <= 1 for role in self.inputs)  # no token but the end
+
+    def ranked_by(self, language: Task, model: nn.Module, weight: float) -> Rescoring:
+        return Rescoring(language, model, weight)
 
     def empty_answer(self) -> Answer:
         return Generated("", 0.0, NOWHERE)
@@ -302,31 +261,25 @@ class Generation(SourceToTarget):
         }
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        wanted = self._wanted(examples)
-        names = [name for name in self.metrics if name != AER and name not in POINTING]
-        of_texts = [name for name in names if name != UNKNOWN_WORDS]
-        texts = [answer.text for answer in answers]
-        figures = score_texts(texts, wanted, of_texts, tokenize=self.bleu_tokenize)
-        if UNKNOWN_WORDS in names:
-            figures[UNKNOWN_WORDS] = unknown_words(self.target.tokeniser, texts, [several[0] for several in wanted])
-        for name in OF_TOKENS:
-            if name in figures:
-                tokens = [self.target_ids(example, self.extension(example))[:-1] for example in examples]
-                figures[name] = METRICS[name]([getattr(a, "tokens", []) for a in answers], tokens)
-        return {name: figures[name] for name in names}
+        return text_figures(
+            answers,
+            self._wanted(examples),
+            lambda: [self.target_ids(example, self.extension(example))[:-1] for example in examples],
+            self.metrics,
+            tokeniser=self.target.tokeniser,
+            tokenize=self.bleu_tokenize,
+        )
 
     def _wanted(self, examples: Sequence[Example]) -> list[list[str]]:
         normalise = self.target.tokeniser.normalise
         return [[normalise(text) for text in texts_of(example["target"])] for example in examples]
 
     def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
-        units = list(dict.fromkeys(ERROR_RATES[name] for name in self.metrics if name in ERROR_RATES))
-        return [edits_table([answer.text for answer in answers], self._wanted(examples), units)] if units else []
+        return edit_tables(answers, self._wanted(examples), self.metrics)
 
     def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        """Without figures of tokens, whose numbers differ between vocabularies."""
-        of_vocabulary = (*OF_TOKENS, UNKNOWN_WORDS)
-        return {name: figure for name, figure in self.score(answers, examples).items() if name not in of_vocabulary}
+        """Without figures whose numbers differ between vocabularies."""
+        return {name: figure for name, figure in self.score(answers, examples).items() if name not in OF_VOCABULARY}
 
     def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         figures = self.score(answers, examples)
@@ -373,8 +326,3 @@ class Generation(SourceToTarget):
         shown = super().as_json(example, answer, attention=attention)
         texts = [generated_json(each, attention=attention) for each in answer.alternatives or [answer]]
         return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}
-
-
-def _units(kind: str) -> str:
-    """How tokenisers of a kind spell what they split off: units of one can be said in another's place."""
-    return {"pretokenised": "word", "unigram": "bpe"}.get(kind, kind)

@@ -104,7 +104,7 @@ class ReviewLog:
 
     @staticmethod
     def load(folder: Path, *, users: int, items: int, vocab: int) -> ReviewLog:
-        """What `save` wrote, checked: there are so many users, items and tokens, the unknown one included."""
+        """What `save` wrote, checked against the numbers of users, items and tokens, the unknown one included."""
         path = folder / FILE
         columns: tuple[list[Any], ...] = ([], [], [], [], [])
         try:

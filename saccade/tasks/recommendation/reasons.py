@@ -37,7 +37,7 @@ class Pointer(NamedTuple):
     """(words,): the weights of the words of the review; None if the model does not look at words."""
 
 
-class Looked(NamedTuple):
+class SideLook(NamedTuple):
     """What a model looked at on one side of a rating."""
 
     texts: list[str]
@@ -108,7 +108,7 @@ def _map(name: str, weights: Tensor, queries: TextAxis, keys: TextAxis, picked: 
     return Map(name=name, weights=weights[None, None], queries=queries, keys=keys, picked=picked)
 
 
-def looked_at(field: Reviews, side: Side, texts: Sequence[Sequence[str]], trace: Trace, mask: Tensor) -> list[Looked]:
+def looked_at(field: Reviews, side: Side, texts: Sequence[Sequence[str]], trace: Trace, mask: Tensor) -> list[SideLook]:
     """What a model looked at on one side, for each example of a batch.
 
     Args:
@@ -137,7 +137,7 @@ def looked_at(field: Reviews, side: Side, texts: Sequence[Sequence[str]], trace:
                     Pointer(path, review, weights[row, :count], None if inner is None else inner[row, :length])
                 )
         seen = [(path, weights[row, :total]) for path, weights in whole.items()] if total else []
-        found.append(Looked(read, field.axis(read), pointers, seen))
+        found.append(SideLook(read, field.axis(read), pointers, seen))
     return found
 
 

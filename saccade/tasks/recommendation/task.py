@@ -21,7 +21,7 @@ from saccade.tasks.recommendation.data import GIVEN, ReviewedRating
 from saccade.tasks.recommendation.log import SIDES
 from saccade.tasks.recommendation.options import RecommendationOptions
 from saccade.tasks.recommendation.ranking import BATCH, RANKING, rankings, recommended
-from saccade.tasks.recommendation.reasons import Looked, looked_at
+from saccade.tasks.recommendation.reasons import SideLook, looked_at
 
 MOST_EXPORTED = 200_000
 """Reviews that an export holds, as JSON: some tens of megabytes."""
@@ -90,9 +90,11 @@ class Recommendation(ReviewedRating):
             answers.append(Answer(value, score, attention, details=details))
         return answers
 
-    def looked(self, trace: Trace, batch: Mapping[str, Tensor], examples: Sequence[Example]) -> list[dict[str, Looked]]:
+    def looked(
+        self, trace: Trace, batch: Mapping[str, Tensor], examples: Sequence[Example]
+    ) -> list[dict[str, SideLook]]:
         """What a model looked at on both sides, for each example of a batch."""
-        found: list[dict[str, Looked]] = [{} for _ in examples]
+        found: list[dict[str, SideLook]] = [{} for _ in examples]
         rows = [self.encode({role: example.get(role) for role in self.inputs}) for example in examples]
         for side in SIDES:
             texts = [[self.log.texts[number] for number in row[f"{side}_reviews"]] for row in rows]

@@ -66,7 +66,7 @@ def test_other_folders_are_folders(tmp_path):
         ({"A": "1, 2\n2, 9\n", "edge_labels": None}, "TOY_A.txt, line 2: an edge from 2 to 9"),
         ({"A": "1, 2\n2, 3\n", "edge_labels": None}, "line 2: an edge from 2 to 3.*within one graph"),
         ({"A": "1, 2\n2\n", "edge_labels": None}, "line 2: 1 columns"),
-        ({"A": "1, x\n", "edge_labels": None}, "line 1: 'x' is no number"),
+        ({"A": "1, x\n", "edge_labels": None}, "line 1: 'x' is not a whole number"),
         ({"graph_indicator": "1\n3\n1\n"}, "must list the graphs of all nodes in order"),
         ({"graph_labels": "1\n"}, "TOY_graph_labels.txt has 1 lines instead of 3"),
         ({"node_attributes": "a\n"}, "line 1: not numbers"),

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from saccade.configuration.parts import known
 from saccade.search.penalties import Penalties
-from saccade.tasks import Answer, Generated, Task
-from saccade.tasks.generation import Generation
-from saccade.tasks.generation.options import LENGTH_PENALTY
-from saccade.tasks.language_modelling import LanguageModelling
+from saccade.tasks.answers import Answer, Generated
+from saccade.tasks.base import Task
+from saccade.tasks.generation.options import LENGTH_PENALTY, SearchOptions
+from saccade.tasks.text_data import TextData
 
 
 class Rescoring:
@@ -30,30 +29,27 @@ class Rescoring:
         Chan et al. (2015), arXiv:1508.01211, section 3.4.
 
     Args:
-        task: of the search, generation.
         language, model: a task of language modelling, and its model.
         weight: lambda.
     """
 
-    def __init__(self, task: Task, language: Task, model: nn.Module, weight: float) -> None:
-        if not isinstance(task, Generation):
-            raise ValueError(f"A language model ranks texts that a search found, but this task is {known(type(task))}.")
-        if not isinstance(language, LanguageModelling):
+    def __init__(self, language: Task, model: nn.Module, weight: float) -> None:
+        if not isinstance(language, TextData):
             raise ValueError(f"lm must be a run of language modelling, but its task is {type(language).__name__}.")
         if not 0.0 <= weight < math.inf:
             raise ValueError(f"lm_weight must be 0 or more, got {weight}.")
-        self.task, self.language, self.model, self.weight = task, language, model, weight
+        self.language, self.model, self.weight = language, model, weight
 
     def asked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a search that keeps all of its hypotheses."""
-        given = self.task.options.of(options)
+        given = SearchOptions.of(options)
         if given.sample or given.width == 1:
             raise ValueError("lm chooses among the texts that a beam search finds: set beam to 2 or more.")
         return {**options, "nbest": given.width}
 
     def ranked(self, answers: Sequence[Answer], options: Mapping[str, Any]) -> list[Answer]:
         """The answers with their alternatives in the new order, as many as were asked for."""
-        given = self.task.options.of(options)
+        given = SearchOptions.of(options)
         alpha = LENGTH_PENALTY if given.length_penalty is None else given.length_penalty
         several = [answer.alternatives or [answer] for answer in answers]
         texts = list(dict.fromkeys(each.text for group in several for each in group))

@@ -1,4 +1,4 @@
-"""Positions among attendable keys."""
+"""Ranks among attendable keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class Positions(NamedTuple):
+class Ranks(NamedTuple):
     """The position of each key among the attendable keys of its row, so that masking equals removal.
 
     Args:
@@ -22,12 +22,12 @@ class Positions(NamedTuple):
     size: Tensor
 
     @classmethod
-    def of(cls, mask: Tensor) -> Positions:
+    def of(cls, mask: Tensor) -> Ranks:
         return cls(mask, mask.cumsum(-1) - mask.long(), mask.sum(-1, keepdim=True))
 
-    def rows(self) -> list[Positions]:
-        """One `Positions` per query."""
-        return [Positions(*row) for row in zip(*(tensor.unbind(-2) for tensor in self), strict=True)]
+    def rows(self) -> list[Ranks]:
+        """One `Ranks` per query."""
+        return [Ranks(*row) for row in zip(*(tensor.unbind(-2) for tensor in self), strict=True)]
 
     def pack(self, tensor: Tensor, fill: float = 0) -> Tensor:
         """Moves the entries of attendable keys to the front, followed by `fill`."""

@@ -1,0 +1,44 @@
+"""Which arguments of a generation task fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from saccade.fields import Field, Text
+from saccade.tasks.generation.sides import same_arguments
+
+
+def check_sides(
+    source: Field,
+    sources: Mapping[str, Field],
+    target: Field | None,
+    *,
+    joint: bool,
+    copying: bool,
+    lexicon: str | None,
+) -> None:
+    """Raises `ValueError` for arguments that these sources, or this target, rule out; see `Generation`."""
+    alone = isinstance(source, Text) and not sources
+    if joint and not isinstance(source, Text):
+        raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
+    if joint and target is not None and not same_arguments(target, source):
+        raise ValueError(
+            "joint=True means one vocabulary for both sides: leave target out, or set joint to no (--task.joint no) "
+            "for two."
+        )
+    if copying and not alone:
+        raise ValueError("copying=True takes words from one text: leave out sources, and make the source a text.")
+    if copying and not joint and isinstance(source, Text) and isinstance(target, Text):
+        read, written = source.tokeniser.kind, target.tokeniser.kind
+        if _units(read) != _units(written):
+            raise ValueError(
+                "copying=True needs tokenisers that split both sides alike, so that words of the source fit into the "
+                f"target: got {read} and {written}."
+            )
+    if lexicon is not None and not alone:
+        raise ValueError("lexicon translates the words of one text: leave out sources, and make the source a text.")
+
+
+def _units(kind: str) -> str:
+    """How tokenisers of a kind spell what they split off: units of one can be said in another's place."""
+    return {"pretokenised": "word", "unigram": "bpe"}.get(kind, kind)
