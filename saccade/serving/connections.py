@@ -46,7 +46,9 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
         if self.cycle is not None and not self.cycle.response_complete:
-            for job in self.cycle.scope.get("state", {}).get("jobs", ()):
+            state = self.cycle.scope.setdefault("state", {})
+            state["left"] = True  # what has not begun
+            for job in state.get("jobs", ()):
                 job.fail(Gone())
         if self._reader is not None:
             self._reader.cancel()
