@@ -8,10 +8,9 @@ from typing import Any
 
 from torch import nn
 
-from saccade.decoders.heads import WaysHead
 from saccade.export.runner.text import KINDS
 from saccade.layers import LSTMNLayer
-from saccade.models import RETAIN, LSTMNLanguageModel, WordByWord
+from saccade.models import WordByWord
 from saccade.models.base import EncoderDecoder, LanguageModel
 from saccade.runs import Run
 from saccade.selections import (
@@ -44,9 +43,6 @@ def check_graphs(run: Run) -> None:
     writes = about["kind"] in ("generation", "language_modelling")
     if writes and not isinstance(model, EncoderDecoder | LanguageModel):
         raise ValueError(f"{type(model).__name__} cannot be exported: it is not an encoder-decoder. {INSTEAD}")
-    if isinstance(model, LSTMNLanguageModel):
-        reason = "its first step attends to an empty tape, which a graph cannot hold"
-        raise ValueError(f"{type(model).__name__} cannot be exported: {reason}. {INSTEAD}")
     for role, field in task.inputs.items():
         _check_tokeniser(role, _portable(f"The {role}", field.portable))
     _check_tokeniser("target", about.get("target", {}))
@@ -57,13 +53,18 @@ def check_graphs(run: Run) -> None:
 
 def graph_remarks(run: Run) -> list[str]:
     """What the graphs of a run leave out."""
-    ctc = getattr(run.model, "ctc", None)
-    if ctc is None or not ctc.weight:
-        return []
-    return [
-        f"The run searches with CTC (ctc_weight={ctc.weight:g}), and the export without: its answers are those of "
-        "`saccade predict --ctc-weight 0`."
-    ]
+    found, ctc = [], getattr(run.model, "ctc", None)
+    if ctc is not None and ctc.weight:
+        found.append(
+            f"The run searches with CTC (ctc_weight={ctc.weight:g}), and the export without: its answers are those of "
+            "`saccade predict --ctc-weight 0`."
+        )
+    if run.task.contiguous:
+        found.append(
+            "The run scores texts as parts of one, with what it carries from each to the next; the export continues "
+            "texts, and scores none."
+        )
+    return found
 
 
 def check_parts(model: nn.Module) -> None:
@@ -72,12 +73,6 @@ def check_parts(model: nn.Module) -> None:
         for kind, reason in PARTS.items():
             if isinstance(part, kind):
                 raise ValueError(f"{type(part).__name__} (model.{name}) cannot be exported: it {reason}. {INSTEAD}")
-        if isinstance(part, WaysHead) and isinstance(model, EncoderDecoder):
-            reason = "it says words of the text that it reads, which the runner does not pass on"
-            raise ValueError(f"{type(part).__name__} (model.{name}) cannot be exported: {reason}. {INSTEAD}")
-        if isinstance(part, RETAIN) and part.each_visit:
-            reason = "it reads every prefix of a record anew"
-            raise ValueError(f"RETAIN with a label at each visit cannot be exported: {reason}. {INSTEAD}")
         if isinstance(part, LSTMNLayer | WordByWord):
             for attention in (part.attention, getattr(part, "source_attention", None)):
                 for inner in () if attention is None else (attention.score, attention.selection):

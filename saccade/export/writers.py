@@ -33,8 +33,11 @@ class StartGraph(nn.Module):
     def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Any]:
         """What a search must know of the encoded sources, and the first step.
 
-        That is the mask of all positions and, of several sources, whose each position is: see `Layout`.
+        That is the mask of all positions and, of several sources, whose each position is: see `Layout`. A model that
+        copies is also given the words of its source, last.
         """
+        words = {"words": given[-1]} if self.model.head.copies else {}
+        given = given[: 2 * len(self.networks)]
         values = [network(each) for network, each in zip(self.networks, given[::2], strict=True)]
         masks = given[1::2]
         if len(masks) > 1:  # of a picture that is missing, a network makes something all the same
@@ -42,7 +45,7 @@ class StartGraph(nn.Module):
                 each if isinstance(network, nn.Identity) else each * mask.unsqueeze(-1)
                 for network, each, mask in zip(self.networks, values, masks, strict=True)
             ]
-        encoded = self.model.encode(*(tensor for pair in zip(values, masks, strict=True) for tensor in pair))
+        encoded = self.model.encode(*(each for pair in zip(values, masks, strict=True) for each in pair), **words)
         tokens = torch.full((masks[0].shape[0],), BOS, dtype=torch.long, device=masks[0].device)
         known = {"mask": encoded.mask}
         if isinstance(encoded, JoinedSources | EncodedSources):
@@ -100,7 +103,7 @@ def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Modu
 
     Args:
         model: in evaluation mode.
-        make: values and mask of each source.
+        make: values and mask of each source, and for a model that copies the words of its source.
         networks: for each source, what turns its values into what the model reads.
     """
     return _both(StartGraph(model, networks), model, make(3, 7), make(5, 11))

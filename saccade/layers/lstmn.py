@@ -292,6 +292,9 @@ class _Weights(NamedTuple):
 
 def _read(attention: Attention, inputs: Tensor, before: TapeRead, tapes: Memory) -> Reading:
     query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
+    if exporting() and tapes.values.shape[-2] == 0:  # a graph cannot look at nothing
+        nothing = tapes.values.new_zeros(query.shape[0], 1, 0)
+        return Reading(nothing @ tapes.values, Categorical(nothing))
     return attention.read(query, tapes, state=before.state)
 
 

@@ -11,6 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from saccade.attention import Attention
 from saccade.distributions import Categorical
+from saccade.kernels.modes import exporting
 from saccade.kernels.prefixes import Prefixes, prefix_gru
 from saccade.layers import RecurrentLayer
 from saccade.layers.choices import make_selection
@@ -95,10 +96,14 @@ class RETAIN(VisitModel):
 
     def _read(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Reading, Tensor]:
         """The visits as they are read for the last one, and beta (batch, visits, dim)."""
+        keys, beta = self._backwards(visits, mask, gaps)
+        return self.attention(None, keys, beta * visits, mask=mask.unsqueeze(1)), beta
+
+    def _backwards(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys of visits (batch, visits, hidden_dim) and beta (batch, visits, dim), from the last visit on."""
         inputs = reverse(torch.cat([visits, gaps.unsqueeze(-1).to(visits)], dim=-1), mask)
         keys, gates = (reverse(layer(inputs, mask)[0], mask) for layer in (self.alpha, self.beta))
-        beta = self.gate_proj(gates).tanh()
-        return self.attention(None, keys, beta * visits, mask=mask.unsqueeze(1)), beta
+        return keys, self.gate_proj(gates).tanh()
 
     def _of_prefixes(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> Tensor:
         """(batch, visits, dim): the context of each prefix.
@@ -106,6 +111,10 @@ class RETAIN(VisitModel):
         The steps of all prefixes of a record grow with the square of its visits. If a batch has too many, its records
         are read in groups, whose steps are computed again for gradients.
         """
+        if exporting():
+            contexts, weights = self._as_records(visits, mask, gaps)
+            self.attention.note(Reading(contexts, Categorical(weights)))
+            return contexts
         groups = _groups(mask.sum(1))
         if len(groups) == 1:
             contexts, weights = self._together(visits, mask, gaps)
@@ -142,6 +151,19 @@ class RETAIN(VisitModel):
         read = alpha * self.gate_proj(gates).tanh() * flat[prefixes.elements]
         contexts = read.new_zeros(len(flat), read.shape[-1]).index_add(0, prefixes.ends[prefixes.prefixes], read)
         return contexts.new_zeros(*visits.shape).index_put((rows, places), contexts), selection.marginals
+
+    def _as_records(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Tensor, Tensor]:
+        """The same as `_together` for a graph: every prefix is a record of its own, padded to the length of all."""
+        batch, length = mask.shape
+        until = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
+        each = mask.unsqueeze(1) & until
+        rows = visits.repeat_interleave(length, 0), each.flatten(0, 1), gaps.repeat_interleave(length, 0)
+        keys, beta = self._backwards(*rows)
+        scores = self.attention.score.prepare(keys).reshape(batch, length, length)
+        selection = self.attention.selection(scores, each & mask.unsqueeze(2))
+        alpha = self.attention.aggregation.weights(selection).unsqueeze(-1)
+        values = (beta * rows[0]).reshape(batch, length, length, -1)
+        return (alpha * values).sum(2), selection.marginals
 
     def _prefix_by_prefix(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> Tensor:
         """The plain definition of `_of_prefixes`: each prefix is read as a record of its own."""

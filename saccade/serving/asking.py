@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
+from fastapi import Request
+
 from saccade.serving.batching import Gone, Job, Unavailable
 from saccade.serving.hosting import BadInput, Hosted, Mistake, Version
 from saccade.serving.inputs import read_inputs
@@ -56,19 +58,42 @@ def _defaults(kind: type[Options]) -> Options:
     return kind.of({})
 
 
+def follow(request: Request, jobs: Sequence[Job]) -> None:
+    """Notes the jobs of a request: they are given up if the client leaves, or at once if it has left."""
+    request.state.jobs = jobs
+    if request.state.left:
+        raise Gone
+
+
 async def read(
-    version: Version, inputs: Sequence[Any], *, until: float, where: str = "input"
+    request: Request, version: Version, inputs: Sequence[Any], *, until: float, where: str = "input"
 ) -> list[tuple[Example, int]]:
-    """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded."""
-    version.queue.check(len(inputs))
+    """The examples that inputs stand for, with their costs; a full queue refuses them before they are decoded.
+
+    What takes long is read in a thread. It has its places in the queue, and is given up like any other job: what has
+    not begun never does, and a thread stops after the input that it reads.
+    """
     do = partial(read_inputs, version, inputs, where=where, until=until)
     if all(isinstance(value, str) for value in inputs) and sum(map(len, inputs)) <= SHORT:
+        version.queue.check(len(inputs))
         return do()
-    try:
-        async with asyncio.timeout(until - time.monotonic()):
-            return await asyncio.get_running_loop().run_in_executor(version.readers, do)
-    except TimeoutError:  # the thread stops after the input that it reads
-        raise Unavailable("The inputs could not be read in time.") from None
+    loop = asyncio.get_running_loop()
+    with version.queue.reserve(len(inputs)):
+        job = Job("read", inputs, None, 1, until, loop.create_future())
+        follow(request, [job])
+        reading = loop.run_in_executor(version.readers, partial(do, left=job.answer.done))
+        waited: set[asyncio.Future[Any]] = {reading, job.answer}
+        try:
+            left = max(0.0, until - time.monotonic())
+            done, _ = await asyncio.wait(waited, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waited:
+                each.cancel()  # unless it is done
+        if not job.answer.cancelled():
+            job.answer.result()  # raises: the client has left
+        if not done:
+            raise Unavailable("The inputs could not be read in time.")
+        return reading.result()
 
 
 async def answers(jobs: Sequence[Job]) -> list[bytes]:

@@ -6,8 +6,8 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ class Job:
     """One piece of work for a worker.
 
     Args:
-        kind: what to do: predict, explain or stream.
+        kind: what to do: read an input, which the server does itself; or predict, explain or stream.
         given: what with.
         key: jobs with equal keys may share a batch; None never does.
         cost: its positions.
@@ -67,7 +67,7 @@ class Batches:
     workers have waits a little for more: clients that were answered a moment ago may ask again.
 
     Args:
-        limit: how many jobs may wait.
+        limit: how many jobs may wait, those among them whose inputs are still being read.
         budget: the most positions of a batch, padding included.
         wait: the most seconds to wait for more jobs while other batches are being answered.
     """
@@ -75,6 +75,8 @@ class Batches:
     def __init__(self, *, limit: int, budget: int, wait: float) -> None:
         self.limit, self.budget, self.wait = limit, budget, wait
         self.waiting: deque[Job] = deque()
+        self.reserved = 0
+        """Places of jobs whose inputs are being read."""
         self.running: list[int] = []
         """How many jobs each batch has that is being answered."""
         self.idle = 0
@@ -91,9 +93,19 @@ class Batches:
 
     def check(self, count: int) -> None:
         """Raises `Full` if so many jobs could not be added now."""
-        self._drop()
-        if self.waiting and len(self.waiting) + count > self.limit:
-            raise Full(min(60.0, max(1.0, len(self.waiting) / self.rate)) if self.rate else 1.0)
+        before = self._drop() + self.reserved
+        if before and before + count > self.limit:
+            raise Full(min(60.0, max(1.0, before / self.rate)) if self.rate else 1.0)
+
+    @contextmanager
+    def reserve(self, count: int) -> Iterator[None]:
+        """Keeps places for so many jobs while their inputs are read: they can be put right after it."""
+        self.check(count)
+        self.reserved += count
+        try:
+            yield
+        finally:
+            self.reserved -= count
 
     def close(self) -> None:
         """Takes no more jobs; `take` gives out what is left, then an empty batch."""

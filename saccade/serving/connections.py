@@ -21,12 +21,16 @@ READING = 30.0
 MOST = 1000
 """How many connections may be open."""
 
+LINGER = 5.0
+"""How long a client that was answered early may go on sending."""
+
 
 class Connection(HttpToolsProtocol):
     """A connection that is closed if it does not ask for anything, or asks for it at too great length.
 
     uvicorn waits for ever for headers, however many come, and for clients that do not read their answers. Bodies have
-    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`.
+    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`: that
+    is noticed while its connection is read, which uvicorn stops to do in the middle of large bodies.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -38,6 +42,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._plain = transport
+        self.transport = Lingering(transport, self)  # type: ignore[assignment]
         if len(self.connections) > MOST:
             self._refuse(503, b"Too many connections are open.")
         else:
@@ -46,7 +52,9 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop()
         if self.cycle is not None and not self.cycle.response_complete:
-            for job in self.cycle.scope.get("state", {}).get("jobs", ()):
+            state = self.cycle.scope.setdefault("state", {})
+            state["left"] = True  # what has not begun
+            for job in state.get("jobs", ()):
                 job.fail(Gone())
         if self._reader is not None:
             self._reader.cancel()
@@ -62,6 +70,8 @@ class Connection(HttpToolsProtocol):
         super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
         self._unread += len(data)
         super().data_received(data)
         if self._unread > BYTES:
@@ -79,6 +89,11 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._unread = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        if not self.pipeline:
+            self.flow.resume_reading()
 
     def _wait(self) -> None:
         if self._timer is None:
@@ -102,4 +117,31 @@ class Connection(HttpToolsProtocol):
         content = b'{"detail":"' + detail + b'"}'
         head = b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(content)
         self.transport.write(STATUS_LINE[status] + head + content)
-        self.transport.close()
+        self._plain.close()
+
+
+class Lingering:
+    """A transport that is closed once its client has sent all of its request, or after a while.
+
+    A client that is still sending would otherwise see a connection that was reset, and not the answer: that its request
+    is too large, or that the server is too busy.
+    """
+
+    def __init__(self, transport: asyncio.Transport, connection: Connection) -> None:
+        self._transport, self._connection, self._ending = transport, connection, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._ending or self._transport.is_closing()
+
+    def close(self) -> None:
+        cycle = self._connection.cycle
+        if self.is_closing() or cycle is None or not cycle.more_body or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        self._ending = True
+        self._transport.write_eof()
+        self._transport.resume_reading()  # what comes is thrown away
+        self._connection.loop.call_later(LINGER, self._transport.abort)

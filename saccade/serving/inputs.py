@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from saccade.fields import Field
-from saccade.serving.batching import Unavailable
+from saccade.serving.batching import Gone, Unavailable
 from saccade.serving.hosting import BadInput, Version
 from saccade.tasks import Example
 
@@ -38,20 +38,25 @@ class Upload:
         return {"bytes": self.content, "path": self.name} if self.name else self.content
 
 
-def read_inputs(version: Version, inputs: Sequence[Any], *, where: str, until: float) -> list[tuple[Example, int]]:
+def read_inputs(
+    version: Version, inputs: Sequence[Any], *, where: str, until: float, left: Callable[[], bool] = lambda: False
+) -> list[tuple[Example, int]]:
     """The examples that inputs stand for, with their costs.
 
-    `BadInput` names the first that cannot be used. Once the time is over, no more are read: a request may have many
-    pictures or recordings, which take long to decode.
+    `BadInput` names the first that cannot be used. Once the time is over or the client has left, no more are read: a
+    request may have many pictures or recordings, which take long to decode.
 
     Args:
         version: of the model.
         inputs: JSON values, or uploaded files.
         where: the field that an input is in, `{}` for its number from 0: "inputs[{}]".
         until: on the monotonic clock.
+        left: whether nobody waits for the answer any more.
     """
     found = []
     for number, value in enumerate(inputs):
+        if left():
+            raise Gone
         if time.monotonic() > until:
             raise Unavailable("The inputs took too long to read: send fewer at a time.")
         try:

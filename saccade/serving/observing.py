@@ -50,7 +50,7 @@ class Observed:
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", number.encode())]
             await send(message)
 
-        scope["state"] = {**scope.get("state", {}), "request": number, "model": "", "inputs": []}
+        scope["state"] = {"left": False, **scope.get("state", {}), "request": number, "model": "", "inputs": []}
         try:
             await self.app(scope, receive, note)
         except Exception as error:

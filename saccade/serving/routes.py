@@ -13,6 +13,7 @@ from saccade.serving.asking import (
     checked_options,
     chosen,
     events,
+    follow,
     given_options,
     next_event,
     options_of_form,
@@ -60,7 +61,7 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
         model = asked_for(request, given.model, [given.input])
         with model.using() as version:
             asked = checked_options(version.task.options, given_options(given.options))
-            ((example, size),) = await read(version, [given.input], until=(until := model.deadline()))
+            ((example, size),) = await read(request, version, [given.input], until=(until := model.deadline()))
             job = model.job("stream", (example, asked), cost=size, deadline=until)
             put(request, version, [job])
         first = await next_event(job)  # a mistake in the input is still an error of the request
@@ -78,7 +79,7 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
             own = {field for field in version.task.explain_options.__dataclass_fields__ if field in options}
             checked_options(version.task.explain_options, {name: options[name] for name in own})
             checked_options(version.task.options, {name: value for name, value in options.items() if name not in own})
-            ((example, size),) = await read(version, [given.input], until=(until := model.deadline()))
+            ((example, size),) = await read(request, version, [given.input], until=(until := model.deadline()))
             job = model.job("explain", (example, options, given.format, title), cost=size, deadline=until)
             put(request, version, [job])
         (found,) = await answers([job])
@@ -106,9 +107,9 @@ def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> 
 
 
 def put(request: Request, version: Version, jobs: list[Job]) -> None:
-    """Puts the jobs of a request into the queue, and notes them: they are given up if the client leaves."""
+    """Puts the jobs of a request into the queue, unless its client has left."""
+    follow(request, jobs)
     version.queue.put(jobs)
-    request.state.jobs = jobs
 
 
 async def predicted(
@@ -128,7 +129,7 @@ async def predicted(
             several = [asked.part([number], len(inputs)) for number in range(len(inputs))]
         except ValueError as error:
             raise BadInput(f"options: {error}") from None
-        examples = await read(version, inputs, until=until, where=where)
+        examples = await read(request, version, inputs, until=until, where=where)
         looks = attention or asked.looks
         jobs = [
             model.job(

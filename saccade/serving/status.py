@@ -37,7 +37,8 @@ def add_status(app: FastAPI, models: Mapping[str, Hosted], metrics: Metrics) -> 
     @app.get("/metrics", summary="Figures for Prometheus")
     async def figures() -> Response:
         for name, model in models.items():
-            metrics.waiting.labels(name).set(len(model.version.queue.waiting))
+            queue = model.version.queue
+            metrics.waiting.labels(name).set(len(queue.waiting) + queue.reserved)
             metrics.workers.labels(name).set(model.version.ready)
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 

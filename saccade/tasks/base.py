@@ -248,7 +248,7 @@ class Task(TaskData):
             model: in evaluation mode.
             example: an input.
             options: those of a prediction.
-            emit: receives what a live page shows next: `{"token": ..., "weights": [...]}`.
+            emit: receives what a live page shows next: `{"token": ..., "text": ..., "weights": [...]}`.
         """
         given = {each.name: getattr(options, each.name) for each in dataclasses.fields(options)}
         return self.predict(model, [example], **given)[0]

@@ -213,10 +213,9 @@ class LanguageModelling(TextData):
         return Answer(log_prob, log_prob / max(1.0, tokens), details=read._asdict())
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
-        if self.contiguous:
-            raise ValueError("its texts are parts of one, and what a model carries between them stays in Saccade")
         about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
-        return {"kind": "language_modelling", **about, "added": ADDED, "most": _read_by(model).longest()}
+        more = {"contiguous": self.contiguous, "added": ADDED, "most": _read_by(model).longest()}
+        return {"kind": "language_modelling", **about, **more}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
         return score_reading([Read(**answer.details) for answer in answers], list(self.metrics))

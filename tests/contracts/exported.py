@@ -93,10 +93,19 @@ SHORT = ({"beam": 1, "max_length": 7}, {"beam": 3, "max_length": 7})
 
 def writes(model: str, folder: Path, *, tokeniser: str = "char", **given: Any) -> Case:
     options = {"vocab_size": 31} if tokeniser in ("bpe", "unigram") else {}
-    own = {name: given.pop(name) for name in ("joint", "copying") if name in given}
+    own = {name: given.pop(name) for name in ("joint", "copying", "lexicon") if name in given}
     task = Generation(source=_text(tokeniser, **options), metrics=["exact_match"], **own)
     examples = [{"source": each, "target": each[::-1]} for each in TEXTS]
     return made(task, model, examples, [*ASKED, ""], **{"options": SEARCHES, **given})
+
+
+def looks_up(model: str, folder: Path, **given: Any) -> Case:
+    """A model with a lexicon, which translates some words backwards."""
+    path = folder / "lexicon.tsv"
+    path.write_text("".join(f"{word}\t{word[::-1]}\t0.7\n{word}\tus\t0.2\n" for word in WORDS[:5]))
+    case = writes(model, folder, tokeniser="word", lexicon=str(path), head="lexicon", **given)
+    case.task.start(case.model)
+    return case
 
 
 def _text(tokeniser: str, **options: Any) -> Text:
@@ -296,10 +305,12 @@ def molecules(folder: Path, *, plain: bool = False, **given: Any) -> Case:
     return made(Classification(inputs={"graph": field}), "gat_graph", rows, asked, **sizes)
 
 
-def language(folder: Path, *, model: str = "transformer_lm", causal: bool = True, **given: Any) -> Case:
-    task = LanguageModelling(text=_text("char") if causal else _text("word"), causal=causal)
+def language(
+    folder: Path, *, model: str = "transformer_lm", causal: bool = True, contiguous: bool = False, **given: Any
+) -> Case:
+    task = LanguageModelling(text=_text("char") if causal else _text("word"), causal=causal, contiguous=contiguous)
     asked = ["ba su", "tarifa we, kelu", "m"] if causal else ["ba [MASK] su", "[MASK] we, [MASK]"]
-    options = [{"score": True}, {}, {"beam": 3, "nbest": 2, "max_length": 5}] if causal else [{"score": True}, {}]
+    options = [{"score": True}, {}, *([{"beam": 3, "nbest": 2, "max_length": 5}] if causal else [])][contiguous:]
     sizes = (
         {**HEADS, "num_layers": 2, "max_length": 256, **given} if model == "transformer_lm" else {"dim": 12, **given}
     )
@@ -321,6 +332,15 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "convolutional_attention": partial(
         writes, "convolutional_attention", joint=True, copies=False, embedding_dim=6, first_channels=5, channels=4
     ),
+    "convolutional_attention, copying": partial(
+        writes, "convolutional_attention", tokeniser="word", joint=True, copying=True, first_channels=5, embedding_dim=6
+    ),
+    "copynet": partial(writes, "copynet", tokeniser="word", copying=True, **TINY),
+    "pointer_generator": partial(writes, "pointer_generator", tokeniser="bpe", copying=True, **TINY),
+    "rnnsearch, copying": partial(
+        writes, "rnnsearch", tokeniser="char", copying=True, head="pointer_generator", selection="sparsemax", **TINY
+    ),
+    "luong, lexicon": partial(looks_up, "luong", **TINY),
     "hard_monotonic": partial(writes, "hard_monotonic", attends=False, **TINY),
     "ssnt": partial(writes, "ssnt", attends=False, **TINY),
     "pooling": partial(labels, "pooling", **TINY),
@@ -356,6 +376,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "lstmn_pair, shallow": partial(pairs, "lstmn_pair", fusion="shallow", window=2, compare=True, **TINY),
     "word_by_word": partial(pairs, "word_by_word", compare=True, **TINY),
     "retain": partial(records, "retain", **TINY),
+    "retain, each visit": partial(records, "retain", each=True, **TINY),
     "visit_rnn": partial(records, "visit_rnn", attends=False, **TINY),
     "visit_rnn, each visit": partial(records, "visit_rnn", attends=False, each=True, cell="lstm", num_layers=2, **TINY),
     "visit_transformer": partial(records, "visit_transformer", attends=False, **HEADS),
@@ -390,6 +411,8 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "transformer_lm": language,
     "transformer_lm, masked": partial(language, causal=False),
     "lstm_lm": partial(language, model="lstm_lm"),
+    "lstm_lm, contiguous": partial(language, model="lstm_lm", contiguous=True),
+    "lstmn_lm": partial(language, model="lstmn_lm", num_layers=2, window=4),
     "pointer_sentinel": partial(language, model="pointer_sentinel", window=4),
 }
 """By the name of the model, and what is special about it."""

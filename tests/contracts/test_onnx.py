@@ -11,16 +11,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from saccade.export.graphs import TracedGraph, axes_between
 from saccade.export.onnx import Onnx, onnx_bytes
-from saccade.export.refusing import PARTS, check_graphs
+from saccade.export.refusing import PARTS, check_graphs, graph_remarks
+from saccade.export.runner import language_modelling
 from saccade.fields import Number, Text
-from saccade.models import LSTMLanguageModel, LSTMNLanguageModel, models
+from saccade.models import LSTMLanguageModel, models
 from saccade.tasks import LanguageModelling, Task
 
-from .exported import CASES, labels, pairs, records, reviews, writes
+from .exported import CASES, labels, pairs, reviews
 from .members import SELECTIONS as FACTORIES
 from .members import Assembly, Sizes, covered
 from .members import selections as registered
@@ -151,38 +151,24 @@ def test_model_answers_and_attends_the_same(name, tmp_path):
     compare(CASES[name](tmp_path), tmp_path)
 
 
-COPYING = ("copynet", "pointer_generator")
-
-
 def test_every_model_is_in_the_contract():
-    assert {name.partition(",")[0] for name in CASES} | {*COPYING, "lstmn_lm"} == set(models.load().names())
+    assert {name.partition(",")[0] for name in CASES} == set(models.load().names())
+
+
+def test_language_models_of_contiguous_texts_do_not_score(tmp_path):
+    case = CASES["lstm_lm, contiguous"](tmp_path)
+    (remark,) = graph_remarks(SimpleNamespace(task=case.task, model=case.model))
+    assert "the export continues texts, and scores none" in remark
+    model = SimpleNamespace(readers={})
+    with pytest.raises(ValueError, match="scores texts as parts of one, which takes Saccade"):
+        language_modelling.Task(model, case.task.portable(case.model)).answer([], score=True)
 
 
 def test_language_models_that_are_refused_by_name():
-    task = LanguageModelling()
-    task.fit([{"text": "ab"}])
-    with pytest.raises(ValueError, match="LSTMNLanguageModel cannot be exported: its first step attends to an empty"):
-        check_graphs(SimpleNamespace(task=task, model=task.build(LSTMNLanguageModel, dim=4)))
-    task = LanguageModelling(text="text", contiguous=True)
-    with pytest.raises(ValueError, match="LanguageModelling cannot be exported: its texts are parts of one"):
-        check_graphs(SimpleNamespace(task=task, model=nn.Identity()))
     task = LanguageModelling(text=Text(tokeniser="byte_bpe"))
     task.fit([{"text": "ab"}])
     with pytest.raises(ValueError, match="The tokeniser 'byte_bpe' of the text cannot be exported"):
         check_graphs(SimpleNamespace(task=task, model=task.build(LSTMLanguageModel, dim=4)))
-
-
-@pytest.mark.parametrize("model", COPYING)
-def test_copying_is_refused_by_name(model, tmp_path):
-    case = writes(model, tmp_path, tokeniser="word", copying=True, embedding_dim=5, hidden_dim=6)
-    with pytest.raises(ValueError, match=r"\w+Head \(model.\S+\) cannot be exported: it says words of the text"):
-        check_graphs(SimpleNamespace(task=case.task, model=case.model))
-
-
-def test_retain_at_each_visit_is_refused_by_name(tmp_path):
-    case = records("retain", tmp_path, each=True, embedding_dim=5, hidden_dim=7)
-    with pytest.raises(ValueError, match="RETAIN with a label at each visit cannot be exported: it reads every prefix"):
-        check_graphs(SimpleNamespace(task=case.task, model=case.model))
 
 
 def test_a_recommender_with_too_many_reviews_is_refused_by_name(tmp_path, monkeypatch):

@@ -10,11 +10,10 @@ import pytest
 
 from saccade.export import export
 from saccade.export.runner import Model
-from saccade.fields import Text
-from saccade.models import AttentionPooling, CopyNet, RNNSearch
-from saccade.tasks import Classification, Generation
+from saccade.models import AttentionPooling
+from saccade.tasks import Classification
 
-from .conftest import LABELLED, PAIRS
+from .conftest import LABELLED
 
 pytest.importorskip("onnxruntime")
 
@@ -84,17 +83,3 @@ def test_what_has_no_graph_is_refused_by_name_before_any_work(trained, tmp_path)
         export(run, tmp_path / "out", format="onnx")
     assert not list(tmp_path.iterdir())
 
-
-@pytest.mark.parametrize(
-    ("model", "arguments", "name"),
-    [(CopyNet, {}, "CopyNetHead"), (RNNSearch, {"head": "pointer_generator"}, "PointerGeneratorHead")],
-)
-def test_heads_that_copy_are_refused_by_name_before_any_work(trained, tmp_path, model, arguments, name):
-    task = partial(
-        Generation, source=partial(Text, tokeniser="word"), joint=True, copying=True, metrics=["exact_match"]
-    )
-    run = trained(task, model, PAIRS, embedding_dim=7, hidden_dim=11, **arguments)
-    for kind in ("onnx", "torch"):
-        with pytest.raises(ValueError, match=rf"{name} \(model\.decoder\.head\) cannot be exported: it says words"):
-            export(run, tmp_path / "out", format=kind)
-    assert not list(tmp_path.iterdir())

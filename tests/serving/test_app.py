@@ -272,6 +272,7 @@ def test_a_stream_writes_token_by_token(client, reverse) -> None:
     wanted = saccade.load(reverse).predict(["abc"], beam=1)[0]
     assert kinds == ["token"] * len(wanted.tokens) + ["answer"]
     assert "".join(each["token"] for each in data[:-1]) == wanted.text == data[-1]["answer"]
+    assert [each["text"] for each in data[:-1]] == [wanted.text[:end] for end in range(1, len(data))]
     for each, row in zip(data[:-1], wanted.weights.tolist(), strict=False):
         assert each["weights"] == pytest.approx(row, abs=1e-3)
 

@@ -102,6 +102,23 @@ def test_a_full_queue_refuses_whole_requests() -> None:
     run(check())
 
 
+def test_inputs_that_are_being_read_have_their_places() -> None:
+    async def check() -> None:
+        jobs = queue(limit=3)
+        with jobs.reserve(2):
+            jobs.put([job("a")])
+            with pytest.raises(Full):
+                jobs.put([job("b")])
+            with pytest.raises(Full), jobs.reserve(1):
+                pass
+        jobs.put([job("c"), job("d")])
+        assert names(await jobs.take()) == "acd"
+        with jobs.reserve(7), pytest.raises(Full):  # larger than the queue, which is empty
+            jobs.check(1)
+
+    run(check())
+
+
 def test_passed_deadlines_and_clients_that_left_are_dropped() -> None:
     async def check() -> None:
         jobs = queue()

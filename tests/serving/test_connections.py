@@ -24,7 +24,14 @@ LARGE = 2**27
 
 
 async def application(scope, receive, send) -> None:
-    """Reads the body, then answers with its size, or with many bytes, or waits for a job that nobody does."""
+    """Reads the body, then answers with its size, or with many bytes, or waits for a job that nobody does.
+
+    At /early, it answers without having read.
+    """
+    size, more = 0, scope["path"] != "/early"
+    while more:
+        message = await receive()
+        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
     if scope["path"] == "/job":
         job = Job("predict", None, None, 1, 0.0, asyncio.get_running_loop().create_future())
         scope["state"] = {"jobs": [job]}
@@ -32,10 +39,6 @@ async def application(scope, receive, send) -> None:
         with contextlib.suppress(Gone):
             await job.answer
         waiting.remove(job)
-    size, more = 0, True
-    while more:
-        message = await receive()
-        size, more = size + len(message.get("body", b"")), message.get("more_body", False)
     content = b"." * LARGE if scope["path"] == "/large" else str(size).encode()
     await send({"type": "http.response.start", "status": 200, "headers": [(b"x-size", str(len(content)).encode())]})
     await send({"type": "http.response.body", "body": content})
@@ -129,15 +132,34 @@ def test_connections_have_a_limit(opened) -> None:
     assert [answer[:12] for answer in answers] == [b"HTTP/1.1 408"] * 5 + [b"HTTP/1.1 503"]
 
 
-def test_jobs_end_when_their_client_leaves(opened) -> None:
+@pytest.mark.parametrize("size", [0, 3_000_000])
+def test_jobs_end_when_their_client_leaves(opened, size) -> None:
     connection = opened()
-    connection.sendall(b"GET /job HTTP/1.1\r\nhost: a\r\n\r\n")
+    connection.sendall(b"POST /job HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % size + b"." * size)
     for wanted in (1, 0):
         until = time.monotonic() + 10
         while len(waiting) != wanted and time.monotonic() < until:
             time.sleep(0.005)
         assert len(waiting) == wanted
         connection.close()
+
+
+def test_an_early_answer_reaches_a_client_that_is_still_sending(opened) -> None:
+    connection = opened()
+    head = b"POST /early HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 30000000\r\n\r\n"
+    connection.sendall(head + b"." * 30_000_000)
+    assert everything(connection).startswith(b"HTTP/1.1 200")
+
+
+def test_a_client_that_goes_on_sending_is_left(opened, server, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "LINGER", 0.3)
+    connection = opened()
+    connection.sendall(b"POST /early HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 3\r\n\r\n.")
+    assert everything(connection).startswith(b"HTTP/1.1 200")
+    until = time.monotonic() + 10
+    while server.server_state.connections and time.monotonic() < until:
+        time.sleep(0.005)
+    assert not server.server_state.connections
 
 
 def test_a_client_that_does_not_read_is_left(opened, server) -> None:

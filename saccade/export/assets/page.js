@@ -28,12 +28,23 @@ function read(model, text) {
   return { ids, keys: [...ids.slice(0, -1).map((n) => model.source.pieces[n]), NAMES[EOS]] };
 }
 
+// What each position of a text says, if the model copies: an id of the target, or of a word that it lacks.
+function copied({ source, target }, text, length) {
+  const extra = new Map();
+  const said = source.units(text).flatMap(([unit, ids]) => {
+    if (!target.ids.has(unit) && !extra.has(unit)) extra.set(unit, target.pieces.length + extra.size);
+    return ids.map(() => target.ids.get(unit) ?? extra.get(unit));
+  });
+  return { said: [...said.slice(0, length - 1), EOS], extra: [...extra.keys()] };
+}
+
 async function write(model, text, options) {
   const { ids, keys } = read(model, text), target = model.target;
   if (ids.length === 1) return { answer: "", keys, queries: [], weights: [] };
-  const found = await searchText(model.graphs, model.about, ids, options);
-  const queries = [...found.tokens.map((n) => target.pieces[n]), ...(found.finished ? [NAMES[EOS]] : [])];
-  return { answer: target.decode(found.tokens), score: found.score, keys, queries, weights: found.looks };
+  const { said, extra } = model.about.task.copying ? copied(model, text, ids.length) : {};
+  const found = await searchText(model.graphs, model.about, ids, said, options);
+  const queries = [...target.named(found.tokens, extra), ...(found.finished ? [NAMES[EOS]] : [])];
+  return { answer: target.decode(found.tokens, extra), score: found.score, keys, queries, weights: found.looks };
 }
 
 async function label(model, text) {

@@ -19,10 +19,13 @@ const row = (tensor, number) => {
   return tensor.data.subarray(number * size, (number + 1) * size);
 };
 
-async function searchText(graphs, about, ids, { beam = 5, lengthPenalty = 0.6 } = {}) {
+const integers = (ids) => new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), [1, ids.length]);
+
+async function searchText(graphs, about, ids, said, { beam = 5, lengthPenalty = 0.6 } = {}) {
   const feed = {
-    source: new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), [1, ids.length]),
+    source: integers(ids),
     source_mask: new ort.Tensor("bool", new Uint8Array(ids.length).fill(1), [1, ids.length]),
+    ...(said && { source_words: integers(said) }),
   };
   let out = await graphs.encoder.run(feed);
   let state = Object.fromEntries(about.state.map((name) => [name, out[name]]));

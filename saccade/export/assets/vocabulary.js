@@ -19,13 +19,24 @@ class Vocabulary {
   }
 
   encode(text) {
-    const words = this.split(this.normalised(text));
-    if (this.subwords) return words.flatMap((word) => this.kind === "bpe" ? this.merged(word) : this.likeliest(word));
-    return words.map((word) => this.ids.get(word) ?? UNK);
+    return this.units(text).flatMap(([, ids]) => ids);
   }
 
-  decode(ids) {
-    const pieces = ids.map((number) => this.pieces[number]);
+  // The parts of a text that can be copied, each with its ids.
+  units(text) {
+    return this.split(this.normalised(text)).map((word) => {
+      if (!this.subwords) return [word, [this.ids.get(word) ?? UNK]];
+      return [word.join(""), this.kind === "bpe" ? this.merged(word) : this.likeliest(word)];
+    });
+  }
+
+  // The piece for each id; from the size of the vocabulary on, those of `extra`.
+  named(ids, extra = []) {
+    return ids.map((number) => this.pieces[number] ?? extra[number - this.pieces.length]);
+  }
+
+  decode(ids, extra = []) {
+    const pieces = this.named(ids, extra);
     if (this.kind === "word")
       return pieces.join(" ").replaceAll(` ${JOINER}`, "").replaceAll(`${JOINER} `, "").replaceAll(JOINER, "");
     if (this.kind === "pretokenised") return pieces.join(" ");

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from . import Answering, part
-from .search import search
+from . import Answering, padded, part
+from .search import EOS, search
 
 END = "</s>"
 
@@ -12,6 +12,25 @@ class Task(Answering):
     def __init__(self, model, about):
         super().__init__(model, about)
         self.target = part(about["target"]["kind"]).Vocabulary(about["target"]["tokeniser"])
+
+    def encode(self, example):
+        row = super().encode(example)
+        if self.about["copying"]:
+            row["source"].update(self.copied(row["source"], self.model.readers["source"].vocabulary))
+        return row
+
+    def copied(self, source, vocabulary):
+        """What each position of a source says, an id of the target's vocabulary or of the words that it lacks."""
+        extra, said = {}, []
+        for unit, ids in vocabulary.units(source["text"]):
+            number = self.target.ids.get(unit)
+            number = len(self.target.pieces) + extra.setdefault(unit, len(extra)) if number is None else number
+            said += [number] * len(ids)
+        return {"said": [*said[: len(source["ids"]) - 1], EOS], "extra": list(extra)}
+
+    def arrays(self, rows):
+        words = {"source_words": padded([row["source"]["said"] for row in rows])[0]} if self.about["copying"] else {}
+        return {**super().arrays(rows), **words}
 
     def answer(self, rows, beam=5, nbest=1, length_penalty=0.6, coverage_penalty=0.0, max_length=None):
         if not 1 <= nbest <= beam:
@@ -36,8 +55,10 @@ class Task(Answering):
         return value is None or (text and self.model.readers[role].size(value) == 1)
 
     def written(self, row, finished, score, log_prob, tokens, weights, empty):
-        answer = {"answer": self.target.decode(tokens), "score": score, "log_prob": log_prob, "finished": finished}
-        answer["queries"] = [*(self.target.pieces[number] for number in tokens), *[END] * (finished and not empty)]
+        extra = row["source"]["extra"] if self.about["copying"] else ()
+        answer = {"answer": self.target.decode(tokens, extra), "score": score, "log_prob": log_prob}
+        answer["finished"] = finished
+        answer["queries"] = [*self.target.named(tokens, extra), *[END] * (finished and not empty)]
         looked = {}
         for (role, reader), own in zip(self.model.readers.items(), weights or [None] * len(row)):
             looked[role] = {"keys": reader.names(row[role], None if own is None else own.shape[1]), "weights": own}

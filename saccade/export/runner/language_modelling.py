@@ -23,6 +23,8 @@ class Task(Answering):
         return len(row["ids"])
 
     def answer(self, rows, score=False, **options):
+        if score and self.about["contiguous"]:
+            raise ValueError("This model scores texts as parts of one, which takes Saccade: see `saccade score`.")
         if score:
             return [self.measured(row) for row in rows]
         return self.continued(rows, **options) if self.about["causal"] else [self.filled(row) for row in rows]

@@ -70,15 +70,20 @@ class Vocabulary:
             self.pieces[: len(NAMES)] = NAMES
 
     def encode(self, text):
-        words = self._split(self._normalised(text))
-        if self.kind in ("bpe", "unigram"):
-            return [
-                number for word in words for number in (self._merged if self.kind == "bpe" else self._likeliest)(word)
-            ]
-        return [self.ids.get(word, UNK) for word in words]
+        return [number for _, ids in self.units(text) for number in ids]
 
-    def decode(self, ids):
-        pieces = [self.pieces[number] for number in takewhile(lambda number: number != EOS, ids) if number > EOS]
+    def units(self, text):
+        """The parts of a text that can be copied, each with its ids."""
+        ids_of = {"bpe": self._merged, "unigram": self._likeliest}.get(self.kind, lambda word: [self.ids.get(word, UNK)])
+        return [(word, ids_of(word)) for word in self._split(self._normalised(text))]
+
+    def named(self, ids, extra=()):
+        """The piece for each id; from the size of the vocabulary on, those of `extra`."""
+        size = len(self.pieces)
+        return [self.pieces[number] if number < size else extra[number - size] for number in ids]
+
+    def decode(self, ids, extra=()):
+        pieces = self.named([number for number in takewhile(lambda number: number != EOS, ids) if number > EOS], extra)
         if self.kind == "word":
             text = " ".join(pieces)
             return text.replace(f" {JOINER}", "").replace(f"{JOINER} ", "").replace(JOINER, "")

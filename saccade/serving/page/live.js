@@ -155,8 +155,8 @@ function start() {
   find("weights").replaceChildren(make("thead"), make("tbody"));
 }
 
-function addToken({ token, weights }) {
-  find("answer").textContent += token.replaceAll("▁", " ");
+function addToken({ token, text, weights }) {
+  find("answer").textContent = text;
   if (weights.length) find("weights").tBodies[0].append(row(token, weights));
 }
 

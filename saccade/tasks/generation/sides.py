@@ -183,6 +183,13 @@ class SourceToTarget(Task):
             batch["alignment"] = gold_matrix(links, batch["target"], batch["source_mask"])
         return batch
 
+    def stand_ins(self, count: int, length: int) -> dict[str, Tensor]:
+        found = super().stand_ins(count, length)
+        if self.copying:  # words of the vocabulary, and those that only the source has
+            most = self.target.sizes()["vocab"] + found["source"].shape[1]
+            found["source_words"] = torch.arange(found["source"].numel()).reshape(found["source"].shape) % most
+        return found
+
     def sources_of(self, batch: dict[str, Tensor]) -> list[Tensor]:
         """What a model encodes of a batch: values and mask of each source."""
         return [batch[name] for role in self.inputs for name in (role, f"{role}_mask")]

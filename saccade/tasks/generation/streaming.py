@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
 from torch import Tensor, nn
 
+from saccade.data.tokenisers import Tokeniser
 from saccade.decoders import Step
 from saccade.encoders import EncoderOutput, Layout
 from saccade.models import EncoderDecoder
 from saccade.tasks.base import rounded
+from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.sides import writer
 
@@ -31,13 +33,15 @@ def one_by_one(options: SearchOptions) -> SearchOptions:
 
 
 def watch(
-    model: nn.Module, pieces: Callable[[Sequence[int]], Sequence[str]], emit: Callable[[dict[str, Any]], None]
+    model: nn.Module, vocabulary: Tokeniser | Extension, emit: Callable[[dict[str, Any]], None]
 ) -> nn.Module:
-    """The model, whose tokens and weights go to `emit` as they are written; `pieces` spells tokens."""
+    """The model, whose tokens go to `emit` as they are written, with the text so far and their weights."""
+    written: list[int] = []
 
     def seen(token: int, weights: Tensor | None) -> None:
+        written.append(token)
         row = [] if weights is None else rounded(weights[None])[0]
-        emit({"token": pieces([token])[0], "weights": row})
+        emit({"token": vocabulary.pieces([token])[0], "text": vocabulary.decode(written), "weights": row})
 
     return cast(nn.Module, Watched(writer(model), seen))  # a module in all that a search uses
 

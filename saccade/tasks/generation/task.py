@@ -258,6 +258,7 @@ class Generation(SourceToTarget):
             "ratio": self._ratio(),
             "limit": RANGES["max_length"][1],
             "written": model.longest_target(),
+            "copying": self.copying,
         }
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
@@ -317,10 +318,8 @@ class Generation(SourceToTarget):
         self, model: nn.Module, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
         """One text, token by token, by greedy search or a draw; other searches are refused."""
-        extension = self.extension(example)
-        pieces = self.target.tokeniser.pieces if extension is None else extension.pieces
-        alone, watched = one_by_one(options), watch(model, pieces, emit)
-        return super().stream(watched, example, alone, emit)
+        alone, vocabulary = one_by_one(options), self.extension(example) or self.target.tokeniser
+        return super().stream(watch(model, vocabulary, emit), example, alone, emit)
 
     def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:
         shown = super().as_json(example, answer, attention=attention)

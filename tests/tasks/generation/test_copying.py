@@ -109,7 +109,7 @@ def test_everything_a_run_does_works_with_words_outside_the_vocabulary(kind, arg
     assert forced[0].text.startswith("was")
     emitted = []
     task.stream(model, {"source": "who saw Otto ?"}, task.options.of({"max_length": 3}), emitted.append)
-    assert all(set(each) == {"token", "weights"} for each in emitted)
+    assert all(set(each) == {"token", "text", "weights"} for each in emitted)
     figures = task.evaluate(model, EXAMPLES, beam=1)
     assert set(figures) == {"exact_match", "token_accuracy", "unknown_words"}
     (item,) = task.explain(model, [{"source": "who saw Otto ?", "target": "Otto was seen"}], faithfulness=True)
