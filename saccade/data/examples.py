@@ -151,6 +151,10 @@ class Examples:
                 raise DataError(f"The only row cannot be used. {self.skipped.first[0]}")
             raise DataError(f"None of the {self.skipped.count} rows can be used. The first: {self.skipped.first[0]}")
 
+    def unread(self) -> list[str]:
+        """The columns that no role takes, if the data has some."""
+        return list(dict.fromkeys(name for reader in self.readers for name in reader.unread()))
+
     def fingerprint(self) -> str:
         """Changes when the data, or the way they are read, do."""
         marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self.readers)]

@@ -134,8 +134,10 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         truncated=dict(cut),
     )
     if main:
-        for line in [*summary(plan, provenance, len(split), len(rows)), *(f"WARNING: {leak}" for leak in leaks)]:
+        for line in summary(plan, provenance, len(split), len(rows), read["train"].unread()):
             say(line)
+        for leak in leaks:
+            say(f"WARNING: {leak}")
     return PreparedData(rows, sizes, valid, provenance)
 
 

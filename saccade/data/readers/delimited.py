@@ -78,6 +78,11 @@ class Delimited(Reader):
             return choose_from_header(self.columns, self.names, self.name)
         return by_position(self.columns, len(first))
 
+    def unread(self) -> list[str]:
+        if self.columns.given is None and self.names is None:  # a warning has said so
+            return []
+        return super().unread()
+
     def _least(self) -> int:
         if self.columns.given is None:
             return len(self.columns.required)

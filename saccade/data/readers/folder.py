@@ -84,6 +84,9 @@ class Folder(Reader):
             )
         return chosen
 
+    def unread(self) -> list[str]:
+        return []  # nobody wrote its columns
+
     def stamp(self) -> str:
         found = [(path, path.stat()) for path in self.files() if path.exists()]
         return "\n".join(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in found)

@@ -218,6 +218,11 @@ class Generation(SourceToTarget):
             raise ValueError("task.lexicon is for models with the head lexicon: set model.head to lexicon.")
         super().check(model)
 
+    def check_files(self) -> None:
+        super().check_files()
+        if self.lexicon is not None:
+            read_lexicon(self.lexicon)
+
     def start(self, model: nn.Module) -> list[str]:
         if self.lexicon is None:
             return []
