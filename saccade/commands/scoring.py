@@ -103,7 +103,9 @@ def score(
     found = score_reading(read, list(METRICS))
     shown = ", ".join(f"{name.replace('_', ' ')} {figure.value:.4g}" for name, figure in found.items())
     tokens = sum(each.tokens for each in read)
-    print(f"{len(read):,} text{'s' * (len(read) != 1)}, {tokens:,} tokens: {shown}.", file=sys.stderr)
+    print(
+        f"{len(read):,} text{'s' * (len(read) != 1)}, {tokens:,} token{'s' * (tokens != 1)}: {shown}.", file=sys.stderr
+    )
     for remark in about_unknown(read):
         print(remark, file=sys.stderr)
 

@@ -155,6 +155,10 @@ class Examples:
         """The columns that no role takes, if the data has some."""
         return list(dict.fromkeys(name for reader in self.readers for name in reader.unread()))
 
+    def ordered(self) -> list[str]:
+        """How columns with other names than those of the roles were taken in their order."""
+        return list(dict.fromkeys(taken for reader in self.readers for taken in reader.ordered()))
+
     def fingerprint(self) -> str:
         """Changes when the data, or the way they are read, do."""
         marks = [self._settings, *(f"{reader.name}\n{reader.stamp()}" for reader in self.readers)]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from saccade.data.examples import Examples
 from saccade.data.readers.columns import listed
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance
@@ -18,18 +19,21 @@ MANY = 0.05
 """The share of left-out examples that deserves a warning."""
 
 
-def summary(plan: Plan, data: Provenance, read: int, rows: int, unread: Sequence[str] = ()) -> Iterator[str]:
+def summary(plan: Plan, data: Provenance, examples: Examples, read: int, rows: int) -> Iterator[str]:
     """What a user should know before training starts.
 
     Args:
         plan: what is trained.
         data: where its examples come from.
+        examples: how they were read.
         read: how many there are.
         rows: how many rows they give.
-        unread: the columns that are not read.
     """
+    unread, ordered = examples.unread(), examples.ordered()
     skipped = f", skipped {data.skipped:,} bad row{'s' * (data.skipped != 1)}" if data.skipped else ""
     yield f"Read {counted(read)} from {data.sources['train']}{skipped}."
+    if ordered:
+        yield f"  Columns, in their order: {', '.join(ordered)}. If that is wrong, name them (--data.columns)."
     if unread:
         yield f"{'WARNING: ' if plan.task.about_unread else '  '}{unread_columns(plan.task, unread)}"
     if data.skipped > MANY * (data.skipped + read):

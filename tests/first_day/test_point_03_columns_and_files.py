@@ -34,7 +34,10 @@ def test_link_prediction_does_not_ignore_labels(links, call) -> None:
 def test_a_column_of_labels_that_is_named_is_refused(links) -> None:
     code, _, err = links("--data.train", "labels.csv", "--data.columns", "pair=source+target,label=linked")
     assert code == 2
-    assert "data.columns: link_prediction reads no 'label'. Choose from: evidence, fold, group, pair. Every row is taken" in err
+    assert (
+        "data.columns: link_prediction reads no 'label'. Choose from: evidence, fold, group, pair. Every row is taken"
+        in err
+    )
 
 
 def test_other_tasks_say_what_they_do_not_read(train, work) -> None:

@@ -112,7 +112,7 @@ class Reader:
             self.record = row
             yield line, picked
         if not line and not self.may_be_empty:
-            raise DataError(f"{self.name} has no rows.")
+            raise DataError(f"{self.name} has no rows: write the data to it, or name another file.")
 
     def choose(self, first: Record) -> dict[str, Column]:
         """The column of each role, given the first row: columns of equal names, unless the user says otherwise.
@@ -146,6 +146,10 @@ class Reader:
             return [name for name in names if name not in read]
         names = names if self.names is not None else [f"column {place}" for place in range(len(names))]
         return [name for place, name in enumerate(names) if place not in read]
+
+    def ordered(self) -> list[str]:
+        """How columns with other names than those of the roles were taken in their order: `'body' as text`."""
+        return []
 
     def where(self, role: str) -> str:
         """The file that a role's values come from."""

@@ -83,6 +83,12 @@ class Delimited(Reader):
             return []
         return super().unread()
 
+    def ordered(self) -> list[str]:
+        if self.names is None or self.columns.given is not None:
+            return []
+        taken = [(self.names[place], role) for role, place in self.chosen.items() if isinstance(place, int)]
+        return [f"{name!r:.40} as {role}" for name, role in taken if name != role]
+
     def _least(self) -> int:
         if self.columns.given is None:
             return len(self.columns.required)
@@ -111,7 +117,7 @@ class Delimited(Reader):
             if fix and (self._least() > 1 or self.columns.by_name) and names[0] not in self.columns.mentioned():
                 raise DataError(f"{self.name} has one column in its header ({listed(names)}). {fix}")
             return names
-        raise DataError(f"{self.name} is empty.")
+        raise DataError(f"{self.name} is empty: write the data to it, or name another file.")
 
     def _separated_otherwise(self, cells: list[str]) -> str | None:
         """What to do about a line that seems to have its columns separated by something else."""

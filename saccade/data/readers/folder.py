@@ -48,7 +48,9 @@ class Folder(Reader):
             row = {"path": str(path), "name": path.name, "stem": path.stem}
             yield line, row if path.parent == self.folder else {**row, LABEL: path.parent.name}
         if not line:
-            raise DataError(f"The folder {self.name} holds no files.")
+            raise DataError(
+                f"The folder {self.name} holds no files: name one with a file for each example, or a table."
+            )
 
     def files(self) -> Iterator[Path]:
         """Everything in the folder that is neither hidden nor a folder."""

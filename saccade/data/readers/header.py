@@ -85,15 +85,16 @@ def _below(width: int, rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> dict[str, Column]:
     """The columns where the user said that there is a header, and nothing else.
 
-    They are taken by equal names if all of them have one, else by position, which must not contradict the names.
+    They are taken by equal names if all of them have one, else by position, unless a role's name is elsewhere.
     """
     if all(role in header for role in columns.required):
         return {role: list(header).index(role) for role in columns.roles if role in header}
     fits = len(header) in (len(columns.required), len(columns.roles))
-    if not fits or any(role in header for role in columns.required):
+    ordered = by_position(columns, len(header))
+    if not fits or any(role in header and list(header).index(role) != place for role, place in ordered.items()):
         raise DataError(
             f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
             f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
             f"{columns.example_named(header)}."
         )
-    return by_position(columns, len(header))
+    return ordered
