@@ -131,7 +131,8 @@ def _runs_in(folder: Path) -> list[str]:
 def _listed_runs(folder: Path) -> str:
     inside = _runs_in(folder)
     more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
-    return f" {folder} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
+    place = "This folder" if folder == Path() else folder
+    return f" {place} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
 
 
 def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -151,6 +151,10 @@ class Reader:
         """How columns with other names than those of the roles were taken in their order: `'body' as text`."""
         return []
 
+    def maybe_header(self) -> bool:
+        """Whether the row that was given last may be a header, which nobody declared."""
+        return False
+
     def where(self, role: str) -> str:
         """The file that a role's values come from."""
         return self.name

@@ -12,7 +12,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
 from saccade.data.readers.csv_rows import Row, csv_rows
-from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header, looks_like_row
+from saccade.data.readers.header import IDENTIFIER, SAMPLE, choose_from_header, looks_like_header, looks_like_row
 from saccade.data.readers.lines import numbered_lines
 from saccade.data.readers.parts import FilePart
 
@@ -88,6 +88,9 @@ class Delimited(Reader):
             return []
         taken = [(self.names[place], role) for role, place in self.chosen.items() if isinstance(place, int)]
         return [f"{name!r:.40} as {role}" for name, role in taken if name != role]
+
+    def maybe_header(self) -> bool:
+        return not self.header and all(IDENTIFIER.fullmatch(str(cell).strip()) for cell in self.record)
 
     def _least(self) -> int:
         if self.columns.given is None:

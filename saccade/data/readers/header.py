@@ -27,8 +27,8 @@ COMMON = frozenset(
     source target src tgt trg text texts label labels sentence sentence1 sentence2 premise hypothesis question answer
     context title body review reviews comment content document summary tweet message query passage word words token
     tokens tag tags lemma form features input inputs output outputs prompt response reference translation transcript
-    transcription id idx index no path file filename filepath audio image url class category sentiment stars score
-    rating value date locale language lang alignment split
+    transcription id idx index no path file filename filepath audio recording image picture caption url class category
+    sentiment stars score rating value date locale language lang alignment split
     ar bg bn ca cs da de el en es et eu fa fi fr ga gl he hi hr hu id is it ja ka kk ko lt lv mk ms mt nl nn no pl pt
     ro ru sk sl sq sr sv ta te th tr uk ur vi zh
     english german french spanish italian dutch portuguese russian chinese japanese czech polish turkish arabic
