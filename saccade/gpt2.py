@@ -7,7 +7,8 @@ is checked key by key, and the header of its weights is compared with the model 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +56,12 @@ IMPOSSIBLE = -1e9
 
 MOST_BYTES = 64 * 2**20
 
+FIX = "Copy the folder again from where the model came from, or save the model again with save_pretrained."
+
+
+class OtherKindError(ArtifactError):
+    """The model is whole, but Saccade's GPT-2 cannot compute what it computes."""
+
 
 class Pretrained(NamedTuple):
     """A model with its tokeniser.
@@ -68,6 +75,18 @@ class Pretrained(NamedTuple):
     ids: Tensor
 
 
+@contextmanager
+def _with_fix() -> Iterator[None]:
+    """Adds what to do to the error of a damaged folder."""
+    try:
+        yield
+    except OtherKindError:
+        raise
+    except ArtifactError as error:
+        raise ArtifactError(f"{error} {FIX}") from None
+
+
+@_with_fix()
 def is_folder(folder: str | os.PathLike[str]) -> bool:
     """Whether this is a folder of that kind, judged by its configuration."""
     path = Path(folder) / CONFIG
@@ -77,6 +96,7 @@ def is_folder(folder: str | os.PathLike[str]) -> bool:
     return isinstance(found, dict) and found.get("model_type") == FIXED["model_type"]
 
 
+@_with_fix()
 def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
     """The GPT-2 of a folder, in evaluation mode.
 
@@ -105,7 +125,7 @@ def read_arguments(folder: Path) -> dict[str, Any]:
     for key, usual in FIXED.items():
         value = found.values.get(key, usual)
         if value != usual:
-            raise ArtifactError(f"{found.where}: Saccade reads GPT-2 with {key} {usual!r} only, not {value!r:.40}.")
+            raise OtherKindError(f"{found.where}: Saccade reads GPT-2 with {key} {usual!r} only, not {value!r:.40}.")
     sizes: dict[str, Any] = {ours: found.take(theirs, int, least=1, most=2**20) for ours, theirs in SIZES.items()}
     if sizes["dim"] % sizes["num_heads"]:
         raise found.wrong("n_head", f"does not divide n_embd={sizes['dim']}")
@@ -113,7 +133,10 @@ def read_arguments(folder: Path) -> dict[str, Any]:
         raise found.wrong("n_layer", f"is {sizes['num_layers']:,}, more than 1,024")
     activation = found.take("activation_function", str)
     if activation not in ACTIVATIONS:
-        raise found.wrong("activation_function", f"is {activation[:40]!r}, not one of {', '.join(ACTIVATIONS)}")
+        known = ", ".join(ACTIVATIONS)
+        raise OtherKindError(
+            f"{found.where}: activation_function is {activation[:40]!r}, and Saccade has only {known}."
+        )
     inner = found.values.get("n_inner")
     return {
         **sizes,
@@ -122,7 +145,7 @@ def read_arguments(folder: Path) -> dict[str, Any]:
         "epsilon": found.take("layer_norm_epsilon", float, least=0.0, most=1.0),
         "positions": "learned",
         "norm": "pre",
-        "tied": bool(found.values.get("tie_word_embeddings", True)),
+        "tied": found.check("tie_word_embeddings", found.values.get("tie_word_embeddings", True), bool),
         "scale_embeddings": False,
         "output_bias": True,
         "dropout": 0.0,
@@ -135,8 +158,9 @@ def read_tokeniser(folder: Path) -> tuple[ByteBpeTokeniser, Tensor]:
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         where, found = folder / "vocab.json", JsonObject(read_json(folder / "vocab.json"), str(folder / "vocab.json"))
         with open_regular(folder / "merges.txt") as file:
-            lines = file.read(MOST_BYTES).decode("utf-8", "replace").split("\n")
+            lines = file.read(MOST_BYTES).decode("utf-8", "replace").replace("\r\n", "\n").split("\n")
         pairs = [line.split(" ") for line in lines if line and not line.startswith("#version")]
+        merges_in = folder / "merges.txt"
     elif saved.is_file():
         where, document = saved, JsonObject(read_json(saved), str(saved)).inner("model")
         found = document.inner("vocab")
@@ -144,26 +168,34 @@ def read_tokeniser(folder: Path) -> tuple[ByteBpeTokeniser, Tensor]:
         if not isinstance(listed, list):
             raise document.wrong("merges", "is not a list")
         pairs = [each.split(" ") if isinstance(each, str) else each for each in listed]
+        merges_in = saved
     else:
-        raise ArtifactError(f"{folder} has neither vocab.json and merges.txt nor tokenizer.json: copy them there.")
+        raise ArtifactError(f"{folder} has neither vocab.json and merges.txt nor tokenizer.json.")
     size = JsonObject(read_json(folder / CONFIG), str(folder / CONFIG)).take("vocab_size", int, least=1, most=2**24)
-    return _tokeniser(found, pairs, size, where)
+    return _tokeniser(found, pairs, size, where, merges_in)
 
 
-def _tokeniser(found: JsonObject, pairs: list[Any], size: int, where: Path) -> tuple[ByteBpeTokeniser, Tensor]:
-    """The tokeniser of a checked vocabulary and merges."""
+def _tokeniser(
+    found: JsonObject, pairs: list[Any], size: int, where: Path, merges_in: Path
+) -> tuple[ByteBpeTokeniser, Tensor]:
+    """The tokeniser of a vocabulary and merges, once they are checked, and its ids by ours."""
     numbers = {piece: found.take(piece, int, least=0, most=size - 1) for piece in found.values}
     pieces = [piece for piece in sorted(numbers, key=numbers.__getitem__) if piece != END]
     if len(set(numbers.values())) < len(numbers) or not all(pieces):
         raise ArtifactError(f"{where} is damaged: it gives two pieces one id, or has an empty one.")
+    strange = next((piece for piece in pieces if piece in HIDDEN), None)
+    if strange is not None:
+        raise ArtifactError(f"{where} is damaged: its piece {strange!r} is the name of a special id of Saccade's.")
     missing = set(letters().values()) - {*pieces}
     if missing:
         raise ArtifactError(f"{where} is not a vocabulary of GPT-2: it lacks the byte {min(missing)!r}.")
     merges: list[tuple[str, str]] = []
-    for pair in pairs:
+    known = {*pieces}
+    for number, pair in enumerate(pairs, start=1):
         fits = isinstance(pair, list) and len(pair) == 2 and all(isinstance(each, str) for each in pair)
-        if not fits or not {*pair, "".join(pair)} <= numbers.keys():
-            raise ArtifactError(f"{where.parent}: the merge {pair!r:.60} is not of two pieces that make a third.")
+        if not fits or not {*pair, "".join(pair)} <= known:
+            text = " ".join(map(str, pair)) if isinstance(pair, list) else str(pair)
+            raise ArtifactError(f"{merges_in} is damaged: merge {number}, {text!r:.60}, is not two pieces of a third.")
         merges.append((pair[0], pair[1]))
     tokeniser = ByteBpeTokeniser(vocab_size=len(HIDDEN) + len(pieces))
     tokeniser.take([*HIDDEN, *pieces], merges)
@@ -183,7 +215,7 @@ def read_weights(folder: Path, outline: TransformerLanguageModel, ids: Tensor) -
     """
     path = folder / WEIGHTS
     if not path.is_file():
-        raise ArtifactError(f"{folder} has no {WEIGHTS}: save the model as one safetensors file.")
+        raise ArtifactError(f"{folder} has no {WEIGHTS}: its weights must be in one safetensors file.")
     header = read_header(path)
     wanted = weights_of(outline)
     vocab = JsonObject(read_json(folder / CONFIG), str(folder / CONFIG)).take("vocab_size", int, least=1, most=2**24)
@@ -191,7 +223,9 @@ def read_weights(folder: Path, outline: TransformerLanguageModel, ids: Tensor) -
         found = header.get(_spelling(theirs, header))
         if found is None or found[0] != shape or not found[1].is_floating_point:
             is_there = "is missing" if found is None else f"is {found[1]} of shape {found[0]}"
-            raise ArtifactError(f"{path}: {theirs} {is_there}, and {CONFIG} asks for floating point of shape {shape}.")
+            raise ArtifactError(
+                f"{path} and {CONFIG} do not fit: {theirs} {is_there}, not floating point of shape {shape}."
+            )
     tensors = read_tensors(path)
     of = {theirs: tensors[_spelling(theirs, header)].to(torch.float32) for theirs in _shapes(outline, vocab)}
     for name, tensor in of.items():

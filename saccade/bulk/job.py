@@ -75,7 +75,7 @@ class Job:
             )
             counts["rows"] += len(chunk)
             counts["truncated"] += len(self.task.truncated(self.model, inputs))
-            counts["strange"] += len(self.task.unknown(inputs))
+            counts["strange"] += len(self.task.unknown(inputs, answers))
 
     @staticmethod
     def _located(examples: Examples) -> Iterator[dict[str, Any]]:

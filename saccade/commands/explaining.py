@@ -109,7 +109,7 @@ def _explain(
     named = {**options, **({} if name is None else {"name": name})}
     if not read or wanted is not None:
         return model.explain(given, wanted, **named)
-    return model.task.explain(model.model, given, **named)
+    return model.show(given, **named)
 
 
 def _format(output: str | None, format: str | None, formats: Sequence[str]) -> str:

@@ -124,6 +124,7 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
     """A file that is a value itself, a folder of such files, or a table of values."""
     from saccade.data.cell import Cell
     from saccade.data.errors import BadRow, Skipped
+    from saccade.data.readers.files import missing
     from saccade.data.readers.folder import NAMES
 
     role, field = next(iter(task.inputs.items()))
@@ -144,6 +145,8 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)
         return
+    if not place.exists():
+        raise missing(place)
     skipped = Skipped()
     for file in files:
         try:

@@ -221,13 +221,13 @@ def _answers(
                 long += 1
                 if long <= NAMED:
                     print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
-            strange.add(task.unknown(chunk))
             if task.empty_answer() is not None:
                 strange.add_empty([read + n for n, each in enumerate(chunk, start=1) if task.is_empty(each)])
             asked = options if rescoring is None else rescoring.asked(options)
             answers = predict_all(chunk, batch_size=batch_size, **asked)
             if rescoring is not None:
                 answers = rescoring.ranked(answers, options)
+            strange.add(task.unknown(chunk, answers))
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(
                     f"{looking} shows what a model looked at, but {type(model.model).__name__} has no attention here."
@@ -240,7 +240,8 @@ def _answers(
 
 
 def _bare(answer: Answer) -> Answer:
-    """An answer without what would fill the memory if there are many."""
+    """An answer without what would fill the memory if there are many; counts, which remarks add up, stay."""
     from dataclasses import replace
 
-    return replace(answer, value=None, attention=None, alternatives=[], details={})
+    counts = {name: value for name, value in answer.details.items() if isinstance(value, int | float)}
+    return replace(answer, value=None, attention=None, alternatives=[], details=counts)

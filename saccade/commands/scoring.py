@@ -71,7 +71,7 @@ def score(
     from saccade.checks import check_count
 
     with leaving_at_once():
-        from saccade.evaluation.perplexity import METRICS, Read, score_reading
+        from saccade.evaluation.perplexity import METRICS, Read, about_unknown, score_reading
         from saccade.runs import load
         from saccade.tasks import LanguageModelling
 
@@ -103,7 +103,11 @@ def score(
     found = score_reading(read, list(METRICS))
     shown = ", ".join(f"{name.replace('_', ' ')} {figure.value:.4g}" for name, figure in found.items())
     tokens = sum(each.tokens for each in read)
-    print(f"{len(read):,} text{'s' * (len(read) != 1)}, {tokens:,} tokens: {shown}.", file=sys.stderr)
+    print(
+        f"{len(read):,} text{'s' * (len(read) != 1)}, {tokens:,} token{'s' * (tokens != 1)}: {shown}.", file=sys.stderr
+    )
+    for remark in about_unknown(read):
+        print(remark, file=sys.stderr)
 
 
 def _scored(
@@ -131,7 +135,7 @@ def _write(file: TextIO, model: Run, example: Example, answer: Answer, words: bo
     if format == "jsonl":
         tokens = answer.details["tokens"]
         shown = {"text": example["text"], "log_prob": answer.value, "tokens": tokens}
-        shown |= {"perplexity": perplexity(-answer.value, tokens)}
+        shown |= {"unknown": answer.details["unknown"], "perplexity": perplexity(-answer.value, tokens)}
         if each:
             shown |= {"words": [{"word": word, "log_prob": value} for word, value in each[:-1]], "end": each[-1][1]}
         print(json.dumps(shown, ensure_ascii=False), file=file)

@@ -183,6 +183,7 @@ def validate_config(config: str, *, trust_classes: bool = False, **overrides: st
     from saccade.training.processes import check_trackers
 
     plan = Plan(written, trust=trust_classes)
+    plan.check_training()
     validating = bool(plan.data.valid or plan.data.share(None))
     plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
     check_trackers(plan.trainer.trackers)

@@ -37,9 +37,14 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
         """Where it is."""
         return f"{self.file}, line {self.line}" if self.line else self.file
 
-    def with_advice(self) -> BadRow:
-        """The same, with the option that leaves such rows out, if the fix does not name it yet."""
+    def with_advice(self, *, header: bool = False) -> BadRow:
+        """The same, with the option that leaves such rows out, if the fix does not name it yet.
+
+        Args:
+            header: whether the row may be a header that nobody declared.
+        """
         advice = "" if "bad_rows skip" in self.fix else " --data.bad_rows skip leaves such rows out."
+        advice += " If line 1 is a header, set --data.header yes." if header else ""
         return BadRow(self.file, self.line, self.problem, self.fix + advice)
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:

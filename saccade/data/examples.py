@@ -11,6 +11,7 @@ from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.long_tables import GROUP, gathered, gathering
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
+from saccade.data.readers.folder import PATH, Folder
 from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parts import FilePart
 
@@ -112,8 +113,19 @@ class Examples:
             reader.part = part
             for _, row in reader.examples():
                 if not isinstance(row, BadRow):
+                    self._check_paths(reader)
                     break
                 self._bad(row)
+
+    def _check_paths(self, reader: Reader) -> None:
+        """Raises if a role takes the path of each file of a folder, but its values are no files."""
+        taken = [role for role, column in reader.chosen.items() if column == PATH] if isinstance(reader, Folder) else []
+        for role in taken:
+            if not getattr(self.fields.get(role), "suffixes", ()) and PATH not in reader.columns.mentioned():
+                raise DataError(
+                    f"{reader.name} is a folder, and the {role} is not a file of its own: name a table or a text file. "
+                    f"To read the names of its files as the {role}, add --data.columns {role}=name."
+                )
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for _, _, example in self.located():
@@ -142,7 +154,7 @@ class Examples:
                 if self.check is not None:
                     self.check(example, Cell(reader.name, line, "row", reader.folder))
             except BadRow as bad:
-                self._bad(bad.with_advice())
+                self._bad(bad.with_advice(header=line == 1 and reader.maybe_header()))
             else:
                 count += 1
                 yield reader, line, example
@@ -150,6 +162,14 @@ class Examples:
             if self.skipped.count == 1:
                 raise DataError(f"The only row cannot be used. {self.skipped.first[0]}")
             raise DataError(f"None of the {self.skipped.count} rows can be used. The first: {self.skipped.first[0]}")
+
+    def unread(self) -> list[str]:
+        """The columns that no role takes, if the data has some."""
+        return list(dict.fromkeys(name for reader in self.readers for name in reader.unread()))
+
+    def ordered(self) -> list[str]:
+        """How columns with other names than those of the roles were taken in their order."""
+        return list(dict.fromkeys(taken for reader in self.readers for taken in reader.ordered()))
 
     def fingerprint(self) -> str:
         """Changes when the data, or the way they are read, do."""

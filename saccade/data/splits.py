@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from saccade.data.errors import DataError
 
-TIMES = "Add a column for the time (data.columns), or split at random."
+TIMES = "Name its column (--data.columns time=COLUMN), or split at random (--data.split random)."
 
 
 def latest(times: ArrayLike, count: int) -> NDArray[np.bool_]:

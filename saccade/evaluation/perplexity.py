@@ -23,6 +23,8 @@ class Read(NamedTuple):
 
     words: int
     bytes: int
+    unknown: int = 0
+    """How many of the tokens stand for whatever the vocabulary lacks."""
 
 
 METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
@@ -61,6 +63,19 @@ def score_reading(texts: Iterable[Read], metrics: Sequence[str]) -> dict[str, Fi
     """
     whole = Read(*map(sum, zip(*texts, strict=True)))
     return {name: Figure(METRICS[name][0](whole), METRICS[name][2]) for name in metrics}
+
+
+def about_unknown(texts: Iterable[Read]) -> list[str]:
+    """What unknown tokens mean for the figures of texts, in a sentence; nothing if there are none."""
+    whole = Read(*map(sum, zip(*texts, strict=True)))
+    if not whole.unknown:
+        return []
+    are = "token is" if whole.unknown == 1 else "tokens are"
+    return [
+        f"{whole.unknown:,} of {whole.tokens:,} {are} not in the vocabulary. The model only says how likely an unknown "
+        "token is there, not which one: that is easier, and the perplexity is too low to compare with other "
+        "vocabularies."
+    ]
 
 
 def perplexity(loss: float, count: int) -> float:

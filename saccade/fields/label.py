@@ -20,6 +20,8 @@ from saccade.registry import nearest
 FILE = "labels.json"
 SEPARATORS = ";|,/ "
 """What may stand between the names of several labels."""
+MISSING = ("nan", "none", "null", "na", "n/a")
+"""What programs write for a missing value."""
 MOST = 100_000
 """Labels that a file may name: more is a column of another kind."""
 LONGEST = 40
@@ -78,7 +80,7 @@ class Label(Field):
             self.names = self._in_order(counts)
         if len(self.names) < 2:
             found = ", ".join(map(shortened, self.names)) or "none"
-            raise ValueError(f"there must be at least two different labels, got {found}.")
+            raise ValueError(f"there must be at least two different labels, got {found}. Is that the right column?")
         if len(self.names) > MOST:
             raise ValueError(f"{len(self.names):,} different labels are too many: is that the right column?")
         if self.positive is not None and (len(self.names) != 2 or self.positive not in self.names):
@@ -141,6 +143,10 @@ class Label(Field):
                 f"labels such as {shortened(next(n for n in self.names if mark in n))} seem to be several: for any "
                 f"number of labels at once, set --task.label labels{other}"
             ]
+        missing = next((name for name in self.names if self.given is None and name.lower() in MISSING), None)
+        if missing is not None:
+            count = f"{self.counts[missing]:,} of the examples"
+            return [f"the label of {count} is {missing!r}. If that stands for a missing value, leave these rows out."]
         rare = [name for name in self.names if self.counts[name] == 0]
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
 

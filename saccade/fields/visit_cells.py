@@ -77,6 +77,8 @@ def read_record(raw: Any, cell: Cell) -> Record:
 
 def parsed(raw: str, cell: Cell) -> Any:
     """A cell of JSON."""
+    if not raw.lstrip().startswith(("[", "{")):
+        raise cell.bad(f"the {cell.role} is not a list of visits but {shown(raw)}, which is not valid JSON", FORM)
     try:
         return parse_json(raw.encode("utf-8", "surrogatepass"), f"the {cell.role}")
     except ArtifactError as error:
@@ -186,6 +188,8 @@ def _collected(rows: Iterable[Sequence[Any]], cell: Cell) -> Codes:
     """Codes with their values, each once; the last of several numbers counts."""
     found: dict[str, float | None] = {}
     for code, *values in rows:
+        if code is not None and not isinstance(code, str | int):
+            raise cell.bad(f"a code of the {cell.role} is not a text but {type(code).__name__} ({shown(code)})", FORM)
         name = text_of(code, cell, may_be_empty=True).strip()
         if not name:  # a row of a visit at which nothing was recorded
             continue

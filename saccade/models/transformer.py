@@ -164,12 +164,17 @@ class Transformer(EncoderDecoder):
 
 
 def check_shape(positions: str, dim: int, num_heads: int) -> None:
-    """Rejects unknown positions, and heads that do not divide the features."""
+    """Rejects unknown positions, and heads that do not divide the features, or not into what positions need."""
     choices = get_args(PositionKind)
     if positions not in choices:
         raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")
     if dim % num_heads:
         raise ValueError(f"dim={dim} is not a multiple of num_heads={num_heads}.")
+    if positions == "rotary" and dim // num_heads % 2:
+        raise ValueError(
+            f"positions='rotary' turns pairs of features, but dim={dim} gives each of num_heads={num_heads} heads "
+            f"{dim // num_heads}: set dim to a multiple of {2 * num_heads}, or choose other positions."
+        )
 
 
 def head_sizes(dim: int, num_heads: int, max_length: int) -> dict[str, Any]:

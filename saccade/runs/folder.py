@@ -114,6 +114,12 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
     if not (path / "config.yaml").is_file():
         if not path.is_dir():
             raise FileNotFoundError(f"{path} is a file: name the folder of a run.")
+        if (path / "config.json").is_file():
+            raise FileNotFoundError(
+                f"{path} is not a run, and of the models of other libraries only a GPT-2 can be used like one: its "
+                'config.json must have "model_type": "gpt2". `saccade inspect` shows what others attend to, and a '
+                "BERT can start a training (--init-from)."
+            )
         raise FileNotFoundError(f"{path} is not a run: it has no config.yaml.{_listed_runs(path)}")
     return path
 
@@ -125,7 +131,8 @@ def _runs_in(folder: Path) -> list[str]:
 def _listed_runs(folder: Path) -> str:
     inside = _runs_in(folder)
     more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
-    return f" {folder} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
+    place = "This folder" if folder == Path() else folder
+    return f" {place} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
 
 
 def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

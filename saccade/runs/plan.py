@@ -26,7 +26,7 @@ from saccade.configuration.hints import hint_of, words_of
 from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections, wrong_options
-from saccade.data.corpus import Corpus
+from saccade.data.corpus import FOLD, GROUP, Corpus
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
 from saccade.tasks import Task, tasks
@@ -76,6 +76,22 @@ class Plan:
         except ValueError as error:
             raise ConfigError(str(error)) from None
         self.plain = {name: self._plain(name, part) for name, part in self.parts.items()}
+
+    def check_training(self) -> None:
+        """Raises if a new training would fail on a file later, or would ignore a column that the user names.
+
+        A trained run is not checked: it may be older than a check, and its files may be gone.
+        """
+        self.task.check_files()
+        roles = [*self.task.roles(), FOLD, GROUP]
+        about = f" {self.task.about_unread}" if self.task.about_unread else ""
+        refuse(
+            [
+                f"data.columns: {known(type(self.task))} reads no {shown(role)}.{nearest(str(role), roles)}{about}"
+                for role in self.data.columns or {}
+                if role not in roles
+            ]
+        )
 
     def outline(self) -> nn.Module:
         """The model without weights, in sizes that stand for those which follow from the data."""

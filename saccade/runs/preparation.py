@@ -92,7 +92,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         kept = TrainingExamples(spool, parts == Purpose.TRAIN)
         if not fitted:
             with Stage("Learning vocabularies and scales", kept, total=len(kept), main=main) as learning:
-                _fit(plan, learning, described(sources["train"]))
+                _fit(plan, learning, described(sources["train"]), len(kept), int((parts == Purpose.VALID).sum()))
         # After `fit`, so that an unknown label in a file of its own is refused with its line.
         apart = chosen(spool, parts == Purpose.VALID)
         valid = _encodable(task, apart, len(kept), main) if share else [*read.get("valid", ())]
@@ -134,19 +134,24 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
         truncated=dict(cut),
     )
     if main:
-        for line in [*summary(plan, provenance, len(split), len(rows)), *(f"WARNING: {leak}" for leak in leaks)]:
+        for line in summary(plan, provenance, read["train"], len(split), len(rows)):
             say(line)
+        for leak in leaks:
+            say(f"WARNING: {leak}")
     return PreparedData(rows, sizes, valid, provenance)
 
 
-def _fit(plan: Plan, examples: Iterable[Example], source: str) -> None:
-    """Fits the task; an error names the data and the column."""
+def _fit(plan: Plan, examples: Iterable[Example], source: str, count: int, held: int) -> None:
+    """Fits the task to so many examples; an error names the data, the column, and many examples that are held out."""
     try:
         plan.task.fit(examples)
     except FitError as error:
         columns = plan.data.columns or {}
         named = f" (column {'+'.join(map(str, single_columns(columns[error.role])))})" if error.role in columns else ""
-        raise ValueError(f"{source}, {error.role}{named}: {error.problem}") from error
+        also = ""
+        if 4 * held > count:
+            also = f" Held out for validation: {held:,} of {count + held:,}. Add data, or name a file (--data.valid)."
+        raise ValueError(f"{source}, {error.role}{named}: {error.problem}{also}") from error
 
 
 def _leaks_of_groups(trained: NDArray[np.uint64], valid: Iterable[Example], column: str | None) -> list[str]:

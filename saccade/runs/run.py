@@ -40,6 +40,7 @@ from saccade.models.quantised import quantise_layers, quantised_in
 from saccade.runs.folder import check_run, chosen_weights, verify_run
 from saccade.runs.plan import Plan
 from saccade.runs.reading import read_examples
+from saccade.runs.summary import unread_columns
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, LanguageModelling, Task
 from saccade.tasks.vectors import vectors_of
@@ -189,6 +190,12 @@ class Run:
             examples = [{**example, **target} for example, target in zip(examples, wanted, strict=True)]
             for number, example in enumerate(examples, start=1):
                 self.task.check_example(example, Cell("the targets", number, role))
+        return self.show(examples, **options)
+
+    def show(self, examples: Sequence[Example], **options: Any) -> list[Item]:
+        """The same for examples that have been read already, perhaps with targets."""
+        for number, left in self.task.shown_in_part(self.model, examples).items():
+            warnings.warn(f"Input {number + 1} has {left}.", stacklevel=3)
         return self.task.explain(self.model, examples, **options)
 
     def evaluate(
@@ -247,6 +254,8 @@ class Run:
         long = len(task.truncated(self.model, examples))
         if long:
             remarks.append(f"{long:,} of {len(examples):,} inputs were too long and were truncated.")
+        if task.about_unread and read.unread():
+            remarks.append(unread_columns(task, read.unread()))
         skipped = report_skipped(read)
         if plot is not None:
             task.draw(answers, examples, plot)
@@ -292,8 +301,8 @@ def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = 
 
 def _foreign(folder: Path, device: str | torch.device | None) -> Run:
     """The GPT-2 of a folder as a run of language modelling."""
+    found = gpt2.load(folder)  # which checks everything
     plan = Plan(gpt2.settings_of(folder))
-    found = gpt2.load(folder)
     assert isinstance(plan.task, LanguageModelling)
     plan.task.text.tokeniser, plan.task.text.fitted = found.tokeniser, True
     return Run(folder, plan, found.model if device is None else found.model.to(device))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from saccade.data.examples import Examples
+from saccade.data.readers.columns import listed
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance
+from saccade.tasks import Task
 
 HELD_OUT = {"random": "held out", "time": "the latest, held out", "leave_one_out": "the last of each user, held out"}
 """How validation examples were chosen, for the model card."""
@@ -16,10 +19,23 @@ MANY = 0.05
 """The share of left-out examples that deserves a warning."""
 
 
-def summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]:
-    """What a user should know before training starts."""
+def summary(plan: Plan, data: Provenance, examples: Examples, read: int, rows: int) -> Iterator[str]:
+    """What a user should know before training starts.
+
+    Args:
+        plan: what is trained.
+        data: where its examples come from.
+        examples: how they were read.
+        read: how many there are.
+        rows: how many rows they give.
+    """
+    unread, ordered = examples.unread(), examples.ordered()
     skipped = f", skipped {data.skipped:,} bad row{'s' * (data.skipped != 1)}" if data.skipped else ""
     yield f"Read {counted(read)} from {data.sources['train']}{skipped}."
+    if ordered:
+        yield f"  Columns, in their order: {', '.join(ordered)}. If that is wrong, name them (--data.columns)."
+    if unread:
+        yield f"{'WARNING: ' if plan.task.about_unread else '  '}{unread_columns(plan.task, unread)}"
     if data.skipped > MANY * (data.skipped + read):
         share = f"{data.skipped / (data.skipped + read):.0%}"
         yield f"WARNING: {share} of the rows are skipped as bad. Correct them if that is not what you want."
@@ -44,6 +60,11 @@ def summary(plan: Plan, data: Provenance, read: int, rows: int) -> Iterator[str]
         yield f"WARNING: {' and '.join(roles)}: {warning}"
     for warning in plan.task.warnings(plan.data.columns or {}):
         yield f"WARNING: {warning}"
+
+
+def unread_columns(task: Task, columns: Sequence[str]) -> str:
+    """Which columns are not read, and what that may mean; empty if all are."""
+    return f"Columns that are not read: {listed(columns)}. {task.about_unread}".strip() if columns else ""
 
 
 def counted(examples: int, different: int | None = None) -> str:

@@ -83,6 +83,8 @@ def train(
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
     if "train" not in held and plan.data.train is None:
         raise ConfigError("data.train is missing: name the training data, for example --data.train pairs.tsv")
+    if resume is None:
+        plan.check_training()
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
     plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():

@@ -11,6 +11,7 @@ from saccade.aggregations import Aggregation
 from saccade.checks import keep_declared
 from saccade.distributions import Distribution
 from saccade.kernels.modes import visible
+from saccade.kernels.sparse import NotFiniteError
 from saccade.masks import fitted
 from saccade.registry import Registry
 
@@ -114,7 +115,7 @@ def check_finite(scores: Tensor, mask: Tensor) -> None:
     wrong = ~torch.isfinite(scores.detach()) & mask
     if bool(wrong.any()):
         place = tuple(int(i) for i in wrong.nonzero()[0])
-        raise ValueError(
+        raise NotFiniteError(
             f"scores must be finite where the mask allows attention, got {scores[place].item()} at index {place}. "
             "Exclude positions with the mask, not with infinite scores; NaN comes from earlier layers."
         )

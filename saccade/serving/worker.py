@@ -82,7 +82,7 @@ class Work:
 
     def _json(self, examples: Sequence[Example], answers: Sequence[Answer], attention: bool) -> Iterator[bytes]:
         """The answers, each with what is to be said about its input."""
-        warnings = warnings_about(self.run.task, self.run.model, examples)
+        warnings = warnings_about(self.run.task, self.run.model, examples, answers)
         for number, (example, answer) in enumerate(zip(examples, answers, strict=True)):
             shown = self.run.task.as_json(example, answer, attention=attention)
             yield _dump({**shown, "warnings": warnings[number]} if number in warnings else shown)

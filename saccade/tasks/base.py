@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -100,6 +101,12 @@ class Task(TaskData):
     def choose_metrics(self, names: Sequence[str]) -> None:
         """Sets the figures of an evaluation; raises `ValueError` for those that it cannot compute."""
         self.metrics = chosen_metrics(names, self.known_metrics or self.metrics)
+
+    def roles(self) -> list[str]:
+        """Every role that a column may have, those included that only a figure needs which is not computed."""
+        every = copy.copy(self)
+        every.metrics = self.known_metrics or self.metrics
+        return list(dict.fromkeys([*every.fields, *every.scored, *every.extras]))
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         """The summed loss of a batch."""

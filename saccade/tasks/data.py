@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from saccade.data.cell import Cell
 from saccade.data.errors import DataError
 from saccade.fields import Field, plain
+from saccade.tasks.answers import Answer
 from saccade.tasks.limits import check_lengths, read_by, too_long
 from saccade.tasks.several import tell_apart
 
@@ -68,6 +69,15 @@ class TaskData:
     def figure_columns(self) -> dict[str, str]:
         """The roles among `scored` that only a figure needs, and that figure: `{"alignment": "aer"}`."""
         return {}
+
+    about_unread: str = ""
+    """What a user should know if the data has columns that are not read; empty if that is nothing to worry about."""
+
+    def check_files(self) -> None:
+        """Raises before any work if a file that a new training needs, besides its data, cannot be used."""
+        for field in self.fields.values():
+            if field.vectors is not None:
+                field.vectors.check()
 
     def fit(self, examples: Iterable[Example]) -> None:
         """Fits each field to the training examples; a shared vocabulary is fitted to all its texts."""
@@ -223,8 +233,17 @@ class TaskData:
             found |= {number: f"a {cut}: the rest is not read" for number, cut in enumerate(cuts) if cut is not None}
         return found
 
-    def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
-        """The parts of each input that did not occur in the training data, by the number of the input."""
+    def shown_in_part(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        """How `explain` truncates long inputs, by the number of the input, counted from 0."""
+        return self.truncated(model, inputs)
+
+    def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
+        """The parts of each input that did not occur in the training data, by the number of the input.
+
+        Args:
+            inputs: as for `predict`.
+            answers: to these inputs, if they are known: what they repeat of an input is not lost.
+        """
         found: dict[int, list[str]] = {}
         for number, value in enumerate(inputs):
             example = self.example(value)

@@ -183,6 +183,9 @@ def _item(
         meaning = "Parts of the input that the training data did not have."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
+    cut = task.shown_in_part(model, [example]).get(0)
+    if cut:
+        measures = [*measures, Measure(name="read in part", value="", meaning=f"The input has {cut}.")]
     measures = [*measures, *describe_rationale(task, answer, example)]
     values = (each.show(example[role])[:60] for role, each in task.inputs.items())
     given = " | ".join(value for value in values if value)

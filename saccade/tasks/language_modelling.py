@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.data.contiguous import carried
-from saccade.data.special import BOS, EOS, NAMES
+from saccade.data.special import BOS, EOS, NAMES, UNK
 from saccade.evaluation import Table
 from saccade.evaluation.figures import Figure
 from saccade.evaluation.neural_cache import NeuralCache
-from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, score_reading
+from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, about_unknown, score_reading
 from saccade.fields import Field, Text
 from saccade.fields.looking import maps_over
 from saccade.fields.wordpieces import MASK
@@ -209,7 +209,8 @@ class LanguageModelling(TextData):
     def _measured(self, example: Example, found: list[float]) -> Answer:
         log_prob, tokens, right = found
         text = self.text.tokeniser.normalise(example["text"])
-        read = Read(log_prob, int(tokens), int(right), len(text.split()), len(text.encode()))
+        unknown = self.text.tokeniser.encode(example["text"]).count(UNK)
+        read = Read(log_prob, int(tokens), int(right), len(text.split()), len(text.encode()), unknown)
         return Answer(log_prob, log_prob / max(1.0, tokens), details=read._asdict())
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
@@ -226,11 +227,24 @@ class LanguageModelling(TextData):
 
     def remarks(self, answers: Sequence[Answer]) -> list[str]:
         cut = sum("unread_tokens" in answer.details for answer in answers)
-        return [f"{cut:,} of {len(answers):,} texts are too long for the model, which read only their ends."] * bool(
-            cut
-        )
+        long = f"{cut:,} of {len(answers):,} texts are too long for the model, which read only their ends."
+        scored = [Read(**answer.details) for answer in answers if "log_prob" in answer.details]
+        return [*([long] if cut else []), *(about_unknown(scored) if scored else [])]
 
-    def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
+    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        """Nothing: long texts are scored in pieces; if only the end of a text is continued, `remarks` says so."""
+        return {}
+
+    def shown_in_part(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
+        most = self._most_shown(model) - self.causal  # the last one is only predicted
+        lengths = {number: len(self._ids(self.example(value)["text"])) for number, value in enumerate(inputs)}
+        return {
+            number: f"{length:,} tokens, and the explanation reads only the first {most:,}"
+            for number, length in lengths.items()
+            if length > most
+        }
+
+    def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
         return super().unknown([" ".join(self._between_blanks(text)) for text in texts])
 
@@ -252,11 +266,13 @@ class LanguageModelling(TextData):
 
     def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
         """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
-        ids = self.encode(example)["text"]
-        most = _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
-        ids = ids[: most + 1]
+        ids = self.encode(example)["text"][: self._most_shown(model) + 1]
         given = torch.tensor([ids[:-1] if self.causal else ids])
         return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
+
+    def _most_shown(self, model: nn.Module) -> int:
+        """The most tokens of a text that an explanation shows."""
+        return _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
 
     def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
         """Every attention of the text to itself; of a long text, of its first piece."""

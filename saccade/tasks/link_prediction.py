@@ -35,6 +35,11 @@ class LinkPrediction(Classification):
         arXiv:1611.07308.
     """
 
+    about_unread = (
+        "Every row is taken for a link. If a column says which pairs are linked, leave out those that are not, or "
+        "learn from both with the configuration graphs/link."
+    )
+
     def __init__(
         self,
         *,

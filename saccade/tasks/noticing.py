@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from torch import nn
 
+from saccade.tasks.answers import Answer
 from saccade.tasks.base import Task
 from saccade.tasks.data import Example
 
@@ -16,7 +17,9 @@ LONGEST = 60
 """How many characters of each."""
 
 
-def warnings_about(task: Task, model: nn.Module, examples: Sequence[Example]) -> dict[int, list[str]]:
+def warnings_about(
+    task: Task, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer]
+) -> dict[int, list[str]]:
     """Sentences about inputs that are empty, too long, or have unknown parts, by the number of the input."""
     found: dict[int, list[str]] = {}
     if task.empty_answer() is not None:
@@ -24,7 +27,7 @@ def warnings_about(task: Task, model: nn.Module, examples: Sequence[Example]) ->
         found = {number: ["The input is empty, and so is its answer."] for number in empty}
     for number, left in task.truncated(model, examples).items():
         found.setdefault(number, []).append(f"The input has {left}.")
-    for number, parts in task.unknown(examples).items():
+    for number, parts in task.unknown(examples, answers).items():
         found.setdefault(number, []).append(f"The input has {never_seen(parts)}")
     return found
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.artifacts import ArtifactError, read_json
+from saccade.data.special import UNK
 from saccade.data.tokenisers import Tokeniser
 from saccade.evaluation import Table
 from saccade.evaluation.perplexity import Read, perplexity
@@ -36,7 +37,8 @@ def measured(tokeniser: Tokeniser, example: Example, read: Tokens) -> Scored:
     log_prob, tokens = float(read.log_probs.sum()), len(read.ids)
     text = tokeniser.normalise(example["text"])
     # The end of a text is predicted as well: it counts as a word, and as the byte of a newline.
-    counted = Read(log_prob, tokens, int(read.right.sum()), len(text.split()) + 1, len(text.encode()) + 1)
+    unknown = int((read.ids == UNK).sum())
+    counted = Read(log_prob, tokens, int(read.right.sum()), len(text.split()) + 1, len(text.encode()) + 1, unknown)
     return Scored(log_prob, log_prob / max(1, tokens), details=counted._asdict(), read=read)
 
 

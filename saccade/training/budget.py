@@ -50,7 +50,7 @@ def describe_budget(trainer: TrainerSettings, position: Position, *, epoch: int)
     warmup = getattr(trainer.schedule, "warmup", 0)
     fitted = trainer.schedule.fitted_warmup(last)
     if fitted < warmup:
-        yield f"The warm-up is {fitted:,} steps instead of {warmup:,g}: a tenth of the training."
+        yield f"The warm-up is {fitted:,} step{'s' * (fitted != 1)} instead of {warmup:,g}: a tenth of the training."
 
 
 def describe_epochs(trainer: TrainerSettings, *, epoch: int) -> Iterator[str]:

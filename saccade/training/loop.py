@@ -15,6 +15,7 @@ from torch import nn
 
 from saccade.artifacts import restore_folders, save_weights
 from saccade.kernels.allocation import keep_freed_memory
+from saccade.kernels.sparse import NotFiniteError
 from saccade.tasks import Example, Row, Task
 from saccade.training.budget import BUDGET_STEPS, describe_budget, describe_epochs, speed_is_known
 from saccade.training.checkpoints import Checkpoint, Checkpoints
@@ -145,19 +146,26 @@ class Loop:
     def _step(self) -> None:
         trainer, position = self.trainer, self.position
         started = time.monotonic()
-        found = self.learner.gradient(position.batches, lambda: [self.interruption.requested, self._is_late()])
+        try:
+            found = self.learner.gradient(position.batches, lambda: [self.interruption.requested, self._is_late()])
+        except NotFiniteError as error:
+            raise self._diverged("Attention has scores that are not finite") from error
         self._interrupted, self._out_of_time = found.wishes
         if not math.isfinite(found.objective):
-            raise FloatingPointError(
-                f"The loss is {found.objective} at step {position.step + 1}: try a lower learning_rate, a warmup or a "
-                f"smaller clip_norm. Earlier checkpoints are in {self.checkpoints.folder}."
-            )
+            raise self._diverged(f"The loss is {found.objective}")
         last = position.last_step(trainer, epoch=len(self.stream))
         rate = trainer.learning_rate * trainer.schedule.factor(position.step + 1, last)
         norm = self.learner.update(position.step + 1, count=found.items, rate=rate)
         position.step += 1
         position.batches += found.batches
         self._report(found, norm, rate, time.monotonic() - started)
+
+    def _diverged(self, problem: str) -> FloatingPointError:
+        """The error of a training whose numbers have become too large."""
+        return FloatingPointError(
+            f"{problem} at step {self.position.step + 1}: try a lower learning_rate, a warmup or a smaller clip_norm. "
+            f"Earlier checkpoints are in {self.checkpoints.folder}."
+        )
 
     def _report(self, found: Gradient, norm: float | None, rate: float, seconds: float) -> None:
         trainer, position = self.trainer, self.position
@@ -211,6 +219,8 @@ class Loop:
         except Aborted:
             position.pending = True
             self._leave()
+        except NotFiniteError as error:
+            raise self._diverged("Attention has scores that are not finite") from error
         position.seconds = time.monotonic() - self._clock
         position.scores, position.validated, position.pending = scores, position.step, False
         improved = validation.better(scores, position.best_scores)

@@ -1,5 +1,7 @@
 """`--data.header yes` alone skips the header and counts columns."""
 
+import pytest
+
 from tests.first_day.conftest import PAIRS, write
 
 
@@ -8,6 +10,17 @@ def test_names_that_are_not_roles(train, work) -> None:
     code, _, err = train("--data.header", "yes", data="named.tsv")
     assert code == 0, err
     assert f"Read {len(PAIRS)} examples" in err
+    assert "  Columns, in their order: 'latin' as source, 'cyrillic' as target. If that is wrong, name them" in err
+
+
+@pytest.mark.parametrize(("header", "code"), [(("source", "cyrillic"), 0), (("cyrillic", "source"), 2)])
+def test_a_header_of_which_one_name_is_a_role(header, code, train, work) -> None:
+    write(work / "named.tsv", [header, *PAIRS])
+    found, _, err = train("--data.header", "yes", data="named.tsv")
+    assert found == code
+    assert (
+        "'cyrillic' as target" if code == 0 else "say which, as --data.columns source=source,target=cyrillic"
+    ) in err
 
 
 def test_how_to_name_them(train, work) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -112,7 +112,7 @@ class Reader:
             self.record = row
             yield line, picked
         if not line and not self.may_be_empty:
-            raise DataError(f"{self.name} has no rows.")
+            raise DataError(f"{self.name} has no rows: write the data to it, or name another file.")
 
     def choose(self, first: Record) -> dict[str, Column]:
         """The column of each role, given the first row: columns of equal names, unless the user says otherwise.
@@ -136,6 +136,24 @@ class Reader:
             how = "" if columns.given is not None else f" Say which is which, as {columns.example(names)}."
             raise unknown(lost, names, self.name, how)
         return chosen
+
+    def unread(self) -> list[str]:
+        """The columns that no role takes, once a row has been read; those without a name by their numbers."""
+        names = list(self.names if self.names is not None else self.record)
+        read = {one for column in self.chosen.values() for one in parts(column)}
+        if isinstance(self.record, Mapping):
+            read |= {str(one).partition(".")[0] for one in read}
+            return [name for name in names if name not in read]
+        names = names if self.names is not None else [f"column {place}" for place in range(len(names))]
+        return [name for place, name in enumerate(names) if place not in read]
+
+    def ordered(self) -> list[str]:
+        """How columns with other names than those of the roles were taken in their order: `'body' as text`."""
+        return []
+
+    def maybe_header(self) -> bool:
+        """Whether the row that was given last may be a header, which nobody declared."""
+        return False
 
     def where(self, role: str) -> str:
         """The file that a role's values come from."""

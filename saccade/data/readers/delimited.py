@@ -12,7 +12,7 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
 from saccade.data.readers.csv_rows import Row, csv_rows
-from saccade.data.readers.header import SAMPLE, choose_from_header, looks_like_header, looks_like_row
+from saccade.data.readers.header import IDENTIFIER, SAMPLE, choose_from_header, looks_like_header, looks_like_row
 from saccade.data.readers.lines import numbered_lines
 from saccade.data.readers.parts import FilePart
 
@@ -78,6 +78,20 @@ class Delimited(Reader):
             return choose_from_header(self.columns, self.names, self.name)
         return by_position(self.columns, len(first))
 
+    def unread(self) -> list[str]:
+        if self.columns.given is None and self.names is None:  # a warning has said so
+            return []
+        return super().unread()
+
+    def ordered(self) -> list[str]:
+        if self.names is None or self.columns.given is not None:
+            return []
+        taken = [(self.names[place], role) for role, place in self.chosen.items() if isinstance(place, int)]
+        return [f"{name!r:.40} as {role}" for name, role in taken if name != role]
+
+    def maybe_header(self) -> bool:
+        return not self.header and all(IDENTIFIER.fullmatch(str(cell).strip()) for cell in self.record)
+
     def _least(self) -> int:
         if self.columns.given is None:
             return len(self.columns.required)
@@ -106,7 +120,7 @@ class Delimited(Reader):
             if fix and (self._least() > 1 or self.columns.by_name) and names[0] not in self.columns.mentioned():
                 raise DataError(f"{self.name} has one column in its header ({listed(names)}). {fix}")
             return names
-        raise DataError(f"{self.name} is empty.")
+        raise DataError(f"{self.name} is empty: write the data to it, or name another file.")
 
     def _separated_otherwise(self, cells: list[str]) -> str | None:
         """What to do about a line that seems to have its columns separated by something else."""

@@ -34,7 +34,7 @@ def check_file(name: str) -> Path:
     if path.is_dir():
         raise DataError(f"{name} is a folder, where a file is needed.")
     if found.st_size == 0:
-        raise DataError(f"{name} is empty.")
+        raise DataError(f"{name} is empty: write the data to it, or name another file.")
     return path
 
 

@@ -14,7 +14,8 @@ from saccade.data.readers.hub import PREFIX, is_saved
 from saccade.data.readers.lines import suffix
 from saccade.data.readers.tu import tu_name
 
-NAMES = ("path", "name", "stem")
+PATH = "path"
+NAMES = (PATH, "name", "stem")
 LABEL = "label"
 TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 """Files that are read row by row themselves."""
@@ -48,7 +49,9 @@ class Folder(Reader):
             row = {"path": str(path), "name": path.name, "stem": path.stem}
             yield line, row if path.parent == self.folder else {**row, LABEL: path.parent.name}
         if not line:
-            raise DataError(f"The folder {self.name} holds no files.")
+            raise DataError(
+                f"The folder {self.name} holds no files: name one with a file for each example, or a table."
+            )
 
     def files(self) -> Iterator[Path]:
         """Everything in the folder that is neither hidden nor a folder."""
@@ -76,13 +79,16 @@ class Folder(Reader):
                 f"{self.name} is a folder, in which each file is a row with the columns {', '.join(known)}: say which "
                 f"is the {' and which the '.join(others)}, as {columns.example(known)}."
             )
-        chosen: dict[str, Column] = {role: "path" if role in others else column for role, column in given.items()}
+        chosen: dict[str, Column] = {role: PATH if role in others else column for role, column in given.items()}
         if LABEL in [chosen[role] for role in columns.required if role in chosen] and LABEL not in first:
             raise DataError(
                 f"{self.name} has files outside its sub-folders, which have no label: the label of a file is the name "
                 "of the sub-folder that holds it."
             )
         return chosen
+
+    def unread(self) -> list[str]:
+        return []  # nobody wrote its columns
 
     def stamp(self) -> str:
         found = [(path, path.stat()) for path in self.files() if path.exists()]

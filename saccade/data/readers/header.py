@@ -27,8 +27,8 @@ COMMON = frozenset(
     source target src tgt trg text texts label labels sentence sentence1 sentence2 premise hypothesis question answer
     context title body review reviews comment content document summary tweet message query passage word words token
     tokens tag tags lemma form features input inputs output outputs prompt response reference translation transcript
-    transcription id idx index no path file filename filepath audio image url class category sentiment stars score
-    rating value date locale language lang alignment split
+    transcription id idx index no path file filename filepath audio recording image picture caption url class category
+    sentiment stars score rating value date locale language lang alignment split
     ar bg bn ca cs da de el en es et eu fa fi fr ga gl he hi hr hu id is it ja ka kk ko lt lv mk ms mt nl nn no pl pt
     ro ru sk sl sq sr sv ta te th tr uk ur vi zh
     english german french spanish italian dutch portuguese russian chinese japanese czech polish turkish arabic
@@ -85,15 +85,16 @@ def _below(width: int, rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> dict[str, Column]:
     """The columns where the user said that there is a header, and nothing else.
 
-    They are taken by equal names if all of them have one, else by position, which must not contradict the names.
+    They are taken by equal names if all of them have one, else by position, unless a role's name is elsewhere.
     """
     if all(role in header for role in columns.required):
         return {role: list(header).index(role) for role in columns.roles if role in header}
     fits = len(header) in (len(columns.required), len(columns.roles))
-    if not fits or any(role in header for role in columns.required):
+    ordered = by_position(columns, len(header))
+    if not fits or any(role in header and list(header).index(role) != place for role, place in ordered.items()):
         raise DataError(
             f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
             f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
             f"{columns.example_named(header)}."
         )
-    return by_position(columns, len(header))
+    return ordered

@@ -93,6 +93,12 @@ class InMemory(Reader):
     def choose(self, first: Record) -> dict[str, Column]:
         return {role: role for role in self.columns.roles}
 
+    def unread(self) -> list[str]:
+        first = next(iter(self.source.rows), None)
+        read = {str(one).partition(".")[0] for column in (self.columns.given or {}).values() for one in parts(column)}
+        known = {*read, *self.columns.roles}
+        return [name for name in map(str, first) if name not in known] if isinstance(first, Mapping) else []
+
     def stamp(self) -> str:
         found = hashlib.blake2b(digest_size=16)
         for row in self.source.rows:

@@ -36,6 +36,9 @@ class Vectors:
         self.tune = tune
         self.rescale = rescale
 
+    def check(self) -> None:
+        """Raises before any work if vectors cannot be found, since a file is missing."""
+
     def find(self, words: Sequence[str], texts: Iterable[Sequence[int]], dim: int) -> Found:
         """The vectors of a vocabulary.
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from saccade.data.readers.files import check_file
 from saccade.data.vectors.base import Found, Tune, Vectors, vectors
 from saccade.data.vectors.formats import read_vectors
 
@@ -37,6 +38,9 @@ class VectorFile(Vectors):
             raise ValueError(f"bad_words must be 'error' or 'skip', got {bad_words!r:.60}.")
         self.path = path
         self.bad_words = bad_words
+
+    def check(self) -> None:
+        check_file(self.path)
 
     def find(self, words: Sequence[str], texts: Iterable[Sequence[int]], dim: int) -> Found:
         found = read_vectors(self.path, {word for word in words if word}, dim=dim, bad_words=self.bad_words)

@@ -146,7 +146,7 @@ def _explain(
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         raise ValueError(f"keep={asked.keep!r} fits none of {', '.join(each.name for each in shown)}.")
-    measures = [output(written.text, written.given), log_probability(mean), *unknown(task.source.unknown(value))]
+    measures = [output(written.text, written.given), log_probability(mean), *unknown(task.lost(example, written.ids))]
     if isinstance(task.source, Text):
         sides = task.source.tokeniser.words(task.source.show(value)), written.words
         measures += attention_measures(across, sides, choice, gold)
@@ -213,12 +213,11 @@ def _explain_several(
     maps = [each for each in shown if matches(each.name, asked.keep)]
     if not maps:
         raise ValueError(f"keep={asked.keep!r} fits none of {', '.join(each.name for each in shown)}.")
-    strange = [part for role in values for part in task.inputs[role].unknown(example[role])]
     measures = [
         output(written.text, written.given),
         log_probability(mean),
         shares({role: looked[role] for role in values}),
-        *unknown(strange),
+        *unknown(task.lost(example, written.ids)),
     ]
     return _item(given, written, maps, measures, asked, None)
 

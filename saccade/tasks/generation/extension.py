@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from saccade.data.special import EOS, UNK
 from saccade.data.tokenisers import Tokeniser
@@ -20,14 +20,15 @@ class Extension:
     """
 
     def __init__(self, source: Tokeniser, target: Tokeniser, text: str) -> None:
-        self.target = target
+        self.source, self.target, self.text = source, target, text
         self.extra: list[str] = []
         """The words that the vocabulary lacks."""
         self.said: list[int] = []
         """What each token of the source says, its end included: an id of the extended vocabulary."""
         self._ids: dict[str, int] = {}
         said: dict[int, int] = {}
-        for unit, places in source.units(text):
+        self._units = source.units(text)
+        for unit, places in self._units:
             token = target.id_of(unit)
             if token == UNK:
                 token = self._ids.setdefault(unit, target.size + len(self._ids))
@@ -45,6 +46,15 @@ class Extension:
             copied = self._ids.get(unit)
             found += [ids[place] for place in places] if copied is None else [copied]
         return found
+
+    def lost(self, written: Collection[int]) -> list[str]:
+        """The unknown words of the source that a target of these ids does not copy."""
+        known = self.source.encode(self.text)
+        return [
+            self.source.join([unit])
+            for unit, places in self._units
+            if self.said[places[0]] not in written and any(known[place] == UNK for place in places)
+        ]
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """The entry of the extended vocabulary for each id."""

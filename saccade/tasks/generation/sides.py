@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from saccade.fields.text import texts_of
 from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
 from saccade.registry import arguments_of, constructor_parameters
+from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outside
@@ -233,6 +234,23 @@ class SourceToTarget(Task):
                 if length > read:
                     found[number] = f"{length:,} {field.unit}{of}, and the model reads only the first {read:,}"
         return found
+
+    def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
+        found = super().unknown(inputs)
+        if answers is None or not self.copying:
+            return found
+        for number in list(found):
+            several = [answers[number], *answers[number].alternatives]
+            written = {token for answer in several for token in getattr(answer, "tokens", [])}
+            found[number] = self.lost(self.example(inputs[number]), written)
+        return {number: parts for number, parts in found.items() if parts}
+
+    def lost(self, example: Example, written: Collection[int]) -> list[str]:
+        """The unknown parts of the inputs, without the words of a source that a text of these ids copies."""
+        extension = self.extension(example)
+        if extension is None:
+            return super().unknown([example]).get(0, [])
+        return extension.lost(written)
 
     def length(self, example: Example) -> int:
         return sum(self._length(field, example[role]) for role, field in self.inputs.items())

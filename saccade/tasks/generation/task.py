@@ -186,6 +186,11 @@ class Generation(SourceToTarget):
         check_lexicon(model, self.lexicon)
         super().check(model)
 
+    def check_files(self) -> None:
+        super().check_files()
+        if self.lexicon is not None:
+            read_lexicon(self.lexicon)
+
     def start(self, model: nn.Module) -> list[str]:
         if self.lexicon is None:
             return []

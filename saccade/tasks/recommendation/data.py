@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.fields import Field, Identity, Moment, Number, OptionalField, Reviews
+from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Row
 from saccade.tasks.metric_names import RecommendationMetric
@@ -139,7 +140,7 @@ class ReviewedRating(Rating):
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
         return {}
 
-    def unknown(self, inputs: Sequence[Any]) -> dict[int, list[str]]:
+    def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
         found = {}
         for number, value in enumerate(inputs):
             example = self.example(value)
