@@ -39,8 +39,11 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
 
     def with_advice(self) -> BadRow:
         """The same, with the option that leaves such rows out, if the fix does not name it yet."""
-        advice = "" if "bad_rows skip" in self.fix else " --data.bad_rows skip leaves such rows out."
-        return BadRow(self.file, self.line, self.problem, self.fix + advice)
+        parts = [self.fix]
+        if "bad_rows skip" not in self.fix:
+            last = len(parts) if self.fix.endswith(".") else 0  # a fix that ends in a command stays the end
+            parts.insert(last, "--data.bad_rows skip leaves such rows out.")
+        return BadRow(self.file, self.line, self.problem, " ".join(parts))
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:
         return BadRow, (self.file, self.line, self.problem, self.fix)
