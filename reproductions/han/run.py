@@ -82,9 +82,9 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 384, "cut": "middle"},
-        {"pooling": "mean"},
-        {"max_epochs": 2, "batch_tokens": 4096, "precision": "bf16"},
+        {"class": "wordpieces", "max_length": 1024, "cut": "middle"},
+        {"pooling": "attention", "window": 256, "frozen_layers": 4},
+        {"max_epochs": 1, "batch_tokens": 4096, "precision": "bf16"},
         pretrained=True,
     ),
 }
@@ -101,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minilm", type=Path, default=minilm(), help="MiniLM, as the transformers library saves it")
     parser.add_argument("--steps", type=int, help="the most updates of each training")
     parser.add_argument("--documents", type=int, default=cues.DOCUMENTS, help="synthetic documents to train on")
-    parser.add_argument("--tune", action="store_true", help="print validation accuracies, test nothing")
+    parser.add_argument("--tune", action="store_true", help="train and validate, test nothing")
     parser.add_argument("--dropout", type=float, help="with --tune, in place of that of the recurrent models")
     given = parser.parse_args(arguments)
     if given.dropout is not None and not given.tune:
@@ -149,45 +149,51 @@ def read_reviews(archive: Path) -> list[Review]:
 
 def tested(name: str, fold: int, reviews: list[Review], given: argparse.Namespace) -> dict[str, Any]:
     """Trains on nine folds, a tenth of which decides when to stop, and tests on the other one."""
-    kept: Path = given.runs / f"{_slug(name)}-{fold}.json"
+    folder = given.runs / f"{_slug(name)}-{fold}"
 
-    def train() -> dict[str, Any]:
-        variant = VARIANTS[name]
-        whole = variant.text["class"] != "document"
+    def rows(chosen: list[Review]) -> list[dict[str, Any]]:
+        whole = VARIANTS[name].text["class"] != "document"
+        return [{"text": " ".join(r.sentences) if whole else r.sentences, "label": r.label} for r in chosen]
 
-        def rows(chosen: list[Review]) -> list[dict[str, Any]]:
-            return [{"text": " ".join(r.sentences) if whole else r.sentences, "label": r.label} for r in chosen]
-
+    def measure() -> dict[str, Any]:
         others = [review for review in reviews if review.fold != fold]
         parts = [rows([r for r in others if (r.number % 10 == 0) == held]) for held in (False, True)]
-        folder = kept.with_suffix("")
-        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
-        started = time.process_time()
-        run = saccade.train(
-            variant.config,
-            task={"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
-            model=variant.model | ({} if given.dropout is None or variant.pretrained else {"dropout": given.dropout}),
-            data={"train": parts[0], "valid": parts[1]},
-            trainer=variant.trainer | ({} if given.steps is None else {"max_steps": given.steps}),
-            init_from=given.minilm if variant.pretrained else None,
-            output=folder,
-        )
-        assert run.result is not None
-        found = {
-            "fold": fold,
-            "valid": run.result.scores["accuracy"],
-            "steps": read_metrics(folder / "metrics.jsonl")[-1]["step"],
-            "minutes": (time.process_time() - started) / 60,
-        }
+        run, found = trained(VARIANTS[name], {"train": parts[0], "valid": parts[1]}, folder, given)
         if not given.tune:
             test = rows([review for review in reviews if review.fold == fold])
             found["accuracy"] = run.evaluate(test).figures["accuracy"].value
-        shutil.rmtree(folder)
-        return found
+            shutil.rmtree(folder)
+        return {"fold": fold, **found}
 
-    found = train() if given.tune else _once(kept, train)
+    found = measure() if given.tune else _once(folder.with_suffix(".json"), measure)
     print(f"{name}, fold {fold}: {found}", flush=True)
     return found
+
+
+def trained(
+    variant: Variant, data: dict[str, Any], folder: Path, given: argparse.Namespace
+) -> tuple[saccade.Run, dict[str, Any]]:
+    """A model and how its training went. What --tune trained with the same settings is not trained again."""
+    settings = {
+        "task": {"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
+        "model": variant.model | ({} if given.dropout is None or variant.pretrained else {"dropout": given.dropout}),
+        "trainer": variant.trainer | ({} if given.steps is None else {"max_steps": given.steps}),
+        "init_from": str(given.minilm) if variant.pretrained else None,
+    }
+    notes = folder / "trained.json"
+    if notes.is_file() and (known := json.loads(notes.read_text()))["settings"] == settings:
+        return saccade.load(folder), known["found"]
+    shutil.rmtree(folder, ignore_errors=True)  # an interrupted run, or one with other settings
+    started = time.process_time()
+    run = saccade.train(variant.config, **settings, data=data, output=folder)
+    assert run.result is not None
+    found = {
+        "valid": run.result.scores["accuracy"],
+        "steps": read_metrics(folder / "metrics.jsonl")[-1]["step"],
+        "minutes": (time.process_time() - started) / 60,
+    }
+    notes.write_text(json.dumps({"settings": settings, "found": found}))
+    return run, found
 
 
 def _once(path: Path, measure: Any) -> dict[str, Any]:

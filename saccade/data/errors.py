@@ -43,9 +43,11 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
         Args:
             header: whether the row may be a header that nobody declared.
         """
-        advice = "" if "bad_rows skip" in self.fix else " --data.bad_rows skip leaves such rows out."
-        advice += " If line 1 is a header, set --data.header yes." if header else ""
-        return BadRow(self.file, self.line, self.problem, self.fix + advice)
+        advice = [] if "bad_rows skip" in self.fix else ["--data.bad_rows skip leaves such rows out."]
+        if header:
+            advice.append("If line 1 is a header, set --data.header yes.")
+        parts = [self.fix, *advice] if self.fix.endswith(".") else [*advice, self.fix]  # a command stays the end
+        return BadRow(self.file, self.line, self.problem, " ".join(parts))
 
     def __reduce__(self) -> tuple[type[BadRow], tuple[str, int, str, str]]:
         return BadRow, (self.file, self.line, self.problem, self.fix)

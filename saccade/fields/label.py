@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -268,7 +269,6 @@ def shortened(name: str) -> str:
 
 def _is_number(name: str) -> bool:
     try:
-        float(name)
+        return math.isfinite(float(name))
     except ValueError:
         return False
-    return True

@@ -41,6 +41,15 @@ def test_other_values_are_bad_rows(raw, problem, fix):
     assert "\n" not in str(caught.value)
 
 
+def test_a_command_stays_the_end_of_an_error():
+    with pytest.raises(BadRow) as caught:
+        text_of("a\0b", CELL)
+    advice = "--data.bad_rows skip leaves such rows out."
+    assert str(caught.value.with_advice()).endswith("iconv -f UTF-16 -t UTF-8 in > out")
+    assert advice in str(caught.value.with_advice())
+    assert str(CELL.bad("wrong", "Mend it.").with_advice()).endswith(f"Mend it. {advice}")
+
+
 def test_bad_rows_survive_other_processes():
     bad = CELL.bad("wrong\nin two lines", "Mend it.")
     assert str(bad) == "pairs.tsv, line 3: wrong in two lines. Mend it."

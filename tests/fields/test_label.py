@@ -69,6 +69,8 @@ def test_grades_are_sorted_as_numbers():
     assert fitted(values=["bad", "good"], names=["good", "fair", "bad"], ordered=True).names == ["good", "fair", "bad"]
     with pytest.raises(ValueError, match="sorted as numbers, but 'good' is not a number: give names"):
         fitted(values=["1", "good"], ordered=True)
+    with pytest.raises(ValueError, match="but 'nan' is not a number"):
+        fitted(values=["1", "nan", "2"], ordered=True)
 
 
 @pytest.mark.parametrize(

@@ -26,5 +26,5 @@ def tiny_bert(folder: Path) -> Path:
     """A folder in place of MiniLM's."""
     torch.manual_seed(1)
     tokeniser = WordPiece(vocab_size=80).fit(["low new tower fox jump sleep a film pos neg cat dog hen good bad"])
-    sizes = {"dim": 14, "num_heads": 2, "num_layers": 1, "feed_forward_dim": 19, "max_length": 512}
+    sizes = {"dim": 14, "num_heads": 2, "num_layers": 4, "feed_forward_dim": 19, "max_length": 512}
     return huggingface.save(folder / "bert", Bert(vocab=tokeniser.size, head="none", **sizes), tokeniser)

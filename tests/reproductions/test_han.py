@@ -67,7 +67,7 @@ def test_models_are_trained_tested_and_not_tested_again(data, tmp_path, capsys):
     found = json.loads((output / "results.json").read_text())
     for name in ("HAN, attention", "flat GRU, attention", "MiniLM, fine-tuned"):
         assert [each["fold"] for each in found["reviews"][name]] == [0, 2]
-        assert all(each["steps"] == 2 and 0 <= each["accuracy"] <= 100 for each in found["reviews"][name])
+        assert all(1 <= each["steps"] <= 2 and 0 <= each["accuracy"] <= 100 for each in found["reviews"][name])
     assert found["cues"]["HAN, max"]["word"] is None
     assert 0 <= found["cues"]["HAN, attention"]["sentence"] <= 100
     table = (output / "table.md").read_text()
@@ -80,6 +80,25 @@ def test_models_are_trained_tested_and_not_tested_again(data, tmp_path, capsys):
     some = ["--parts", "reviews", "--models", "HAN, attention", "--folds", "2"]
     assert han.main([*arguments, *some]) == 0  # the rest stays as it was measured
     assert json.loads((output / "results.json").read_text()) == found
+
+
+def test_what_was_trained_to_choose_settings_is_not_trained_again(data, tmp_path, monkeypatch):
+    output, runs = tmp_path / "results", tmp_path / "runs"
+    arguments = ["--data", str(data), "--output", str(output), "--runs", str(runs), "--folds", "1", "--steps", "2"]
+    arguments += ["--parts", "reviews", "--models", "HAN, max"]
+    trained = []
+    train = han.saccade.train
+    monkeypatch.setattr(han.saccade, "train", lambda *given, **named: trained.append(named) or train(*given, **named))
+    for dropout in ("0.3", "0.2"):
+        assert han.main([*arguments, "--tune", "--dropout", dropout]) == 0
+    assert han.main([*arguments, "--tune"]) == 0
+    assert [each["model"]["dropout"] for each in trained] == [0.3, 0.2, han.VARIANTS["HAN, max"].model["dropout"]]
+    assert not output.exists()
+    assert han.main(arguments) == 0
+    assert len(trained) == 3
+    (found,) = json.loads((output / "results.json").read_text())["reviews"]["HAN, max"]
+    assert found["fold"] == 1
+    assert 0 <= found["accuracy"] <= 100
 
 
 def test_cues_decide_and_their_places_are_known():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
@@ -72,13 +73,15 @@ def read_vectors(
     found: dict[str, NDArray[np.float32]] = {}
     with open_binary(file) as stream:
         try:
+            start = len(BOM_UTF8) if stream.read(len(BOM_UTF8)) == BOM_UTF8 else 0
+            stream.seek(start)
             head = read_head(stream, file)
             if dim is not None and head.dim != dim:
                 raise DataError(
                     f"{file} has vectors of {head.dim} dimensions, but the model's embeddings have {dim}: set the "
                     f"model's embedding_dim to {head.dim}, or use another file."
                 )
-            stream.seek(0)
+            stream.seek(start)
             entries = _text(stream, file, head, wanted) if head.format == "text" else _binary(stream, file, head)
             for place, word, raw in entries:
                 if wanted is not None and word not in wanted:

@@ -56,6 +56,18 @@ def test_words_with_spaces_and_words_that_occur_twice(tmp_path):
     assert read_vectors(path).words == ["the", ". . .", "."]
 
 
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_byte_order_mark_is_not_part_of_a_file(tmp_path, zipped):
+    plain = tmp_path / "plain"
+    for write in (glove, lambda path: write_vectors(path, WORDS, VALUES)):
+        write(plain)
+        content = b"\xef\xbb\xbf" + plain.read_bytes()
+        path = damaged(tmp_path / ("marked.gz" if zipped else "marked"), gzip.compress(content) if zipped else content)
+        found = read_vectors(path, dim=7)
+        assert found.words == WORDS
+        assert np.array_equal(found.values, VALUES)
+
+
 def damaged(path, content):
     path.write_bytes(content)
     return path
