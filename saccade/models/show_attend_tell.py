@@ -25,7 +25,7 @@ from saccade.selections import Selection
 class ShowAttendTell(EncoderDecoder):
     r"""An encoder that makes annotations of a picture, and a decoder that attends to them before each word.
 
-    Soft attention reads their expectation through a gate. Training adds a penalty, so that every place is looked at:
+    Soft attention reads their expectation through a gate. Its training adds a penalty, so that every place is looked at:
 
     .. math:: z_t = \beta_t \sum_i \alpha_{ti} a_i, \quad \beta_t = \sigma(w^\top h_{t-1} + b), \qquad
         \ell = -\log p(y) + \lambda \sum_i \Big(1 - \sum_t \alpha_{ti}\Big)^2
@@ -51,7 +51,8 @@ class ShowAttendTell(EncoderDecoder):
         score, selection: of the attention, each a short name or an instance; additive and softmax, or hard, in the
             paper.
         gate: whether the context has the gate beta.
-        doubly_stochastic: lambda, how much it counts that each place gets a weight of 1 in all; 0 turns it off.
+        doubly_stochastic: lambda, how much it counts that each place gets a weight of 1 in all. By default it is 1, and 0
+            for selections that draw, as in the paper: the penalty spreads \alpha, and a draw from it would be blind.
         reward_weight: lambda_r, how much the score-function term counts; for selections that draw.
         entropy_weight: lambda_e, how much the entropy of such selections counts.
         dropout: applied to embeddings and in the readout.
@@ -70,7 +71,7 @@ class ShowAttendTell(EncoderDecoder):
         score: str | Score | partial[Score] = "additive",
         selection: str | Selection | partial[Selection] = "softmax",
         gate: bool = True,
-        doubly_stochastic: float = 1.0,
+        doubly_stochastic: float | None = None,
         reward_weight: float = 0.1,
         entropy_weight: float = 0.002,
         dropout: float = 0.3,
@@ -81,7 +82,7 @@ class ShowAttendTell(EncoderDecoder):
             ("reward_weight", reward_weight),
             ("entropy_weight", entropy_weight),
         ):
-            if not 0.0 <= weight < float("inf"):
+            if weight is not None and not 0.0 <= weight < float("inf"):
                 raise ValueError(f"{name} must be 0 or more, got {weight}.")
         made = make_picture_encoder(encoder, features=source_dim, dim=annotation_dim, dropout=dropout)
         dim = made.output_dim
@@ -104,7 +105,7 @@ class ShowAttendTell(EncoderDecoder):
         )
         super().__init__(encoder=made, decoder=decoder)
         self.stochastic = decoder.attention.selection.stochastic
-        self.doubly_stochastic = doubly_stochastic
+        self.doubly_stochastic = float(not self.stochastic) if doubly_stochastic is None else doubly_stochastic
         self.reward_weight, self.entropy_weight = reward_weight, entropy_weight
         self.reinforced = decoder.attention.selection.reinforced
         self.baseline = MovingBaseline()

@@ -94,6 +94,12 @@ def test_every_place_should_get_a_weight_of_one_in_all() -> None:
     torch.testing.assert_close(loss_of(model, a, mask, TARGET, REAL) - loss_of(plain, a, mask, TARGET, REAL), wanted)
 
 
+def test_places_may_be_left_out_where_one_is_drawn() -> None:
+    assert ShowAttendTell(**SMALL).doubly_stochastic == 1.0
+    assert ShowAttendTell(**SMALL, selection="hard").doubly_stochastic == 0.0
+    assert ShowAttendTell(**SMALL, selection="hard", doubly_stochastic=0.3).doubly_stochastic == 0.3
+
+
 def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch) -> None:
     """Over all draws, with their probabilities; the baseline, whatever it is, changes nothing."""
     places, steps = 3, 2
