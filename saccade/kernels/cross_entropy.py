@@ -87,7 +87,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         count, vocab = len(features), len(weight)
         if int(targets.min()) < 0 or int(targets.max()) >= vocab:
             raise IndexError(f"targets must be from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
-        rows = min(count, max(1, CHUNK // vocab))
+        rows = -(-count // -(-count * vocab // CHUNK))  # chunks of equal size, which are fewer than with a short last one
         logits = features.new_empty(rows, vocab)
         losses, plain = features.new_empty(count), features.new_empty(count)
         right = torch.empty(count, dtype=torch.int32)
@@ -98,7 +98,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         if derive:
             grads = [
                 torch.empty_like(features),
-                torch.zeros_like(weight),
+                torch.empty_like(weight),
                 None if bias is None else torch.zeros_like(bias),
             ]
         for start in range(0, count, rows):
@@ -126,7 +126,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             of_features, of_weight, of_bias = grads
             if of_features is not None and of_weight is not None:
                 torch.mm(made, weight, out=of_features[start : start + rows])
-                of_weight.addmm_(made.T, part)
+                of_weight.addmm_(made.T, part, beta=float(start > 0))  # the first chunk ignores what is there
             if of_bias is not None and sums is not None:
                 of_bias += sums[:items].sum(0)
         ctx.grads = grads
