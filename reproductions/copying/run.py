@@ -5,7 +5,6 @@ also copy those of its source, by a gate as in the pointer-generator. Rare words
 """
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -136,9 +135,7 @@ def measured(name: str, copying: str, splits: Splits, given: argparse.Namespace)
     }
 
 
-def fit(
-    corpus: Corpus, copying: str, splits: Splits, *, steps: int, size: int, seed: int, folder: Path
-) -> saccade.Run:
+def fit(corpus: Corpus, copying: str, splits: Splits, *, steps: int, size: int, seed: int, folder: Path) -> saccade.Run:
     """One encoder-decoder, which copies or does not; everything else is the same."""
     return saccade.train(
         task={

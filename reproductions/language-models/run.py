@@ -91,7 +91,9 @@ def main(arguments: list[str] | None = None) -> int:
 def read_corpus(corpus: str, folder: Path) -> dict[str, list[dict[str, str]]]:
     """The lines of `train`, `valid` and `test` that are not empty."""
     read = read_ptb if corpus == "ptb" else read_wikitext
-    texts = {split: [line for line in map(str.strip, read(folder, split)) if line] for split in ("train", "valid", "test")}
+    texts = {
+        split: [line for line in map(str.strip, read(folder, split)) if line] for split in ("train", "valid", "test")
+    }
     words = np.cumsum([len(line.split()) for line in texts["valid"]])
     texts["valid"] = texts["valid"][: 1 + int((words < VALID_WORDS[corpus]).sum())]
     return {split: [{"text": line} for line in lines] for split, lines in texts.items()}
@@ -265,7 +267,15 @@ def cached(run: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
 def table(key: str, found: Mapping[str, Any]) -> str:
     """A row for each model."""
     corpus, _, updates = key.partition(", ")
-    header = [", ".join(filter(None, [CORPORA[corpus], updates])), "parameters", "dim", "passes over the text", "processor minutes", "valid", "test"]
+    header = [
+        ", ".join(filter(None, [CORPORA[corpus], updates])),
+        "parameters",
+        "dim",
+        "passes over the text",
+        "processor minutes",
+        "valid",
+        "test",
+    ]
     header += ["test, repeated words", "test, rare words", "rare and repeated", "rare and new", "test with a cache"]
     header += ["published, not scaled down"]
     rows: list[list[object]] = []

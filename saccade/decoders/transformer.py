@@ -32,6 +32,11 @@ class SourceRead(NamedTuple):
     states: Tensor
     words: SourceWords
 
+    @classmethod
+    def of(cls, encoded: EncoderOutput) -> SourceRead | None:
+        """None if no head reads the words of the source."""
+        return None if encoded.words is None else cls(encoded.states, encoded.words)
+
 
 class TransformerState(NamedTuple):
     """The state of a `TransformerDecoder`: for each layer the source, the past, and the states of its attentions.
@@ -50,8 +55,8 @@ class TransformerState(NamedTuple):
 class TransformerDecoder(Decoder):
     """Transformer layers over the tokens so far; with `tied`, the embeddings are also the output weights.
 
-    The weights it reports are the mean over the heads of the last layer's attention to the source. These are also what
-    a head that copies looks at; the state it gets is the features, and the context that of the same attention.
+    The weights it reports are the mean over the heads of the last layer's attention to the source. A head that copies
+    sees the same weights, and what that attention read as its context; its state is the features.
 
     Shapes:
         states (batch, length, key_dim), tokens (batch, steps) -> features (batch, steps, dim).
@@ -127,8 +132,7 @@ class TransformerDecoder(Decoder):
             if state is not None:
                 return state
         caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())
-        source = None if encoded.words is None else SourceRead(encoded.states, encoded.words)
-        return TransformerState(memories, None, caches, ((None, None),) * len(caches), source)
+        return TransformerState(memories, None, caches, ((None, None),) * len(caches), SourceRead.of(encoded))
 
     def step(self, tokens: Tensor, state: TransformerState | FusedState) -> Step:
         if isinstance(state, FusedState):
@@ -182,6 +186,5 @@ class TransformerDecoder(Decoder):
         embedded = outputs = self.embedding(self.head.known(tokens))
         for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
             outputs, reading = layer(outputs, memory)
-        source = None if encoded.words is None else SourceRead(encoded.states, encoded.words)
-        said = self._said(self.final_norm(outputs), embedded, reading, source)
+        said = self._said(self.final_norm(outputs), embedded, reading, SourceRead.of(encoded))
         return Decoded(said, lambda: reading.weights.mean(1))

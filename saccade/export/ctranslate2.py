@@ -68,7 +68,7 @@ def check_ctranslate2(run: Run) -> None:
             raise ValueError(f"CTranslate2 reads and writes tokens, and the {role} is {type(field).__name__}.")
     if not isinstance(model.head, LinearHead):
         raise ValueError(
-            f"CTranslate2 has no {type(model.head).__name__} (model.decoder.head): it has words of the vocabulary alone."
+            f"CTranslate2 has no {type(model.head).__name__} (model.decoder.head): it generates words alone."
         )
     if is_quantised(model):
         raise ValueError(

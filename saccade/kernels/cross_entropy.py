@@ -87,7 +87,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         count, vocab = len(features), len(weight)
         if int(targets.min()) < 0 or int(targets.max()) >= vocab:
             raise IndexError(f"targets must be from 0 to {vocab - 1}, got {targets.min()} to {targets.max()}.")
-        rows = -(-count // -(-count * vocab // CHUNK))  # chunks of equal size, which are fewer than with a short last one
+        rows = -(-count // -(-count * vocab // CHUNK))  # in chunks of equal size
         logits = features.new_empty(rows, vocab)
         losses, plain = features.new_empty(count), features.new_empty(count)
         right = torch.empty(count, dtype=torch.int32)

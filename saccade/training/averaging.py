@@ -1,4 +1,4 @@
-"""Averaged weights: kept while training, from its start or from a validation on, or the mean of the last checkpoints."""
+"""Averaged weights: from the start of training or from a validation on, or the mean of the last checkpoints."""
 
 import contextlib
 import math

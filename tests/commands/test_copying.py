@@ -36,8 +36,12 @@ def arguments(config="", **others):
 @pytest.mark.parametrize("config", ["copying/copynet", "copying/pointer-generator", "copying/transformer"])
 def test_a_resumed_training_ends_where_one_training_does(pairs, config):
     steps = {"--data.train": "train.tsv", "--trainer.validate_every": "2"}
-    assert main(["train", config, "--output", "whole", *arguments(config, **steps, **{"--trainer.max_steps": "4"})]) == 0
-    assert main(["train", config, "--output", "parts", *arguments(config, **steps, **{"--trainer.max_steps": "2"})]) == 0
+    assert (
+        main(["train", config, "--output", "whole", *arguments(config, **steps, **{"--trainer.max_steps": "4"})]) == 0
+    )
+    assert (
+        main(["train", config, "--output", "parts", *arguments(config, **steps, **{"--trainer.max_steps": "2"})]) == 0
+    )
     assert main(["train", "--resume", "parts", "--trainer.max_steps", "4"]) == 0
     one, other = (saccade.load(pairs / name).model.state_dict() for name in ("whole", "parts"))
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
@@ -45,7 +49,9 @@ def test_a_resumed_training_ends_where_one_training_does(pairs, config):
 
 @pytest.mark.parametrize("config", ["copying/copynet", "copying/transformer"])
 def test_every_command_works(pairs, capsys, config):
-    train = arguments(config, **{"--data.train": "train.tsv", "--trainer.max_steps": "3", "--trainer.validate_every": "3"})
+    train = arguments(
+        config, **{"--data.train": "train.tsv", "--trainer.max_steps": "3", "--trainer.validate_every": "3"}
+    )
     assert main(["train", config, "--output", "run", *train]) == 0
     assert main(["evaluate", "run", "--data", "test.tsv"]) == 0
     assert "words outside the vocabulary that were written" in capsys.readouterr().out
