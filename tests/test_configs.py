@@ -70,6 +70,7 @@ def test_there_is_one_for_everything_a_user_would_train() -> None:
     expected = {
         "copying/copynet",
         "copying/pointer-generator",
+        "copying/transformer",
         "naming/convolutional",
         "classification/han",
         "classification/bert",
@@ -125,7 +126,7 @@ def test_trains_at_toy_scale(name, pairs) -> None:
     sizes = {f"model.{size}": value for size, value in SIZES.items() if size in known}
     vocabulary = (
         {}
-        if name.startswith(("copying/copynet", "dates", "inflection", "naming"))
+        if name.startswith(("copying/copynet", "copying/transformer", "dates", "inflection", "naming"))
         else {"task.source.tokeniser.vocab_size": "16"}
     )
     run = saccade.train(name, output=pairs / "run", overrides={**TOY, **sizes, **vocabulary})

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 import saccade
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.fields import Text
 from saccade.models import LSTMLanguageModel, LSTMNLanguageModel, PointerSentinel, TransformerLanguageModel
 from saccade.tasks import LanguageModelling
@@ -42,6 +42,8 @@ PUBLISHED = {
 and days of training: not to be compared with these."""
 
 STREAMS, PIECE = 20, 35
+VALID_WORDS = {"ptb": 10**9, "wikitext2": 50_000}
+"""How much of the validation text is read: all of the Penn Treebank's."""
 RARE = 100
 """Words that the training text has less often are rare ones."""
 
@@ -56,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--models", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--dim", type=int, default=100, help="of the LSTM; the others get as many parameters")
     parser.add_argument("--minutes", type=float, default=4.0, help="of one processor, for the steps of each training")
-    parser.add_argument("--steps", type=int, help="the same number of updates for all, instead of minutes")
+    parser.add_argument("--steps", type=int, help="as many updates for all, instead of minutes: a table of its own")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     corpora = {"ptb": given.data, "wikitext2": given.wikitext}
@@ -68,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 0
     torch.set_num_threads(1)
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = earlier(given.output)
     for corpus, folder in corpora.items():
         if folder is None:
             continue
@@ -76,20 +78,25 @@ def main(arguments: list[str] | None = None) -> int:
             texts = read_corpus(corpus, folder)
         except FileNotFoundError as error:
             parser.error(str(error))
-        results[corpus] = {
-            name: measured(given, corpus, name, texts, given.runs / f"{corpus}-{name}") for name in given.models
-        }
-    publish(given.output, results=results, table="\n".join(table(corpus, found) for corpus, found in results.items()))
+        updates = given.steps
+        found = results.setdefault(f"{corpus}, {updates} updates" if updates else corpus, {})
+        for name in given.models:
+            folder = given.runs / (f"{corpus}-{updates}-{name}" if updates else f"{corpus}-{name}")
+            found[name] = measured(given, corpus, name, texts, folder)
+    ordered = {key: results[key] for key in sorted(results)}
+    publish(given.output, results=ordered, table="\n".join(table(key, found) for key, found in ordered.items()))
     return 0
 
 
 def read_corpus(corpus: str, folder: Path) -> dict[str, list[dict[str, str]]]:
     """The lines of `train`, `valid` and `test` that are not empty."""
     read = read_ptb if corpus == "ptb" else read_wikitext
-    return {
-        split: [{"text": line} for line in map(str.strip, read(folder, split)) if line]
-        for split in ("train", "valid", "test")
+    texts = {
+        split: [line for line in map(str.strip, read(folder, split)) if line] for split in ("train", "valid", "test")
     }
+    words = np.cumsum([len(line.split()) for line in texts["valid"]])
+    texts["valid"] = texts["valid"][: 1 + int((words < VALID_WORDS[corpus]).sum())]
+    return {split: [{"text": line} for line in lines] for split, lines in texts.items()}
 
 
 def read_ptb(folder: Path, split: str) -> list[str]:
@@ -257,9 +264,18 @@ def cached(run: Any, texts: Mapping[str, Any]) -> dict[str, Any]:
     return {"cache": best, "test with cache": tested.figures["perplexity"].value}
 
 
-def table(corpus: str, found: Mapping[str, Any]) -> str:
+def table(key: str, found: Mapping[str, Any]) -> str:
     """A row for each model."""
-    header = [CORPORA[corpus], "parameters", "dim", "passes over the text", "processor minutes", "valid", "test"]
+    corpus, _, updates = key.partition(", ")
+    header = [
+        ", ".join(filter(None, [CORPORA[corpus], updates])),
+        "parameters",
+        "dim",
+        "passes over the text",
+        "processor minutes",
+        "valid",
+        "test",
+    ]
     header += ["test, repeated words", "test, rare words", "rare and repeated", "rare and new", "test with a cache"]
     header += ["published, not scaled down"]
     rows: list[list[object]] = []

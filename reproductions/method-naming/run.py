@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.models import ConvolutionalAttention, RNNSearch
 
 FOLDER = Path(__file__).resolve().parent
@@ -44,20 +44,23 @@ Example = tuple[str, str]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Trains the models one after another, and writes F1 and the share of unknown parts that are right."""
+    """Trains the models that have not been, and writes F1 and the share of unknown parts that are right."""
     parser = argparse.ArgumentParser(prog="python -m reproductions method-naming", description=__doc__)
     parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
     parser.add_argument("--runs", type=Path, default=Path("runs/method-naming"), help="folder for the trained models")
     parser.add_argument("--library", type=Path, default=Path(sysconfig.get_paths()["stdlib"]), help="Python files")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--examples", type=int, default=6000, help="the most functions")
-    parser.add_argument("--steps", type=int, default=2000, help="updates per model")
+    parser.add_argument("--steps", type=int, default=800, help="updates per model")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     train, test = split(given.library, given.examples, random.Random(given.seed))
-    results: dict[str, Any] = {"examples": {"train": len(train), "test": len(test)}, "models": {}}
+    results: dict[str, Any] = {"models": {}, **earlier(given.output)}
+    results["examples"] = {"train": len(train), "test": len(test)}
     for name in given.models:
+        if name in results["models"]:
+            continue
         folder = given.runs / name.replace(", ", "-")
         shutil.rmtree(folder, ignore_errors=True)  # from an earlier run
         started = time.process_time()
@@ -66,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         figures = run.task.evaluate(run.model, [{"source": a, "target": b} for a, b in test], beam=1)
         parameters = sum(parameter.numel() for parameter in run.model.parameters())
         results["models"][name] = {**figures, "parameters": parameters, "minutes": minutes}
-    write(results, given.output)
+        write(results, given.output)
     return 0
 
 

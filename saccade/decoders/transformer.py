@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
@@ -10,31 +11,52 @@ from torch import Tensor, nn
 from saccade.decoders import fused
 from saccade.decoders.base import Decoded, Decoder, Step, index_state
 from saccade.decoders.fused import FusedState
-from saccade.decoders.heads import LinearHead
-from saccade.encoders import EncoderOutput
+from saccade.decoders.heads import Cues, LinearHead, OutputHead, make_head
+from saccade.encoders import EncoderOutput, SourceWords
 from saccade.kernels.linear import PackedLayers
 from saccade.layers import TokenEmbedding, TransformerDecoderLayer
 from saccade.layers.limits import fewest, most_keys, most_positions
 from saccade.layers.transformer import empty_cache
 from saccade.memory import Memory
+from saccade.reading import Reading
+
+
+class SourceRead(NamedTuple):
+    """What a head that reads the source needs of it.
+
+    Args:
+        states: (batch, keys, key_dim), those of the encoder.
+        words: what the source says.
+    """
+
+    states: Tensor
+    words: SourceWords
+
+    @classmethod
+    def of(cls, encoded: EncoderOutput) -> SourceRead | None:
+        """None if no head reads the words of the source."""
+        return None if encoded.words is None else cls(encoded.states, encoded.words)
 
 
 class TransformerState(NamedTuple):
     """The state of a `TransformerDecoder`: for each layer the source, the past, and the states of its attentions.
 
     `rows` is the row of the past that each hypothesis continues, if not its own; the past is reordered as it grows.
+    `source` is for a head that reads the source.
     """
 
     memory: tuple[Memory, ...]
     rows: Tensor | None
     cache: tuple[Memory, ...]
     attention: tuple[Any, ...]
+    source: SourceRead | None = None
 
 
 class TransformerDecoder(Decoder):
     """Transformer layers over the tokens so far; with `tied`, the embeddings are also the output weights.
 
-    The weights it reports are the mean over the heads of the last layer's attention to the source.
+    The weights it reports are the mean over the heads of the last layer's attention to the source. A head that copies
+    sees the same weights, and what that attention read as its context; its state is the features.
 
     Shapes:
         states (batch, length, key_dim), tokens (batch, steps) -> features (batch, steps, dim).
@@ -47,6 +69,8 @@ class TransformerDecoder(Decoder):
         layers: the layers, in order; the first reads the embeddings.
         final_norm: normalises the features, as needed with pre-norm layers.
         tied: whether the embeddings are also the output weights.
+        head: from the features to words: a registered name or an `OutputHead`.
+        source_vocab: the number of source tokens, for a head that needs it.
     """
 
     def __init__(
@@ -57,6 +81,8 @@ class TransformerDecoder(Decoder):
         dim: int,
         final_norm: bool = True,
         tied: bool = True,
+        head: str | OutputHead | partial[OutputHead] = "linear",
+        source_vocab: int | None = None,
     ) -> None:
         super().__init__()
         if not layers:
@@ -65,9 +91,18 @@ class TransformerDecoder(Decoder):
         self.embedding = embedding
         self.layers = nn.ModuleList(layers)
         self.final_norm = nn.LayerNorm(dim) if final_norm else nn.Identity()
-        tied_to = embedding.weight if tied else None
-        self.head = LinearHead(input_dim=dim, vocab_size=vocab_size, bias=False, tied_to=tied_to)
-        if not tied:
+        self.head = make_head(
+            head,
+            input_dim=dim,
+            vocab_size=vocab_size,
+            source_vocab=source_vocab,
+            state_dim=dim,
+            context_dim=dim,
+            embedding_dim=dim,
+            bias=False,
+            tied_to=embedding.weight if tied else None,
+        )
+        if isinstance(self.head, LinearHead) and not tied:
             nn.init.xavier_uniform_(self.head.proj.weight)
         self.packed = PackedLayers()
 
@@ -79,7 +114,8 @@ class TransformerDecoder(Decoder):
         return tuple(layer.cross_attention.prepare(encoded.states, mask=mask) for layer in self._layers())
 
     def shares_memory(self) -> bool:
-        return all(layer.cross_attention.attention.independent_queries for layer in self._layers())
+        shared = all(layer.cross_attention.attention.independent_queries for layer in self._layers())
+        return shared and not self.head.cued
 
     def max_keys(self) -> int | None:
         return fewest(most_keys(layer.cross_attention) for layer in self._layers())
@@ -90,25 +126,34 @@ class TransformerDecoder(Decoder):
 
     def begin(self, encoded: EncoderOutput) -> TransformerState | FusedState:
         memories = self._memories(encoded)
-        state = fused.begin(self._layers(), self.final_norm, memories, encoded.mask, self.packed)
-        if state is not None:
-            return state
+        if not self.head.cued:  # the kernel does not give the context
+            state = fused.begin(self._layers(), self.final_norm, memories, encoded.mask, self.packed)
+            if state is not None:
+                return state
         caches = tuple(empty_cache(layer.self_attention, encoded.states) for layer in self._layers())
-        return TransformerState(memories, None, caches, ((None, None),) * len(caches))
+        return TransformerState(memories, None, caches, ((None, None),) * len(caches), SourceRead.of(encoded))
 
     def step(self, tokens: Tensor, state: TransformerState | FusedState) -> Step:
         if isinstance(state, FusedState):
             return self._fused_step(tokens, state) or self.step(tokens, self._plain(state))
-        outputs = self.embedding(tokens.unsqueeze(1), start=state.cache[0].num_keys)
+        embedded = outputs = self.embedding(self.head.known(tokens).unsqueeze(1), start=state.cache[0].num_keys)
         caches, attentions = [], []
         parts = zip(self._layers(), state.memory, state.cache, state.attention, strict=True)
         for layer, memory, cache, attention in parts:
             outputs, reading, cache, attention = layer.step(outputs, memory, cache, attention, rows=state.rows)
             caches.append(cache)
             attentions.append(attention)
-        features = self.final_norm(outputs).squeeze(1)
-        state = TransformerState(state.memory, None, tuple(caches), tuple(attentions))
-        return Step((self.head, features), state, lambda: reading.weights.mean(1).flatten(0, 1))
+        said = self._said(self.final_norm(outputs), embedded, reading, state.source)[:, 0]
+        state = TransformerState(state.memory, None, tuple(caches), tuple(attentions), state.source)
+        return Step((self.head, said), state, lambda: reading.weights.mean(1).flatten(0, 1))
+
+    def _said(self, features: Tensor, embedded: Tensor, reading: Reading, source: SourceRead | None) -> Any:
+        """What the head needs of steps (batch, steps, ...)."""
+        if source is None:
+            return features
+        weights = reading.weights.mean(1)
+        cues = Cues(features, embedded, reading.context, weights, source.states, source.words)
+        return self.head.collect(features, cues)
 
     def _fused_step(self, tokens: Tensor, state: FusedState) -> Step | None:
         """The same by one kernel; None where that no longer applies, or the plain step has to say what is wrong."""
@@ -126,7 +171,9 @@ class TransformerDecoder(Decoder):
         return TransformerState(memories, None, caches, ((None, None),) * len(caches))
 
     def select(self, state: TransformerState | FusedState, rows: Tensor) -> Any:
-        return state.index(rows) if isinstance(state, FusedState) else super().select(state, rows)
+        if isinstance(state, FusedState):
+            return state.index(rows)
+        return super().select(state, rows)._replace(source=index_state(state.source, rows))
 
     def reorder(self, state: TransformerState | FusedState, rows: Tensor) -> TransformerState | FusedState:
         if isinstance(state, FusedState):
@@ -135,7 +182,8 @@ class TransformerDecoder(Decoder):
         return state._replace(rows=order, attention=index_state(state.attention, rows))
 
     def forward(self, encoded: EncoderOutput, tokens: Tensor) -> Decoded:
-        outputs = self.embedding(tokens)
+        embedded = outputs = self.embedding(self.head.known(tokens))
         for layer, memory in zip(self._layers(), self._memories(encoded), strict=True):
             outputs, reading = layer(outputs, memory)
-        return Decoded(self.final_norm(outputs), lambda: reading.weights.mean(1))
+        said = self._said(self.final_norm(outputs), embedded, reading, SourceRead.of(encoded))
+        return Decoded(said, lambda: reading.weights.mean(1))

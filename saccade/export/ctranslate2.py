@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from saccade.data.special import BOS, EOS, NAMES, PAD, UNK
+from saccade.decoders.heads import LinearHead
 from saccade.export.base import Format, formats, required
 from saccade.fields import Text
 from saccade.layers import TokenEmbedding
@@ -65,6 +66,10 @@ def check_ctranslate2(run: Run) -> None:
     for role, field in {"source": task.source, "target": task.target}.items():
         if not isinstance(field, Text):
             raise ValueError(f"CTranslate2 reads and writes tokens, and the {role} is {type(field).__name__}.")
+    if not isinstance(model.head, LinearHead):
+        raise ValueError(
+            f"CTranslate2 has no {type(model.head).__name__} (model.decoder.head): it generates words alone."
+        )
     if is_quantised(model):
         raise ValueError(
             "The weights have 8 bits already: export the original run; CTranslate2 quantises by compute_type='int8'."

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 from torch import nn
 
 from saccade.attention import Attention
-from saccade.decoders import TransformerDecoder
+from saccade.decoders import OutputHead, TransformerDecoder
 from saccade.encoders import Encoder, TransformerEncoder
 from saccade.layers import FeedForward, TokenEmbedding, TransformerDecoderLayer, TransformerEncoderLayer
 from saccade.layers.choices import make_score, make_selection
@@ -55,6 +55,9 @@ class Transformer(EncoderDecoder):
             with `dim` features; source_stride and encoder_layers then only set the decoder's default.
         tied: "target" also uses the target embeddings as output weights, "all" as source embeddings too, which needs a
             joint vocabulary; "none" keeps three separate matrices.
+        head: how words are said: "linear" (from the vocabulary), "pointer_generator" or "copynet", which also copy
+            words of the source, "lexicon", or any `OutputHead`; what it looks at is the mean over the heads of the last
+            layer's attention to the source.
         dropout: applied to embeddings and to the output of every sublayer.
         attention_dropout: applied to the weights; on a CPU it costs more time than it is worth.
         max_length: the number of learned positions.
@@ -82,6 +85,7 @@ class Transformer(EncoderDecoder):
         cross_selection: str | Selection | partial[Selection] | None = None,
         encoder: PictureEncoderName | Encoder | partial[Encoder] | None = None,
         tied: Literal["none", "target", "all"] = "target",
+        head: str | OutputHead | partial[OutputHead] = "linear",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         max_length: int = 512,
@@ -159,6 +163,8 @@ class Transformer(EncoderDecoder):
             dim=dim,
             final_norm=norm == "pre",
             tied=tied != "none",
+            head=head,
+            source_vocab=source_vocab,
         )
         super().__init__(encoder=made, decoder=decoder)
 

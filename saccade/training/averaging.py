@@ -1,7 +1,10 @@
-"""Averaged weights: a moving average kept while training, or the mean of the last checkpoints."""
+"""Averaged weights: from the start of training or from a validation on, or the mean of the last checkpoints."""
 
 import contextlib
+import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -9,42 +12,115 @@ from torch import Tensor, nn
 from saccade.artifacts import placed, set_weights, weights_of
 
 
-class MovingAverage:
-    r"""An exponential moving average of a model's weights.
+class Average:
+    """An average of a model's weights; buffers that are not floating point are taken as they are."""
 
-    .. math:: a_t = d_t \, a_{t-1} + (1 - d_t) \, w_t, \qquad d_t = \min(d, (1 + t) / (10 + t))
+    def __init__(self) -> None:
+        self.weights: dict[str, Tensor] | None = None
+        """None as long as there is no average."""
 
-    The average of a young training follows quickly; buffers that are not floating point are taken as they are.
-    """
-
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def set(self, model: nn.Module, weights: Mapping[str, Tensor]) -> None:
+        """Starts from given weights of a model, perhaps a saved average."""
         self.weights = {name: tensor.clone() for name, tensor in weights_of(model).items()}
-
-    def set(self, weights: Mapping[str, Tensor]) -> None:
-        """Starts from a saved average."""
         for name, tensor in self.weights.items():
             tensor.copy_(placed(weights[name], tensor))
 
-    @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
-        """Moves towards the weights after `step`, counted from 1."""
-        decay = min(self.decay, (1 + step) / (10 + step))
+        """Takes in the weights after `step`, counted from 1."""
+        raise NotImplementedError
+
+    def observe(self, model: nn.Module, loss: float) -> None:
+        """Called after each validation, with a figure that is lower for better weights."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it knows besides the weights."""
+        return {}
+
+    def restore(self, model: nn.Module, average: Mapping[str, Tensor] | None, state: dict[str, Any]) -> None:
+        """Continues from a saved average, if there was one, and what `state_dict` returned; the model is restored."""
+        self.set(model, average or weights_of(model))
+
+    @torch.no_grad()
+    def _move(self, model: nn.Module, share: float) -> None:
+        assert self.weights is not None
         for name, tensor in weights_of(model).items():
             if tensor.is_floating_point():
-                self.weights[name].lerp_(tensor, 1.0 - decay)
+                self.weights[name].lerp_(tensor, share)
             else:
                 self.weights[name].copy_(tensor)
 
     @contextlib.contextmanager
     def in_place(self, model: nn.Module) -> Iterator[None]:
-        """The model has the average as its weights, and then its own again."""
+        """The model has the average as its weights, if there is one, and then its own again."""
+        if self.weights is None:
+            yield
+            return
         own = {name: tensor.clone() for name, tensor in weights_of(model).items()}
         set_weights(model, self.weights)
         try:
             yield
         finally:
             set_weights(model, own)
+
+
+class MovingAverage(Average):
+    r"""An exponential moving average of a model's weights.
+
+    .. math:: a_t = d_t \, a_{t-1} + (1 - d_t) \, w_t, \qquad d_t = \min(d, (1 + t) / (10 + t))
+
+    The average of a young training follows quickly.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        super().__init__()
+        self.decay = decay
+        self.set(model, weights_of(model))
+
+    def update(self, model: nn.Module, step: int) -> None:
+        self._move(model, 1.0 - min(self.decay, (1 + step) / (10 + step)))
+
+
+class TriggeredAverage(Average):
+    r"""The mean of all weights since a validation that found no progress.
+
+    .. math:: a_k = \frac{1}{k - T + 1} \sum_{i=T}^{k} w_i, \qquad
+        T = \text{the first validation } t > n \text{ with } v_t > \min_{l < t - n} v_l
+
+    Args:
+        after: n, how many validations may pass without a better one.
+
+    Reference:
+        Merity et al. (2018), arXiv:1708.02182, section 3 (NT-ASGD); the condition is that of the released code.
+    """
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.after = after
+        self.losses: list[float] = []
+        self.count = 0
+
+    def update(self, model: nn.Module, step: int) -> None:
+        if self.weights is not None:
+            self.count += 1
+            self._move(model, 1.0 / self.count)
+
+    def observe(self, model: nn.Module, loss: float) -> None:
+        if self.weights is not None:
+            return
+        loss = loss if math.isfinite(loss) else sys.float_info.max
+        earlier = self.losses[: max(0, len(self.losses) - self.after)]
+        if earlier and loss > min(earlier):
+            self.set(model, weights_of(model))
+            self.count = 1
+        self.losses.append(loss)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"count": self.count, "losses": self.losses}
+
+    def restore(self, model: nn.Module, average: Mapping[str, Tensor] | None, state: dict[str, Any]) -> None:
+        self.count, self.losses = state.get("count", 0), list(state.get("losses", []))
+        if average is not None and self.count:
+            self.set(model, average)
 
 
 def mean_weights(several: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:

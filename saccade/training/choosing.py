@@ -18,7 +18,7 @@ from saccade.artifacts import (
     weights_of,
     write_folder,
 )
-from saccade.training.averaging import MovingAverage, mean_weights
+from saccade.training.averaging import Average, mean_weights
 from saccade.training.checkpoints import Checkpoints
 from saccade.training.interruption import Aborted, Interrupted
 from saccade.training.position import Position
@@ -44,7 +44,7 @@ def choose_weights(
     trainer: TrainerSettings,
     position: Position,
     checkpoints: Checkpoints,
-    average: MovingAverage | None,
+    average: Average | None,
     validation: Validation | None,
     processes: Processes,
     say: Callable[[str], None],
@@ -59,7 +59,7 @@ def choose_weights(
         say: prints a line for the user.
     """
     name, step, scores = "last", position.step, position.scores or {}
-    if average is not None:
+    if average is not None and average.weights is not None:
         name = "averaged"
         set_weights(model, average.weights)
     if position.best_step is not None and position.best_step != position.step:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from saccade.artifacts import set_weights, weights_of, whole
 from saccade.kernels.private_torch import scale_all
 from saccade.tasks import Row, Task
-from saccade.training.averaging import MovingAverage
+from saccade.training.averaging import Average, MovingAverage, TriggeredAverage
 from saccade.training.batching import Batching
 from saccade.training.carrying import Carrying
 from saccade.training.checkpoints import Checkpoint
@@ -76,7 +76,11 @@ class Learner:
         self.optimiser = trainer.optimiser.create(
             model, learning_rate=trainer.learning_rate, weight_decay=trainer.weight_decay
         )
-        self.average = MovingAverage(model, trainer.average_decay) if trainer.average == "ema" else None
+        self.average: Average | None = None
+        if trainer.average == "ema":
+            self.average = MovingAverage(model, trainer.average_decay)
+        elif trainer.average == "triggered":
+            self.average = TriggeredAverage(trainer.average_after)
 
     def gradient(self, place: int, wishes: Callable[[], Sequence[bool]]) -> Gradient:
         """Computes the gradient of the next global batch.
@@ -133,13 +137,15 @@ class Learner:
 
     def checkpoint(self, step: int, state: dict[str, Any]) -> Checkpoint:
         """All that a resumed training needs, collected from all processes; `state` is what the loop adds."""
+        averaged = None if self.average is None else self.average.weights
+        more = {} if self.average is None else {"average": self.average.state_dict()}
         return Checkpoint(
             step=step,
             weights=self.processes.gathered(weights_of(self.model)),
-            average=None if self.average is None else self.processes.gathered(self.average.weights),
+            average=None if averaged is None else self.processes.gathered(averaged),
             optimiser=self.processes.gathered(self.optimiser.state_dict()),
             carried=self.carrying.state(),
-            state={"schedule": self.trainer.schedule.state_dict(), "stream": self.stream.state_dict(), **state},
+            state={"schedule": self.trainer.schedule.state_dict(), "stream": self.stream.state_dict(), **more, **state},
         )
 
     def restore(self, checkpoint: Checkpoint, state: TrainingState) -> None:
@@ -147,7 +153,7 @@ class Learner:
         set_weights(self.model, checkpoint.weights)
         load_optimiser(self.optimiser, checkpoint.optimiser)
         if self.average is not None:
-            self.average.set(checkpoint.average or checkpoint.weights)  # a run that had no average before
+            self.average.restore(self.model, checkpoint.average, state.average)
         self.trainer.schedule.load_state_dict(state.schedule)
         self.stream.load_state_dict(state.stream)
         self.carrying.load(checkpoint.carried)

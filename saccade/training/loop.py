@@ -229,6 +229,8 @@ class Loop:
             position.best_score = scores[self.trainer.metric]
         position.waited = 0 if improved else position.waited + 1
         self.trainer.schedule.observe(improved)
+        if self.learner.average is not None:
+            self.learner.average.observe(self.model, validation.as_loss(scores))
         if self.processes.main:
             record = {"split": "valid", "step": position.step, **scores}
             self.log.write({**record, "seconds": round(position.seconds, 3)})

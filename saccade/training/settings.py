@@ -33,6 +33,7 @@ class TrainerSettings(Protocol):
     average: str
     average_last: int
     average_decay: float
+    average_after: int
     log_every: int
     trackers: list[str]
     device: str

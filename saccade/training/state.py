@@ -37,6 +37,8 @@ class TrainingState(NamedTuple):
     stream: dict[str, Any]
     random: list[dict[str, Any]]
     """The state of the generators of each process."""
+    average: dict[str, Any]
+    """What an average knows besides its weights; empty for a training without one."""
 
 
 def read_state(
@@ -61,7 +63,7 @@ def read_state(
     if pace.values.keys() & kept.keys():
         kept = _like(pace, kept)
     check_optimiser(optimiser, checkpoint.optimiser)
-    return TrainingState(position, kept, where, random)
+    return TrainingState(position, kept, where, random, read_average(document))
 
 
 def _like(document: JsonObject, like: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +73,18 @@ def _like(document: JsonObject, like: dict[str, Any]) -> dict[str, Any]:
         bounds = {"least": 0, "most": MOST_STEPS} if isinstance(value, int | float) else {}
         document.take(name, type(value), **bounds)
     return document.values
+
+
+def read_average(document: JsonObject) -> dict[str, Any]:
+    """What `Average.state_dict` returned, if there was an average."""
+    if "average" not in document.values:
+        return {}
+    average = document.inner("average")
+    average.only(("count", "losses"))
+    if average.values:
+        average.take("count", int, least=0, most=MOST_STEPS)
+        average.take_list("losses", float)
+    return average.values
 
 
 def read_position(document: JsonObject) -> Position:

@@ -49,9 +49,11 @@ class Trainer:
         checkpoint_every: after how many steps to save, in addition to every validation.
         keep: how many of the last checkpoints to keep, in addition to the best.
         average: "ema" validates and keeps a moving average of the weights; "last" averages the last checkpoints at
-            the end, and uses the average if it does better than the best.
+            the end, and uses the average if it does better than the best; "triggered" validates and keeps the mean of
+            all weights since progress ended, which with the optimiser sgd is NT-ASGD: see `TriggeredAverage`.
         average_last: how many checkpoints "last" averages.
         average_decay: how slowly "ema" moves.
+        average_after: "triggered" begins at the first validation that is worse than the best before the last so many.
         log_every: after how many steps to print a line (where there is no terminal) and inform trackers.
         trackers: tensorboard, wandb, mlflow and others that Accelerate knows; `metrics.jsonl` is always written.
         device: auto uses a GPU if there is one; or cpu, cuda, cuda:1, mps.
@@ -80,9 +82,10 @@ class Trainer:
         patience: int | None = None,
         checkpoint_every: int | None = None,
         keep: int = 2,
-        average: Literal["none", "last", "ema"] = "none",
+        average: Literal["none", "last", "ema", "triggered"] = "none",
         average_last: int = 5,
         average_decay: float = 0.999,
+        average_after: int = 5,
         log_every: int = 50,
         trackers: list[str] | None = None,
         device: str = "auto",
@@ -107,9 +110,10 @@ class Trainer:
         self.patience = _positive("patience", patience)
         self.checkpoint_every = _positive("checkpoint_every", checkpoint_every)
         self.keep = keep
-        self.average = _one_of("average", average, ("none", "last", "ema"))
+        self.average = _one_of("average", average, ("none", "last", "ema", "triggered"))
         self.average_last = _positive("average_last", average_last)
         self.average_decay = average_decay
+        self.average_after = _positive("average_after", average_after)
         self.log_every = _positive("log_every", log_every)
         self.trackers = trackers or []
         check_device_name(device)
@@ -177,6 +181,7 @@ class Trainer:
         uses = {
             "patience": self.patience is not None,
             f"metric={self.metric!r}": self.metric != "loss",
+            "average='triggered'": self.average == "triggered",
             "the plateau schedule": type(self.schedule).observe is not Schedule.observe,
         }
         return [name for name, used in uses.items() if used]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.tasks import Example, Loss, Task
-from saccade.training.averaging import MovingAverage
+from saccade.training.averaging import Average
 from saccade.training.carrying import Carrying
 from saccade.training.interruption import Interruption
 from saccade.training.processes import Processes
@@ -44,7 +44,7 @@ class Validation:
             read, do not count in the loss; predictions truncate them.
         processes: share the loss; the first one predicts.
         interruption: may stop a validation at any point, by `Aborted`.
-        average: if given, scored in place of the model's weights.
+        average: if given, scored in place of the model's weights, as soon as there is one.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Validation:
         examples: Sequence[Example],
         processes: Processes,
         interruption: Interruption,
-        average: MovingAverage | None,
+        average: Average | None,
     ) -> None:
         self.trainer = trainer
         self.task = task
@@ -103,6 +103,11 @@ class Validation:
         if score == record:
             return scores["loss"] < best.get("loss", math.inf)
         return score > record if self.task.metrics.get(metric, False) else score < record
+
+    def as_loss(self, scores: Mapping[str, float]) -> float:
+        """The monitored figure, with its sign changed if higher is better."""
+        metric = self.trainer.metric
+        return -scores[metric] if self.task.metrics.get(metric, False) else scores[metric]
 
     def describe(self) -> str:
         """How the figures were computed: the search, how many examples, and the search of an evaluation."""

@@ -28,23 +28,31 @@ def pairs(tmp_path, monkeypatch):
 SMALL = {"--model.embedding_dim": "6", "--model.hidden_dim": "8", "--trainer.batch_tokens": "120"}
 
 
-def arguments(**others):
-    return [part for pair in {**SMALL, **others}.items() for part in pair]
+def arguments(config="", **others):
+    small = {"--model.dim": "8", "--trainer.batch_tokens": "120"} if config == "copying/transformer" else SMALL
+    return [part for pair in {**small, **others}.items() for part in pair]
 
 
-@pytest.mark.parametrize("config", ["copying/copynet", "copying/pointer-generator"])
+@pytest.mark.parametrize("config", ["copying/copynet", "copying/pointer-generator", "copying/transformer"])
 def test_a_resumed_training_ends_where_one_training_does(pairs, config):
     steps = {"--data.train": "train.tsv", "--trainer.validate_every": "2"}
-    assert main(["train", config, "--output", "whole", *arguments(**steps, **{"--trainer.max_steps": "4"})]) == 0
-    assert main(["train", config, "--output", "parts", *arguments(**steps, **{"--trainer.max_steps": "2"})]) == 0
+    assert (
+        main(["train", config, "--output", "whole", *arguments(config, **steps, **{"--trainer.max_steps": "4"})]) == 0
+    )
+    assert (
+        main(["train", config, "--output", "parts", *arguments(config, **steps, **{"--trainer.max_steps": "2"})]) == 0
+    )
     assert main(["train", "--resume", "parts", "--trainer.max_steps", "4"]) == 0
     one, other = (saccade.load(pairs / name).model.state_dict() for name in ("whole", "parts"))
     assert all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
-def test_every_command_works(pairs, capsys):
-    train = arguments(**{"--data.train": "train.tsv", "--trainer.max_steps": "3", "--trainer.validate_every": "3"})
-    assert main(["train", "copying/copynet", "--output", "run", *train]) == 0
+@pytest.mark.parametrize("config", ["copying/copynet", "copying/transformer"])
+def test_every_command_works(pairs, capsys, config):
+    train = arguments(
+        config, **{"--data.train": "train.tsv", "--trainer.max_steps": "3", "--trainer.validate_every": "3"}
+    )
+    assert main(["train", config, "--output", "run", *train]) == 0
     assert main(["evaluate", "run", "--data", "test.tsv"]) == 0
     assert "words outside the vocabulary that were written" in capsys.readouterr().out
     assert main(["predict", "run", "test.tsv", "--format", "jsonl", "--output", "out.jsonl", "--max-length", "6"]) == 0

@@ -6,8 +6,9 @@ from functools import partial
 import pytest
 import torch
 
+from saccade import masks
 from saccade.decoders.heads import LexiconHead
-from saccade.models import ConvolutionalAttention, CopyNet, Luong, PointerGenerator, RNNSearch
+from saccade.models import ConvolutionalAttention, CopyNet, Luong, PointerGenerator, RNNSearch, Transformer
 from saccade.search import beam, greedy
 
 VOCAB, EXTRA, KEYS, STEPS = 11, 3, 6, 5
@@ -19,6 +20,16 @@ CONVOLVED = {
     "first_channels": 4,
     "channels": 3,
     "widths": (3, 4, 2),
+    "dropout": 0.0,
+}
+TRANSFORMER = {
+    "source_vocab": 13,
+    "target_vocab": VOCAB,
+    "dim": 6,
+    "num_heads": 2,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "feed_forward_dim": 7,
     "dropout": 0.0,
 }
 LENGTHS = torch.tensor([6, 3, 1, 0])
@@ -34,6 +45,10 @@ FAMILY = {
     "rnnsearch_shared": lambda: RNNSearch(**SMALL, head="copynet", encoder="convolutional"),
     "luong_gate": lambda: Luong(**SMALL, head="pointer_generator"),
     "convolutional": lambda: ConvolutionalAttention(**CONVOLVED),
+    "transformer_gate": lambda: Transformer(**TRANSFORMER, head="pointer_generator"),
+    "transformer_shared": lambda: Transformer(
+        **TRANSFORMER, head="copynet", tied="none", norm="post", positions="alibi", cross_selection="sparsemax"
+    ),
     "luong_shared_parallel": lambda: Luong(**SMALL, head="copynet", input_feeding=False, score="location"),
 }
 
@@ -120,7 +135,7 @@ def test_every_parameter_learns_and_gradients_are_finite(name):
     assert getattr(nothing, "features", nothing).shape[:2] == (4, 0)
 
 
-@pytest.mark.parametrize("name", ["copynet", "pointer_generator", "rnnsearch_shared"])
+@pytest.mark.parametrize("name", ["copynet", "pointer_generator", "rnnsearch_shared", "transformer_gate"])
 def test_searches_agree_and_find_words_outside_the_vocabulary(name):
     model = build(name, torch.float32)
     source, _, words = batch()
@@ -201,6 +216,41 @@ def test_pointer_generator_is_that_of_the_equations():
     assert float(model.penalty(decoded, target, steps, lambda: None)) == pytest.approx(missed)
 
 
+def test_a_transformer_copies_by_the_equations():
+    """The last layer's attention to the source, head by head, and the gate of See et al., word by word."""
+    model = build("transformer_gate")
+    source, target, words = batch()
+    decoder, head = model.decoder, model.decoder.head
+    assert head.generate.proj.weight is decoder.embedding.weight
+    decoded = model(source, MASK, target, words=words)
+    found = head.logits(decoded.features)
+    states = model.encode(source, MASK, words=words).states
+    embedded = decoder.embedding(target.masked_fill(target >= VOCAB, 3))
+    below, last = decoder.layers
+    inputs, _ = below(embedded, below.cross_attention.prepare(states, mask=MASK.unsqueeze(1)))
+    asking = last.around_self(inputs, lambda x: last.self_attention(x, mask=masks.causal()).context)
+    across = last.cross_attention
+    for row in range(3):
+        length, said = int(LENGTHS[row]), words[row].tolist()
+        for t in range(STEPS):
+            query = across.query_proj(last.around_cross.norm(asking[row, t]))
+            keys, values = across.key_proj(states[row, :length]), across.value_proj(states[row, :length])
+            parts = [slice(3 * number, 3 * number + 3) for number in range(2)]
+            weights = [(keys[:, part] @ query[part] / 3**0.5).softmax(0) for part in parts]
+            read = [own @ values[:, part] for own, part in zip(weights, parts, strict=True)]
+            context = across.output_proj(torch.cat(read))
+            after = asking[row, t] + context
+            features = decoder.final_norm(after + last.feed_forward(last.around_feed_forward.norm(after)))
+            gate = torch.sigmoid(head.blend.proj(torch.cat([context, features, embedded[row, t]]))).item()
+            vocab = (decoder.embedding.weight @ features).softmax(0)
+            looked = sum(weights) / 2
+            torch.testing.assert_close(decoded.weights[row, t, :length], looked)
+            for word in range(VOCAB + EXTRA):
+                p = gate * float(vocab[word]) if word < VOCAB else 0.0
+                p += (1 - gate) * sum(float(looked[j]) for j in range(length) if said[j] == word)
+                assert math.exp(found[row, t, word].item()) == pytest.approx(p, abs=1e-10)
+
+
 def test_an_encoder_that_joins_positions_is_refused():
     model = RNNSearch(**SMALL, head="pointer_generator", encoder="pyramidal")
     source, target, words = batch()
@@ -210,7 +260,7 @@ def test_an_encoder_that_joins_positions_is_refused():
 
 def test_words_are_needed():
     source, target, _ = batch()
-    for name in ("copynet", "rnnsearch_gate"):
+    for name in ("copynet", "rnnsearch_gate", "transformer_gate"):
         with pytest.raises(ValueError, match=r"set task\.copying to yes"):
             build(name)(source, MASK, target.clamp(max=VOCAB - 1))
     with pytest.raises(ValueError, match="coverage_weight must be 0 or more"):
@@ -218,11 +268,11 @@ def test_words_are_needed():
 
 
 @pytest.mark.parametrize("mode", ["bias", "linear"])
-@pytest.mark.parametrize("kind", [RNNSearch, Luong])
-def test_a_lexicon_is_that_of_the_equations(kind, mode):
+@pytest.mark.parametrize(("kind", "sizes"), [(RNNSearch, SMALL), (Luong, SMALL), (Transformer, TRANSFORMER)])
+def test_a_lexicon_is_that_of_the_equations(kind, sizes, mode):
     """Equations 3 and 4 of Arthur et al., with loops over positions and translations."""
     torch.manual_seed(0)
-    model = kind(**SMALL, head=partial(LexiconHead, mode=mode, entries=2, epsilon=0.01)).double().eval()
+    model = kind(**sizes, head=partial(LexiconHead, mode=mode, entries=2, epsilon=0.01)).double().eval()
     head = model.head
     lexicon, probabilities = torch.randint(3, VOCAB, (13, 3)), torch.rand(13, 3).double()
     probabilities /= probabilities.sum(1, keepdim=True)

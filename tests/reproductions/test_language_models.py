@@ -32,7 +32,7 @@ def test_all_have_the_same_size(data, tmp_path) -> None:
     output, runs = tmp_path / "results", tmp_path / "runs"
     command = ["--data", str(data), "--output", str(output), "--runs", str(runs), "--steps", "2", "--dim", "16"]
     assert language.main(command) == 0
-    found = json.loads((output / "results.json").read_text())["ptb"]
+    found = json.loads((output / "results.json").read_text())["ptb, 2 updates"]
     assert list(found) == list(language.NAMES)
     sizes = [one["parameters"] for one in found.values()]
     assert max(sizes) < 1.15 * min(sizes)
@@ -44,9 +44,9 @@ def test_all_have_the_same_size(data, tmp_path) -> None:
     assert len(rows) == 2 + len(language.NAMES)
     assert len({row.count("|") for row in rows}) == 1
     assert all("scaled" in row for row in rows[2:])
-    before = (runs / "ptb-lstm" / "model.safetensors").stat().st_mtime_ns
+    before = (runs / "ptb-2-lstm" / "model.safetensors").stat().st_mtime_ns
     assert language.main(command) == 0  # again: nothing is trained
-    assert (runs / "ptb-lstm" / "model.safetensors").stat().st_mtime_ns == before
+    assert (runs / "ptb-2-lstm" / "model.safetensors").stat().st_mtime_ns == before
 
 
 def test_minutes_become_steps(data) -> None:

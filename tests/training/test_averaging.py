@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from saccade.training.averaging import MovingAverage, mean_weights
+from saccade.training.averaging import MovingAverage, TriggeredAverage, mean_weights
 
 
 def test_the_moving_average_is_its_equation():
@@ -30,6 +30,54 @@ def test_the_average_is_put_in_place_and_taken_out_even_after_an_error():
         assert torch.equal(model.weight, old)
         model(torch.zeros(3, 5))
     assert torch.equal(model.weight, old + 1.0)
+
+
+def trigger_by_the_equation(losses, n):
+    """Algorithm 1 of Merity et al. (2018), with the released code's condition, as a loop; -1 if it never triggers."""
+    logs = []
+    for t, loss in enumerate(losses):
+        if t > n and loss > min(logs[:-n]):
+            return t
+        logs.append(loss)
+    return -1
+
+
+@pytest.mark.parametrize("after", [1, 2, 5])
+def test_the_average_starts_where_progress_ends(after):
+    generator = torch.Generator().manual_seed(after)
+    found = set()
+    for _ in range(20):
+        losses = (torch.rand(13, generator=generator) - 0.05 * torch.arange(13)).tolist()
+        model, average = nn.Linear(2, 1), TriggeredAverage(after)
+        started = -1
+        for number, loss in enumerate(losses):
+            average.observe(model, loss)
+            if started < 0 and average.weights is not None:
+                started = number
+        assert started == trigger_by_the_equation(losses, after)
+        found.add(started)
+    assert len(found) > 1
+
+
+def test_the_triggered_average_is_the_mean_of_all_weights_since():
+    model, average, seen = nn.BatchNorm1d(2), TriggeredAverage(1), []
+    for step, loss in enumerate([3.0, 2.0, 5.0, 1.0, 7.0, 9.0], start=1):
+        with torch.no_grad():
+            model.weight.fill_(float(step * step))
+        model.num_batches_tracked.fill_(step)
+        average.update(model, step)
+        average.observe(model, loss)
+        seen += [float(step * step)] * (step >= 3)
+    torch.testing.assert_close(average.weights["weight"], torch.full((2,), sum(seen) / len(seen)))
+    assert average.weights["num_batches_tracked"] == 6
+    assert average.losses == [3.0, 2.0, 5.0]  # later validations do not matter
+
+
+def test_a_validation_that_failed_counts_as_worse():
+    average = TriggeredAverage(1)
+    for loss in (3.0, 2.0, float("nan")):
+        average.observe(nn.Linear(2, 1), loss)
+    assert average.count == 1
 
 
 def test_the_mean_of_checkpoints():

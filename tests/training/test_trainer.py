@@ -137,6 +137,36 @@ def fit(task, tmp_path, model=None, valid=None, **options):
     return model, trainer.fit(task=task, model=model, train=encoded, valid=valid, output=tmp_path)
 
 
+@pytest.mark.parametrize("cut", [14, 21, 28])  # before the average begins, where it does, and after it
+def test_nt_asgd_resumes_bit_for_bit(tmp_path, cut):
+    accuracies = [0.3, 0.4, 0.2, 0.5, 0.6, 0.1]
+
+    def train_on(folder, accuracies, *, max_steps, resume=False):
+        torch.manual_seed(3)
+        model, task = SumModel(), Scripted(accuracies)
+        trainer = Trainer(
+            max_steps=max_steps, batch_tokens=97, optimiser="sgd", learning_rate=0.5, validate_every=7, keep=9,
+            metric="accuracy", average="triggered", average_after=1,
+        )  # fmt: skip
+        encoded = [task.encode(e) for e in examples(31, seed=1)]
+        valid = examples(5, seed=2)
+        return model, trainer.fit(task=task, model=model, train=encoded, valid=valid, output=folder, resume=resume)
+
+    model, whole = train_on(tmp_path / "whole", accuracies, max_steps=40)
+    train_on(tmp_path / "parts", [*accuracies[:4], 0.0], max_steps=30)
+    checkpoints = Checkpoints(tmp_path / "parts" / "checkpoints")
+    checkpoints.drop_after(cut)
+    other, parts = train_on(tmp_path / "parts", accuracies[cut // 7 :], max_steps=40, resume=True)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    assert losses(tmp_path / "parts", "valid") == losses(tmp_path / "whole", "valid")
+    assert parts[:5] == whole[:5]
+    for name, tensor in weights_of(model).items():
+        assert torch.equal(tensor, weights_of(other)[name]), name
+    before, after = checkpoints.load(14), checkpoints.load(28)
+    assert before.average is None
+    assert not torch.equal(after.average["embedding.weight"], after.weights["embedding.weight"])
+
+
 def test_patience_ends_it_and_the_best_weights_are_kept(tmp_path):
     task = Scripted([0.1, 0.5, 0.4, float("nan"), 0.3])
     model, result = fit(task, tmp_path, metric="accuracy", patience=3, validate_every=2)
@@ -425,6 +455,7 @@ def test_impossible_trainers_are_refused(options, complaint):
     [
         ({"validate": False, "patience": 3}, "patience needs validation data"),
         ({"validate": False, "max_steps": 1, "metric": "accuracy"}, "metric='accuracy' needs validation data"),
+        ({"validate": False, "max_steps": 1, "average": "triggered"}, "average='triggered' needs validation data"),
         ({"validate": False, "max_steps": 1, "schedule": "plateau"}, "the plateau schedule needs validation data"),
         ({"max_steps": 1, "metric": "acuracy"}, "Did you mean 'accuracy'"),
         ({"max_steps": 1, "metric": "accuracy", "validate_examples": 0}, "needs predictions"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from saccade.decoders.heads.base import heads
 from saccade.decoders.heads.blends import SharedSoftmax
 from saccade.decoders.heads.copying import CopyScored
@@ -25,11 +27,20 @@ class CopyNetHead(WaysHead):
     Args:
         input_dim: features of the vocabulary's scores; the paper's are the decoder's state.
         state_dim, context_dim: features of the decoder's state and of the encoder's states.
+        tied_to: embedding weights (vocab_size, input_dim) that are also the vocabulary's.
     """
 
-    def __init__(self, *, input_dim: int, vocab_size: int, state_dim: int, context_dim: int) -> None:
+    def __init__(
+        self,
+        *,
+        input_dim: int,
+        vocab_size: int,
+        state_dim: int,
+        context_dim: int,
+        tied_to: nn.Parameter | None = None,
+    ) -> None:
         super().__init__(
-            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size),
+            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size, tied_to=tied_to),
             blend=SharedSoftmax(),
             vocab_size=vocab_size,
             ways={"copy": CopyScored(key_dim=context_dim, state_dim=state_dim)},

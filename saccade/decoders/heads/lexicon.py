@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade.checks import check_count
 from saccade.decoders.heads.base import Cues, heads
@@ -73,6 +73,7 @@ class LexiconHead(WaysHead):
         mode: "bias" or "linear".
         entries: the most translations of each word that the model keeps.
         epsilon: what words have that the lexicon does not name, in the bias; less makes the lexicon count more.
+        tied_to: embedding weights (vocab_size, input_dim) that are also the output weights W.
     """
 
     def __init__(
@@ -84,13 +85,14 @@ class LexiconHead(WaysHead):
         mode: Literal["bias", "linear"] = "bias",
         entries: int = 10,
         epsilon: float = 0.001,
+        tied_to: nn.Parameter | None = None,
     ) -> None:
         if mode not in ("bias", "linear"):
             raise ValueError(f"mode must be 'bias' or 'linear', got {mode!r}.")
         check_count("entries", entries)
         blend: Blend = Bias(epsilon=epsilon) if mode == "bias" else Gate(cue_dim=0)
         super().__init__(
-            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size),
+            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size, tied_to=tied_to),
             blend=blend,
             vocab_size=vocab_size,
             ways={"lexicon": LookUp(source_vocab=source_vocab, entries=entries)},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from saccade.decoders.heads.base import heads
 from saccade.decoders.heads.blends import Gate
 from saccade.decoders.heads.copying import CopyAttended
@@ -25,13 +27,21 @@ class PointerGeneratorHead(WaysHead):
     Args:
         input_dim: features of the vocabulary's softmax.
         state_dim, context_dim, embedding_dim: features of the decoder's state, of what it read and of its input.
+        tied_to: embedding weights (vocab_size, input_dim) that are also the vocabulary's.
     """
 
     def __init__(
-        self, *, input_dim: int, vocab_size: int, state_dim: int, context_dim: int, embedding_dim: int
+        self,
+        *,
+        input_dim: int,
+        vocab_size: int,
+        state_dim: int,
+        context_dim: int,
+        embedding_dim: int,
+        tied_to: nn.Parameter | None = None,
     ) -> None:
         super().__init__(
-            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size),
+            generate=LinearHead(input_dim=input_dim, vocab_size=vocab_size, tied_to=tied_to),
             blend=Gate(cue_dim=context_dim + state_dim + embedding_dim),
             vocab_size=vocab_size,
             ways={"copy": CopyAttended()},
