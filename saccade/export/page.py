@@ -106,7 +106,7 @@ def check_page(run: Run) -> None:
     check_graphs(run)
     if len(run.task.inputs) != 1:
         several = " and ".join(run.task.inputs)
-        raise ValueError(f"A page has one input, and this model reads {several}: use --format onnx, or `saccade serve`.")
+        raise ValueError(f"A page has one input, and this model reads {several}: use --format onnx or `saccade serve`.")
     about = run.task.portable(run.model)
     if about["kind"] not in KINDS or about.get("form") == "tags":
         what = "tags" if about.get("form") == "tags" else type(run.task).__name__

@@ -79,7 +79,7 @@ async def read(
         return do()
     loop = asyncio.get_running_loop()
     with version.queue.reserve(len(inputs)):
-        job = Job("read", inputs, None, 1, until, loop.create_future())
+        job = Job("read", None, None, 1, until, loop.create_future())
         follow(request, [job])
         reading = loop.run_in_executor(version.readers, partial(do, left=job.answer.done))
         waited: set[asyncio.Future[Any]] = {reading, job.answer}

@@ -29,8 +29,8 @@ class Connection(HttpToolsProtocol):
     """A connection that is closed if it does not ask for anything, or asks for it at too great length.
 
     uvicorn waits for ever for headers, however many come, and for clients that do not read their answers. Bodies have
-    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`: that
-    is noticed while its connection is read, which uvicorn stops to do in the middle of large bodies.
+    limits of their own: see `Guard`. If the client leaves, so do the jobs of its request, `scope["state"]["jobs"]`.
+    That is noticed while its connection is read, which uvicorn stops to do in the middle of large bodies.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

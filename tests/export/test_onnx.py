@@ -82,4 +82,3 @@ def test_what_has_no_graph_is_refused_by_name_before_any_work(trained, tmp_path)
     with pytest.raises(ValueError, match=r"LinearChain \(model.pooling.selection\) cannot be exported: it computes"):
         export(run, tmp_path / "out", format="onnx")
     assert not list(tmp_path.iterdir())
-

@@ -2,12 +2,19 @@
 
 import os
 import shutil
+from functools import partial
 
 import pytest
 
+from saccade.data.tokenisers import BpeTokeniser
 from saccade.export import export
 from saccade.export.page import _as_object
 from saccade.export.web_runtime import VERSION, web_runtime
+from saccade.fields import Text
+from saccade.models import CopyNet
+from saccade.tasks import Generation
+
+from .conftest import PAIRS
 
 pytest.importorskip("onnx")
 
@@ -62,6 +69,24 @@ def test_page_answers_and_looks_as_the_run(writer, offline, tmp_path):
         answer, weights = ask(page, text)
         assert answer == wanted.text.strip()
         assert weights == [pytest.approx(row, abs=2e-4) for row in wanted.weights.tolist()]
+    assert noted == []
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("_runtime")
+@pytest.mark.parametrize("tokeniser", ["word", "bpe"])
+def test_page_copies_words_as_the_run(tokeniser, trained, offline, tmp_path):
+    opened, noted = offline
+    text = partial(Text, tokeniser=BpeTokeniser(vocab_size=31) if tokeniser == "bpe" else tokeniser)
+    task = partial(Generation, source=text, joint=True, copying=True, metrics=["exact_match"])
+    run = trained(task, CopyNet, PAIRS, embedding_dim=7, hidden_dim=11)
+    page = opened(export(run, tmp_path / "page.html", format="page"))
+    for asked in ("kelu kelu kelu kelu kelu", "urak urak urak urak urak urak", "su"):
+        wanted = run.predict([asked])[0]
+        answer, weights = ask(page, asked)
+        assert answer == wanted.text.strip()
+        assert weights == [pytest.approx(row, abs=2e-4) for row in wanted.weights.tolist()]
+        assert "urak" in answer or "urak" not in asked  # no word of the training
     assert noted == []
 
 

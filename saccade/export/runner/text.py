@@ -74,8 +74,8 @@ class Vocabulary:
 
     def units(self, text):
         """The parts of a text that can be copied, each with its ids."""
-        ids_of = {"bpe": self._merged, "unigram": self._likeliest}.get(self.kind, lambda word: [self.ids.get(word, UNK)])
-        return [(word, ids_of(word)) for word in self._split(self._normalised(text))]
+        split = {"bpe": self._merged, "unigram": self._likeliest}.get(self.kind, lambda word: [self.ids.get(word, UNK)])
+        return [(word, split(word)) for word in self._split(self._normalised(text))]
 
     def named(self, ids, extra=()):
         """The piece for each id; from the size of the vocabulary on, those of `extra`."""

@@ -32,9 +32,7 @@ def one_by_one(options: SearchOptions) -> SearchOptions:
     return options if options.sample else replace(options, beam=1)
 
 
-def watch(
-    model: nn.Module, vocabulary: Tokeniser | Extension, emit: Callable[[dict[str, Any]], None]
-) -> nn.Module:
+def watch(model: nn.Module, vocabulary: Tokeniser | Extension, emit: Callable[[dict[str, Any]], None]) -> nn.Module:
     """The model, whose tokens go to `emit` as they are written, with the text so far and their weights."""
     written: list[int] = []
 
