@@ -25,7 +25,7 @@ def test_unknown_words_of_a_language_model_are_counted(book, call) -> None:
     code, out, err = call("score", "run", "test.txt", "--format", "jsonl")
     assert code == 0, err
     assert SAID in err
-    assert "and the perplexity is too low to compare with other vocabularies." in err
+    assert "so perplexity and bits per byte are too low to compare with other vocabularies." in err
     assert json.loads(out)["unknown"] == 2
     assert SAID in call("evaluate", "run", "--data", "test.txt")[2]
     assert "not in the vocabulary" not in call("evaluate", "run", "--data", "book.txt")[2]
