@@ -73,8 +73,8 @@ def about_unknown(texts: Iterable[Read]) -> list[str]:
     are = "token is" if whole.unknown == 1 else "tokens are"
     return [
         f"{whole.unknown:,} of {whole.tokens:,} {are} not in the vocabulary. The model only says how likely an unknown "
-        "token is there, not which one: that is easier, and the perplexity is too low to compare with other "
-        "vocabularies."
+        "token is there, not which one: that is easier, so perplexity and bits per byte are too low to compare "
+        "with other vocabularies."
     ]
 
 

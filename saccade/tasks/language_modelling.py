@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
 from typing import Any, ClassVar, cast
@@ -196,7 +197,13 @@ class LanguageModelling(TextData):
 
         real = log_probs[:, first : self.mask_id]  # never a special token
         texts = blank.nonzero()[:, 0]
-        return fill_blanks(real, texts, examples, pieces=self.text.tokeniser.pieces, write=write, first=first)
+        found = fill_blanks(real, texts, examples, pieces=self.text.tokeniser.pieces, write=write, first=first)
+        read = batch["text_mask"].sum(1).tolist()
+        unread = [2 + len(self._ids(each["text"])) - count for each, count in zip(examples, read, strict=True)]
+        return [
+            replace(answer, details={**answer.details, "unread_tokens": left}) if left else answer
+            for answer, left in zip(found, unread, strict=True)
+        ]
 
     def _sums(self, model: LanguageModel, batch: dict[str, Tensor]) -> Tensor:
         """(batch, 3): the sums of `guesses` over the tokens of each row."""
@@ -232,7 +239,7 @@ class LanguageModelling(TextData):
         return [*([long] if cut else []), *(about_unknown(scored) if scored else [])]
 
     def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        """Nothing: long texts are scored in pieces; if only the end of a text is continued, `remarks` says so."""
+        """Nothing: long texts are scored in pieces, and `remarks` says if only the end of one is read to write on."""
         return {}
 
     def shown_in_part(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:

@@ -40,6 +40,14 @@ def test_a_column_of_labels_that_is_named_is_refused(links) -> None:
     )
 
 
+def test_the_advice_does_not_give_one_column_to_a_pair(links, work) -> None:
+    write(work / "nodes.csv", [("node", "label"), ("1", "a")], between=",")
+    code, _, err = links("--data.train", "nodes.csv")
+    assert code == 2
+    assert "has no column 'source' or 'target'. Its header has: 'node', 'label'. If the file has no header" in err
+    assert "pair=0+1" in err
+
+
 def test_other_tasks_say_what_they_do_not_read(train, work) -> None:
     write(work / "wide.csv", [("id", "latin", "cyrillic"), *(("1", *pair) for pair in PAIRS)], between=",")
     err = train("--data.columns", "source=latin,target=cyrillic", data="wide.csv")[2]

@@ -25,17 +25,22 @@ def test_unknown_words_of_a_language_model_are_counted(book, call) -> None:
     code, out, err = call("score", "run", "test.txt", "--format", "jsonl")
     assert code == 0, err
     assert SAID in err
-    assert "and the perplexity is too low to compare with other vocabularies." in err
+    assert "so perplexity and bits per byte are too low to compare with other vocabularies." in err
     assert json.loads(out)["unknown"] == 2
     assert SAID in call("evaluate", "run", "--data", "test.txt")[2]
     assert "not in the vocabulary" not in call("evaluate", "run", "--data", "book.txt")[2]
 
 
 def test_those_of_a_masked_model_too(book, call) -> None:
-    code, _, err = book("language/transformer", "--task.causal", "no")
+    positions = ["--model.positions", "learned", "--model.max_length", "12", "--task.text.max_length", "11"]
+    code, _, err = book("language/transformer", "--task.causal", "no", *positions)
     assert code == 0, err
     for command in (["score", "run", "test.txt"], ["evaluate", "run", "--data", "test.txt"]):
         assert "2 of 6 tokens are not in the vocabulary." in call(*command)[2]
+    long = "the cat sees the dog . " * 3 + "the [MASK]"
+    said = "1 of 1 texts are too long for the model, which read only their ends."
+    assert said in call("predict", "run", "--input", long)[2]
+    assert said not in call("predict", "run", "--input", "the [MASK]")[2]
 
 
 def test_copied_words_are_not_lost(work, call, monkeypatch) -> None:

@@ -170,7 +170,9 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
 def not_in_header(lost: Sequence[str], columns: Columns, header: Sequence[str], file: str) -> DataError:
     """The error for columns that the header does not name; the first line may not be a header at all."""
     close = suggestion(lost, header)
-    likely = "" if close or len(header) < len(columns.required) else f", as {columns.example_named(header)}"
+    alone = all(len(parts(column)) == 1 for column in (columns.given or {}).values())
+    enough = alone and len(header) >= len(columns.required)
+    likely = f", as {columns.example_named(header)}" if enough and not close else ""
     name = f" Name the columns{likely}." if likely else ""
     return DataError(
         f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{name} If the file "
