@@ -82,9 +82,9 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 1024, "cut": "middle"},
-        {"pooling": "attention", "window": 256, "frozen_layers": 4},
-        {"max_epochs": 1, "batch_tokens": 4096, "precision": "bf16"},
+        {"class": "wordpieces", "max_length": 384, "cut": "middle"},
+        {"pooling": "mean"},
+        {"max_epochs": 2, "batch_tokens": 4096, "precision": "bf16"},
         pretrained=True,
     ),
 }
