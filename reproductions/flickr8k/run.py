@@ -17,7 +17,7 @@ from typing import Any
 import saccade
 from reproductions.arguments import make_parser
 from reproductions.pictures import read, weights
-from reproductions.report import markdown_table, publish
+from reproductions.report import earlier, markdown_table, publish
 from saccade.data.cell import Cell
 from saccade.encoders.backbones import EfficientNetLite0
 from saccade.fields import Image
@@ -60,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
     except FileNotFoundError as error:
         parser.error(str(error))
     annotate(tables, given.weights)
-    results = {name: measured(name, tables, given) for name in given.models}
+    before = earlier(given.output)
+    new = {name: measured(name, tables, given) for name in given.models}
+    results = {name: new.get(name) or before[name] for name in SELECTIONS if name in new or name in before}
     header = ["attention", *(name.replace("_", "-").upper() for name in FIGURES), "updates", "processor minutes"]
     keys = (*FIGURES, "steps", "minutes")
     rows = [[name, *(found.get(key, "") for key in keys)] for name, found in [*results.items(), *PUBLISHED.items()]]

@@ -102,6 +102,10 @@ class Field:
         """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
         return {}
 
+    def identity(self, value: Any) -> Any:
+        """What equal values have in common: examples whose inputs are equal stay together in a split."""
+        return value
+
     def strata(self, value: Any) -> Sequence[str]:
         """What a split of the data keeps in proportion: the names of labels; nothing by default."""
         return ()

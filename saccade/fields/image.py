@@ -120,6 +120,9 @@ class Image(Field):
         path, data = (source, None) if isinstance(source, str) else ("", source)
         return {"name": name, "path": path, "bytes": data}
 
+    def identity(self, value: Picture) -> Picture:
+        return value if value["path"] else {**value, "name": ""}  # which counts the values in memory
+
     def fit(self, values: Iterable[Picture]) -> None:
         """Lets the backbone, if there is one, annotate all pictures."""
         if self.backbone is not None:

@@ -63,6 +63,9 @@ class OptionalField(Field):
     def sizes(self) -> dict[str, int]:
         return self.inner.sizes()
 
+    def identity(self, value: Any) -> Any:
+        return None if value is None else self.inner.identity(value)
+
     def save(self, folder: Path) -> None:
         self.inner.save(folder)
 

@@ -62,7 +62,7 @@ class Split:
         self.times, self.owners = array("d"), list[str]()
         names: dict[str, int] = {}
         for example in examples:
-            marks.append(mark(example, task.inputs if data.group is None else [GROUP]))
+            marks.append(task.mark(example) if data.group is None else mark(example, [GROUP]))
             strata.add(task.strata(example))
             if data.split != "random":
                 moment, owner = task.origin(example)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from saccade.data.cell import Cell
 from saccade.data.errors import DataError
+from saccade.data.marks import mark
 from saccade.fields import Field, plain
 from saccade.tasks.answers import Answer
 from saccade.tasks.limits import check_lengths, read_by, too_long
@@ -106,6 +107,11 @@ class TaskData:
             columns: the columns of roles, where the user named them.
         """
         return []
+
+    def mark(self, example: Example) -> int:
+        """Equal for examples with equal inputs."""
+        present = {role: field for role, field in self.inputs.items() if role in example}
+        return mark({role: field.identity(example[role]) for role, field in present.items()}, present)
 
     def strata(self, example: Example) -> list[str]:
         """The groups whose proportions a split preserves: by default those of the targets, such as labels."""

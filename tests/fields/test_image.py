@@ -17,9 +17,10 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.marks import mark
 from saccade.data.pictures import as_png, read_picture
 from saccade.data.storage import store
-from saccade.fields import Image, fields
+from saccade.fields import Image, Text, fields
 from saccade.fields.image import DEVIATION, MEAN
 from saccade.interpretation.explorer import ImageAxis, TextAxis
+from saccade.tasks import Generation
 
 Pillow = pytest.importorskip("PIL.Image")
 NOISE = np.random.default_rng(0).integers(0, 256, (12, 12, 3), dtype=np.uint8)
@@ -173,6 +174,15 @@ def test_tables_with_bytes_and_datasets_with_pictures(tmp_path) -> None:
     table = str(tmp_path / "table.parquet")
     pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"source": contents}), table)
     assert [example["source"]["bytes"] for example in Corpus().read(table, {"source": Image()})] == contents
+
+
+def test_captions_of_equal_bytes_belong_to_one_picture() -> None:
+    task = Generation(source=Image(size=32, patch=8), target=Text(tokeniser="word"))
+    raws = [as_png(NOISE), as_png(WIDE), as_png(NOISE)]
+    values = [task.source.read(raw, Cell("table.parquet", line, "source")) for line, raw in enumerate(raws, start=1)]
+    assert len({task.mark({"source": value}) for value in values}) == 2  # a split keeps the rows of each together
+    joined = task.joined({"source": value, "target": f"caption {n}"} for n, value in enumerate(values))
+    assert [example["target"] for example in joined] == [["caption 0", "caption 2"], ["caption 1"]]
 
 
 def test_the_explorer_draws_what_the_model_read() -> None:

@@ -15,7 +15,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
-from saccade.data.marks import mark
 from saccade.data.special import EOS, PAD
 from saccade.decoders import Decoded
 from saccade.fields import Field, OptionalField, Text, plain
@@ -159,7 +158,7 @@ class SourceToTarget(Task):
             return list(examples)
         found: dict[int, dict[str, Any]] = {}
         for example in examples:
-            known = found.setdefault(mark(example, self.inputs), {**example, "target": []})
+            known = found.setdefault(self.mark(example), {**example, "target": []})
             known["target"].extend(texts_of(example["target"]))
         return list(found.values())
 
