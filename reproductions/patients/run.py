@@ -36,9 +36,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "simulated": {"steps": 1000, "batch": 1500, "every": 100, "rate": 3e-3, "sizes": SMALL},
     "diabetes": {"steps": 400, "batch": 2000, "every": 50, "rate": 1e-3, "sizes": {}},
     "mortality": {"steps": 200, "batch": 2000, "every": 20, "rate": 1e-3, "sizes": {}},
-    "diagnoses": {"steps": 4000, "batch": 500, "every": 100, "rate": 1e-3, "sizes": {}},
+    "diagnoses": {"steps": 4000, "batch": 500, "every": 100, "rate": 1e-3, "sizes": {}, "rates": {"retain": 3e-3}},
 }
-"""Updates, visits a batch, updates between validations, learning rate, and sizes unless they are the shipped ones."""
+"""The most updates, visits a batch, updates between validations, learning rate, and what differs from it and from the
+shipped sizes."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,6 +105,7 @@ def measured(task: str, model: str, files: Files, given: argparse.Namespace) -> 
     if model == "transformer" and sizes:
         sizes = {"dim": sizes["embedding_dim"], "dropout": sizes["dropout"]}
     rate = {"logistic": 10.0, "transformer": 0.5}.get(model, 1.0) * settings["rate"]
+    rate = settings.get("rates", {}).get(model, rate)
     started = time.process_time()
     run = saccade.train(
         f"patients/{model}",

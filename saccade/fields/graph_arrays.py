@@ -41,10 +41,8 @@ def read_archive(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
         fix = "Write it with np.savez, without arrays of objects"
         raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}). {fix}.") from None
     except MemoryError:
-        raise DataError(f"{path} holds more than fits into the memory of this machine. {_SMALLER}") from None
-
-
-_SMALLER = "Write its arrays into a folder, each with np.save: features then stay in their files."
+        fix = "Write its arrays into a folder, each with np.save: features then stay in their files"
+        raise DataError(f"{path} holds more than fits into the memory of this machine. {fix}.") from None
 
 
 def read_folder(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
