@@ -197,12 +197,13 @@ def test_outcomes_at_each_visit(work, capsys):
 def test_names_that_give_away_the_outcome_are_warned_about(work, capsys):
     rows = [json.loads(line) for line in (work / "train.jsonl").read_text().splitlines()]
     for row in rows:
-        row["record"]["visits"][-1]["codes"]["Ill"] = None
+        row["record"]["visits"][-1]["codes"] |= {"Ill": None, "Label": None}
     (work / "leak.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     steps = ["--trainer.max_steps", "1", "--trainer.validate_every", "1", "--output", str(work / "leak")]
     code, _, err = call(capsys, "train", "patients/logistic", "--data.train", str(work / "leak.jsonl"), *steps)
     assert code == 0
     assert "the code 'Ill' is named like the outcome 'ill'" in err
+    assert "the code 'Label' is named like the outcome 'label'" in err
 
 
 def test_serve(run):

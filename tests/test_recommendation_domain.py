@@ -95,6 +95,10 @@ def test_predict_ranks_items_with_the_reason_for_each(run, capsys):
     found = [json.loads(line) for line in out.splitlines()]
     assert [each["input"]["user"] for each in found] == ["U3", "U4"]
     assert found[0]["alternatives"][0]["reasons"]["user"]["words"]
+    code, out, _ = call(capsys, "predict", run, "--user", "U3", "--user", "U4", "--top", "2")
+    numbered = [line.split("\t") for line in out.splitlines()]
+    assert [line[0] for line in numbered] == ["1", "1", "2", "2"], "lists of several users are told apart"
+    assert numbered[0][1:] == rows[0]
 
 
 def test_every_row_of_a_table_has_the_columns_of_its_header(work, run, capsys):

@@ -27,7 +27,7 @@ def molecule(chance):
     order = chance.sample(range(count), count)
     tags = ["C"] * count
     tags[chance.randrange(count)] = "N"
-    graph = {"edges": [[order[a], order[b]] for a, b in edges], "tags": tags}
+    graph = {"edges": [[order[a], order[b]] for a, b in edges], "tags": tags, "edge_tags": ["bond"] * len(edges)}
     return {"graph": graph, "label": "ring" if ring else "chain"}
 
 

@@ -9,6 +9,7 @@ from saccade.artifacts.documents import JsonObject, nesting, parse_json, read_js
 from saccade.artifacts.files import ArtifactError, keep_damaged, make_folder, open_regular, sync_folder, write_file
 from saccade.artifacts.folders import (
     CHECKSUMS,
+    fill_folder,
     remove_folder,
     replacing,
     restore_folders,
@@ -33,6 +34,7 @@ __all__ = [
     "ArtifactError",
     "JsonObject",
     "check_header",
+    "fill_folder",
     "is_sharded",
     "keep_damaged",
     "load_fitting_weights",

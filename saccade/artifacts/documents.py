@@ -43,7 +43,9 @@ def read_json(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES, mos
     A missing file is a `FileNotFoundError`, as everywhere in Python.
     """
     with open_regular(path) as file:
-        return parse_json(file.read(most_bytes + 1), str(path), most_bytes=most_bytes, most_depth=most_depth)
+        size = os.fstat(file.fileno()).st_size  # Python reserves as much memory as it is asked to read
+        data = file.read(min(size, most_bytes) + 1)
+    return parse_json(data, str(path), most_bytes=most_bytes, most_depth=most_depth)
 
 
 def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> Any:

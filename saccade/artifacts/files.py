@@ -37,6 +37,12 @@ def write_synced(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def sync_file(path: Path) -> None:
+    """Waits until the content of a file is on the disk."""
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
+
+
 def make_folder(path: Path) -> None:
     """Creates a folder and those above it, and waits until their names are on the disk."""
     missing = []

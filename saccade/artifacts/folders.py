@@ -15,6 +15,7 @@ from saccade.artifacts.files import (
     make_folder,
     not_written,
     open_regular,
+    sync_file,
     sync_folder,
     write_file,
     write_synced,
@@ -42,6 +43,20 @@ def write_folder(path: str | os.PathLike[str], files: Mapping[str, bytes | Calla
             sums[name] = hashlib.sha256(data).hexdigest()
         write_synced(partial / CHECKSUMS, _as_json(sums))
         for folder in {(partial / name).parent for name in files} | {partial}:
+            sync_folder(folder)
+    return path
+
+
+def fill_folder(path: str | os.PathLike[str], fill: Callable[[Path], object]) -> Path:
+    """`write_folder` for files that `fill` writes, one by one, into the folder that it is given."""
+    path = Path(path)
+    with replacing(path) as partial:
+        fill(partial)
+        files = sorted(file for file in partial.rglob("*") if not file.is_dir())
+        for file in files:
+            sync_file(file)
+        seal(partial, [file.relative_to(partial).as_posix() for file in files])
+        for folder in {file.parent for file in files} | {partial}:
             sync_folder(folder)
     return path
 

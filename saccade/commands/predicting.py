@@ -174,7 +174,7 @@ def predict(
     found = _answers(model, examples, workers, batch_size, options, looking, strange, rescoring)
     first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
     with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
-        write = writer(format, file, model, asked, scores)
+        write = writer(format, file, model, asked, scores, single=input is not None and len(input) == 1)
         for example, answer in chain(first, found):
             counted += 1
             answers.append(answer if len(answers) < PICTURES else _bare(answer))

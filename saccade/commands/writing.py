@@ -15,8 +15,17 @@ WIDE = 40
 """One row over more keys than this is drawn as bars, the largest first."""
 
 
-def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> Any:
-    """The function that writes an answer, given its number and its example."""
+def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool, single: bool = False) -> Any:
+    """The function that writes an answer, given its number and its example.
+
+    Args:
+        format: text, jsonl or csv.
+        file: where to write.
+        model: whose answers are written.
+        asked: the options of the answers.
+        scores: whether lines of text have the score.
+        single: whether there is one input alone, so that a list of answers needs no number to tell whose it is.
+    """
     task = model.task
     if format == "jsonl":
 
@@ -40,7 +49,7 @@ def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool) -> A
 
     def write_text(number: int, example: Example, answer: Answer) -> None:
         for each in answer.alternatives or [answer]:
-            numbered = [str(number)] if asked.several else []
+            numbered = [str(number)] if asked.several or (answer.alternatives and not single) else []
             cells = task.cells(each, asked)
             cells[1:1] = [f"{each.score:.4f}"] if scores else []
             print("\t".join([*numbered, *cells]), file=file)

@@ -14,7 +14,10 @@ TAGS, NUMBERS = ("tags", "edge_tags", "names"), ("features", "edge_features")
 KNOWN = ("nodes", "edges", *TAGS, *NUMBERS)
 FIX = 'Write it as {"edges": [[0, 1], [1, 2]], "tags": ["C", "O", "C"]}.'
 MOST_NODES = 1_000_000
-"""Of a small graph; each takes memory, even if nothing but a number says that it exists."""
+"""Of a small graph."""
+
+MOST_BARE = 10_000
+"""Nodes that nothing but a number tells of: a few bytes must not become a great graph."""
 
 
 def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:
@@ -58,6 +61,11 @@ def _counted(value: dict[str, Any], nodes: Any, cell: Cell) -> dict[str, Any]:
     if value["nodes"] > MOST_NODES:
         fix = "Number them from 0 without gaps, or use the field `node` for one large graph."
         raise cell.bad(f"the {cell.role} has more than {MOST_NODES:,} nodes", fix)
+    if not set(counts) - {"nodes"} and value["nodes"] > MOST_BARE:
+        bare = value["nodes"] - len({end for edge in value["edges"] for end in edge})
+        if bare > MOST_BARE:
+            problem = f"{bare:,} of the {value['nodes']:,} nodes of the {cell.role} have neither edges nor features"
+            raise cell.bad(problem, "Number nodes from 0 without gaps, or give them tags or features.")
     if largest >= value["nodes"]:
         raise cell.bad(f"an edge leads to node {largest}, but there are {value['nodes']} nodes", "Number them from 0.")
     for name in ("edge_tags", "edge_features"):

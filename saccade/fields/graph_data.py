@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from saccade.data.errors import DataError
+from saccade.fields.graph_arrays import blocks, is_mapped
 
 SKIP_EDGES = "bad_edges: skip, as in --task.inputs.node.bad_edges skip"
 """How users leave out edges to nodes that do not exist."""
@@ -19,8 +20,8 @@ LARGEST = float(np.finfo(np.float32).max)
 class Graph(NamedTuple):
     """A graph whose nodes have features."""
 
-    features: NDArray[np.float32]
-    """(nodes, dim)."""
+    features: NDArray[Any]
+    """(nodes, dim); 32-bit numbers, or of any type if they stay in their file (`is_mapped`)."""
     edges: NDArray[np.int64]
     """(edges, 2): from, to."""
     names: list[str] | None = None
@@ -29,8 +30,12 @@ class Graph(NamedTuple):
     """The class of each node, "" if unknown: to colour drawings, never an input of a model."""
     skipped: int = 0
     """How many edges to unknown nodes were left out."""
-    edge_features: NDArray[np.float32] | None = None
-    """(edges, edge_dim); None if edges have none."""
+    edge_features: NDArray[Any] | None = None
+    """(edges, edge_dim), like the features; None if edges have none."""
+
+    def name(self, node: int) -> str:
+        """What a node is called: by its number, if nodes have no names."""
+        return str(node) if self.names is None else self.names[node]
 
     def described(self) -> str:
         """Its size, and what may be wrong with it: "2,708 nodes with 1,433 features, 5,429 edges, 3 isolated"."""
@@ -87,23 +92,25 @@ def made_graph(
             f"{len(features) - 1}. Correct it, or leave such edges out ({SKIP_EDGES})."
         )
     if outside.any() and edge_features is not None:
-        edge_features = edge_features[~outside]
+        edge_features = edge_features[~outside].astype(np.float32)
     names = None if labels is None else _labels(labels, len(features), where)
     return Graph(features, edges[~outside].astype(np.int64), None, names, int(outside.sum()), edge_features)
 
 
-def _numbers(found: NDArray[Any], name: str, owner: str, where: str) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        kept = found.astype(np.float32)
-    wrong = np.argwhere(~np.isfinite(kept))
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        kind = "feature" if owner == "node" else name
-        raise DataError(
-            f"{where}: {kind} {column} of {owner} {row} is {found[row, column]}. "
-            "Replace it with a finite number within 3e38."
-        )
-    return kept
+def _numbers(found: NDArray[Any], name: str, owner: str, where: str) -> NDArray[Any]:
+    start = 0
+    for block in blocks(found):
+        with np.errstate(over="ignore"):
+            wrong = np.argwhere(~np.isfinite(block.astype(np.float32)))
+        if len(wrong):
+            row, column = wrong[0].tolist()
+            kind = "feature" if owner == "node" else name
+            raise DataError(
+                f"{where}: {kind} {column} of {owner} {start + row} is {block[row, column]}. "
+                "Replace it with a finite number within 3e38."
+            )
+        start += len(block)
+    return found if is_mapped(found) else found.astype(np.float32)
 
 
 def _labels(found: NDArray[Any], count: int, where: str) -> list[str]:

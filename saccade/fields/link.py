@@ -18,6 +18,7 @@ from saccade.fields.base import Padded, fields
 from saccade.fields.graph_data import Graph
 from saccade.fields.looking import Seen
 from saccade.fields.node import Node
+from saccade.fields.node_maps import seen_neighbours
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
 
@@ -159,7 +160,7 @@ class Link(Node):
 
     def named(self, pair: Sequence[int]) -> str:
         """The value of two nodes, given their numbers."""
-        return " ".join(map(self._name, pair))
+        return " ".join(map(self.graph.name, pair))
 
     def leaks(self, values: Iterable[str]) -> list[str]:
         places = self._encoded(values)
@@ -204,7 +205,7 @@ class Link(Node):
         """The last layer's weights of the neighbours of both nodes, half of it for each."""
         ends = [value.split() for value in values]
         places = np.array([self.encode(value) for value in values])
-        found = self._seen(places.reshape(-1), self._around(places), trace)
+        found = seen_neighbours(self.graph, places.reshape(-1), self._around(places), trace)
         if not found:
             return []
         pairs = zip(ends, found[::2], found[1::2], strict=True)

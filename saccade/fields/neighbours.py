@@ -55,18 +55,25 @@ class Neighbours:
         self.starts = np.searchsorted(codes, np.arange(count + 1) * count)
         self.nodes = codes % max(count, 1)
         self._numbers = numbers[first]
-        sums = np.abs(graph.features).sum(1, keepdims=True) if row_normalise else 1.0
-        self.features = torch.from_numpy(graph.features / np.maximum(sums, 1e-12, dtype=np.float32))
-        self._of_edges: NDArray[np.float32] | None = None
-        if graph.edge_features is not None:  # the last row is that of loops
-            nothing = np.zeros((1, graph.edge_features.shape[1]), dtype=np.float32)
-            self._of_edges = np.concatenate([graph.edge_features, nothing])
+        self._features, self._of_edges, self._row_normalise = graph.features, graph.edge_features, row_normalise
+
+    def features(self, nodes: Numbers | None = None) -> torch.Tensor:
+        """(nodes, dim): of these nodes, or of all."""
+        some = np.array(self._features) if nodes is None else self._features[nodes]
+        found: NDArray[np.float32] = some.astype(np.float32, copy=False)
+        if self._row_normalise:
+            found = found / np.maximum(np.abs(found).sum(1, keepdims=True), 1e-12, dtype=np.float32)
+        return torch.from_numpy(found)
 
     def edge_features(self, places: Numbers | None = None) -> torch.Tensor | None:
         """(edges, edge_dim): of these edges, or of all."""
         if self._of_edges is None:
             return None
-        return torch.from_numpy(self._of_edges[self._numbers if places is None else self._numbers[places]])
+        numbers = self._numbers if places is None else self._numbers[places]
+        loops = numbers == len(self._of_edges)
+        found = np.zeros((len(numbers), self._of_edges.shape[1]), dtype=np.float32)
+        found[~loops] = self._of_edges[numbers[~loops]]
+        return torch.from_numpy(found)
 
     def read_by(self, nodes: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """The neighbours of these nodes, one node after another, the edges to them, and how many each node has."""
@@ -124,7 +131,7 @@ class Neighbours:
         order = np.argsort(rows, kind="stable")
         starts = np.searchsorted(rows[order], nodes)
         tensors = {
-            "features": self.features[torch.from_numpy(nodes)],
+            "features": self.features(nodes),
             "starts": torch.from_numpy(np.append(starts, len(rows))),
             "neighbours": torch.from_numpy(np.searchsorted(nodes, near[order])),
         }

@@ -20,22 +20,17 @@ from saccade.fields.graph_data import Graph
 from saccade.fields.graph_files import load_graph, read_graph, save_graph
 from saccade.fields.looking import Look, Seen
 from saccade.fields.neighbours import Around, Neighbours
-from saccade.fields.node_looks import NodeLook, attending_layers, through_layers
+from saccade.fields.node_looks import NodeLook, attending_layers
+from saccade.fields.node_maps import neighbour_maps, node_axis, seen_neighbours
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
 from saccade.layers.graph import degree_blocks
 from saccade.registry import nearest
 
-DRAWN = 60
-"""Nodes in a drawing that also shows what the neighbours attend to; a larger one shows the node itself alone."""
-
 MOST_FEATURES = 1 << 28
 """Numbers that describe the nodes of a graph which becomes part of an exported model."""
 
 TRAINED = "trained.safetensors"
-
-ALL = "all layers"
-"""The name of the map that joins those of all layers."""
 
 CACHED = 4
 """Neighbourhoods that are kept: without sampling, every epoch has the same few batches."""
@@ -50,7 +45,8 @@ class Node(Field):
     Args:
         graph: a NumPy archive (.npz) with `edges` (count, 2), the features `x` (nodes, dim) or their CSR form
             (`x_indptr`, `x_indices`, `x_data`, `x_shape`), and optionally `edge_features` (count, edge_dim) and
-            `labels` (nodes,), used only to colour drawings; or a CSV, TSV or Parquet file of edges, with a header, two
+            `labels` (nodes,), used only to colour drawings; or a folder with these arrays as `edges.npy`, `x.npy` and
+            so on, whose features stay in their files; or a CSV, TSV or Parquet file of edges, with a header, two
             columns of node names and perhaps features; or, in Python, a `Data` of PyTorch Geometric.
         nodes: for a file of edges, the file of the nodes, also with a header: a name, then its features.
         hops: how many steps around a node the model sees: as many as it has layers.
@@ -131,7 +127,7 @@ class Node(Field):
             known = self.graph.names
             numbers = f"Nodes are numbered from 0 to {len(self.graph.features) - 1}."
             raise cell.bad(f"the graph has no node {shown(name)}", numbers if known is None else _similar(name, known))
-        return self._name(place)
+        return self.graph.name(place)
 
     def _place(self, name: str) -> int | None:
         count = len(self.graph.features)
@@ -190,79 +186,23 @@ class Node(Field):
             self._recent[key] = self._neighbours.around(centres, self.hops, among=among)
         return self._recent[key]
 
-    def _read_by(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The neighbours of these nodes, one node after another."""
-        return self._neighbours.read_by(nodes)[0]
-
     def axis(self, value: str, length: int | None = None) -> NodeAxis:
-        centre = self.encode(value)
-        return self._axis(np.union1d(self._read_by(np.array([centre])), centre), centre)
-
-    def _axis(self, nodes: NDArray[np.int64], centre: int) -> NodeAxis:
-        labels = self.graph.labels
-        return NodeAxis(
-            names=[self._name(node) for node in nodes.tolist()],
-            labels=None if labels is None else [labels[node] for node in nodes.tolist()],
-            centre=int(np.searchsorted(nodes, centre)),
-        )
+        graph, centre = self.graph, self.encode(value)
+        return node_axis(graph, np.union1d(self._neighbours.read_by(np.array([centre]))[0], centre), centre)
 
     def maps(self, value: str, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
-        """Each layer's attention from the node and, in a small graph, from all nodes that influence the answer; then
-        the share of each node through all layers.
-
-        A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless:
-        the nodes they depend on are not all there.
-        """
+        """Each layer's attention from the node, then the share of each node through all layers."""
         centre = self.encode(value)
         return self._maps(centre, self._around(np.array([centre])), trace)
 
     def _maps(self, centre: int, around: Around, trace: Trace, end: str = "") -> list[Map]:
         """The maps from one of the nodes that a model answered about, named by the end of a pair that it is."""
-        layers = attending_layers(trace, around.blocks())
-        maps = []
-        for number, (path, blocks) in enumerate(layers):
-            reach = len(layers) - 1 - number if len(around.nodes) <= DRAWN else 0
-            queries = np.flatnonzero(around.steps <= reach) if reach else np.searchsorted(around.nodes, [centre])
-            read = self._read_by(around.nodes[queries])
-            keys = np.searchsorted(around.nodes, np.union1d(read, centre))
-            weights = torch.zeros(blocks[0][1].shape[1], len(queries), len(around.nodes))
-            place_of = torch.full((len(around.nodes),), -1)
-            place_of[torch.from_numpy(queries)] = torch.arange(len(queries))
-            for block, of_block in blocks:
-                row, column = (block.mask & (place_of[block.rows] >= 0).unsqueeze(1)).nonzero(as_tuple=True)
-                weights[:, place_of[block.rows[row]], block.neighbours[row, column]] = of_block[row, :, column].T
-            drawn = weights[:, :, torch.from_numpy(keys)]
-            rows, columns = (self._axis(around.nodes[places], centre) for places in (queries, keys))
-            maps.append(Map(name=path + end, weights=drawn, queries=rows, keys=columns, layer=number))
-        if len(layers) > 1:
-            maps.append(self._decided(centre, around, layers, end))
-        return maps
-
-    def _decided(self, centre: int, around: Around, layers: Any, end: str) -> Map:
-        """Which nodes decided, through all layers: those with the largest shares."""
-        place = int(np.searchsorted(around.nodes, centre))
-        share = through_layers(layers, place, len(around.nodes))
-        best = share.argsort(descending=True)[:DRAWN]
-        shown = np.union1d(best[share[best] > 0].numpy(), place)
-        rows, columns = (self._axis(around.nodes[places], centre) for places in (np.array([place]), shown))
-        weights = share[torch.from_numpy(shown)][None, None]
-        return Map(name=ALL + end, weights=weights, queries=rows, keys=columns, layer=len(layers))
+        return neighbour_maps(self.graph, self._neighbours, centre, around, trace, end)
 
     def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
         """The last layer's weights of the neighbours of each node."""
         places = np.array([self.encode(value) for value in values])
-        return self._seen(places, self._around(places), trace)
-
-    def _seen(self, places: NDArray[np.int64], around: Around, trace: Trace) -> list[Seen]:
-        layers = attending_layers(trace, around.blocks())
-        if not layers:
-            return []
-        found: dict[int, Seen] = {}
-        for block, weights in layers[-1][1]:
-            for row, node in enumerate(around.nodes[block.rows.numpy()].tolist()):
-                near = around.nodes[block.neighbours[row][block.mask[row]].numpy()].tolist()
-                found[node] = Seen([self._name(each) for each in near], weights[row].mean(0)[: len(near)])
-        return [found.get(place, Seen([self._name(place)], torch.zeros(1))) for place in places.tolist()]
+        return seen_neighbours(self.graph, places, self._around(places), trace)
 
     def look(self, trace: Trace, count: int, mask: Tensor | None = None) -> Look | None:
         """The last layer of a model that has the whole graph inside."""
@@ -278,7 +218,7 @@ class Node(Field):
         graph = self.graph
         if graph.features.size > MOST_FEATURES:
             raise ValueError(f"a graph of {len(graph.features):,} nodes is too large to be part of a file")
-        names = [self._name(node) for node in range(len(graph.features))]
+        names = [graph.name(node) for node in range(len(graph.features))]
         edges = {"starts": self._neighbours.starts.tolist(), "neighbours": self._neighbours.nodes.tolist()}
         return {"kind": "node", "names": names, **edges}
 
@@ -287,13 +227,10 @@ class Node(Field):
         near = self._neighbours
         edges = {"starts": torch.from_numpy(near.starts), "neighbours": torch.from_numpy(near.nodes)}
         of_edges = near.edge_features()
-        return {"features": near.features, **edges, **({} if of_edges is None else {"edges": of_edges})}
+        return {"features": near.features(), **edges, **({} if of_edges is None else {"edges": of_edges})}
 
     def stand_ins(self, count: int, length: int) -> Padded:
         return {"values": torch.arange(count) % len(self.graph.features)}
-
-    def _name(self, node: int) -> str:
-        return str(node) if self.graph.names is None else self.graph.names[node]
 
     def learned(self) -> str:
         return self.graph.described()

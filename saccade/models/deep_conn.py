@@ -9,10 +9,11 @@ from torch.nn import functional as F
 from saccade.layers import FactorisationMachine, TextConvolution, TokenEmbedding
 from saccade.layers.gathering import pack
 from saccade.models.base import models
+from saccade.models.reviewed import ReviewedModel
 
 
 @models.register("deep_conn")
-class DeepCoNN(nn.Module):
+class DeepCoNN(ReviewedModel):
     r"""Reads all reviews of the user, and all of the item, as one text each, and combines what it found.
 
     .. math:: x_s = \mathrm{relu}(W_s \max_t \mathrm{relu}(\mathrm{conv}(E_s)_t) + b_s), \qquad
@@ -21,8 +22,7 @@ class DeepCoNN(nn.Module):
     A side without reviews is an empty text.
 
     Shapes:
-        user and item (batch,) are ignored; user_words and item_words (batch, reviews, words), user_mask and item_mask
-        bool of the same shape -> ratings (batch, 1).
+        as `ReviewedModel`.
 
     Reference:
         Zheng et al. (2017), arXiv:1701.04783, section 2: 100 filters of width 3, and 50 factors for each side.
@@ -33,6 +33,7 @@ class DeepCoNN(nn.Module):
         hidden_dim: features of x_u and x_i.
         factors: of the factorisation machine.
         dropout: applied to embeddings and to x_u and x_i.
+        biases, penalty: add biases of user and item, which the paper does not; their squares cost `penalty`.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class DeepCoNN(nn.Module):
         hidden_dim: int = 50,
         factors: int = 10,
         dropout: float = 0.5,
+        biases: bool = False,
+        penalty: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(users=users, items=items, biases=biases, penalty=penalty)
         self.embedding = TokenEmbedding(vocab_size=vocab, dim=embedding_dim, dropout=dropout)
         self.user, self.item = (
             TextConvolution(input_dim=embedding_dim, filters=filters, widths=(width,)) for _ in range(2)
@@ -59,15 +62,7 @@ class DeepCoNN(nn.Module):
         self.machine = FactorisationMachine(dim=2 * hidden_dim, factors=factors)
         self.dropout = dropout
 
-    def forward(
-        self,
-        user: Tensor,
-        item: Tensor,
-        user_words: Tensor,
-        user_mask: Tensor,
-        item_words: Tensor,
-        item_mask: Tensor,
-    ) -> Tensor:
+    def read(self, user_words: Tensor, user_mask: Tensor, item_words: Tensor, item_mask: Tensor) -> Tensor:
         sides = []
         for network, proj, tokens, mask in (
             (self.user, self.user_proj, user_words, user_mask),

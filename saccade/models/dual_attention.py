@@ -13,6 +13,7 @@ from saccade.layers import TextConvolution, TokenEmbedding
 from saccade.layers.text_gates import ReadConvolved, WholeTextScore, WindowScore
 from saccade.models.base import models
 from saccade.models.deep_conn import as_one_text
+from saccade.models.reviewed import ReviewedModel
 from saccade.selections import Sigmoid
 
 Gate = Literal["scalar", "position", "none"]
@@ -20,7 +21,7 @@ Parts = Literal["dual", "local", "global"]
 
 
 @models.register("dual_attention")
-class DualAttention(nn.Module):
+class DualAttention(ReviewedModel):
     r"""Rates an item by the words that matter in the reviews of the user and of the item: D-Attn.
 
     .. math:: \hat x_t = \sigma(w \cdot x_{t-2:t+2} + b)\, x_t, \qquad
@@ -32,8 +33,7 @@ class DualAttention(nn.Module):
     the text, weighs the text as a whole. All reviews of a side are one text; a side without reviews is an empty text.
 
     Shapes:
-        user and item (batch,) are ignored; user_words and item_words (batch, reviews, words), user_mask and item_mask
-        bool of the same shape -> ratings (batch, 1).
+        as `ReviewedModel`.
 
     Reference:
         Seo et al. (2017), "Interpretable convolutional neural networks with dual local and global attention for review
@@ -48,6 +48,7 @@ class DualAttention(nn.Module):
         hidden_dim: features of the first layer above both.
         output_dim: features of v_u and v_i.
         dropout: applied after the first layer.
+        biases, penalty: add biases of user and item, which the paper does not; their squares cost `penalty`.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class DualAttention(nn.Module):
         hidden_dim: int = 500,
         output_dim: int = 50,
         dropout: float = 0.5,
+        biases: bool = False,
+        penalty: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(users=users, items=items, biases=biases, penalty=penalty)
         if gate not in ("scalar", "position", "none"):
             raise ValueError(f"gate must be 'scalar', 'position' or 'none', got {gate!r}.")
         if parts not in ("dual", "local", "global"):
@@ -89,15 +92,7 @@ class DualAttention(nn.Module):
             for _ in range(2)
         )
 
-    def forward(
-        self,
-        user: Tensor,
-        item: Tensor,
-        user_words: Tensor,
-        user_mask: Tensor,
-        item_words: Tensor,
-        item_mask: Tensor,
-    ) -> Tensor:
+    def read(self, user_words: Tensor, user_mask: Tensor, item_words: Tensor, item_mask: Tensor) -> Tensor:
         one = self.user(*as_one_text(self.embedding, user_words, user_mask))
         other = self.item(*as_one_text(self.embedding, item_words, item_mask))
         rating: Tensor = (one * other).sum(1, keepdim=True)

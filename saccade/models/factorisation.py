@@ -75,9 +75,13 @@ class Factorisation(nn.Module):
     def costs(self, user: Tensor, item: Tensor, *texts: Tensor, losses: Losses) -> Costs:
         """The loss with the penalty of those users and items that are rated."""
         ratings = self(user, item, *texts)
-        tables = ((self.user_bias, user), (self.item_bias, item), (self.user_factors, user), (self.item_factors, item))
-        penalty = self.penalty * sum(table(numbers).square().sum(1) for table, numbers in tables)
+        penalty = self.squares(user, item)
         return Costs(ratings, losses(ratings) + penalty, penalty)
+
+    def squares(self, user: Tensor, item: Tensor) -> Tensor:
+        """(batch,): the penalty of each rating."""
+        tables = ((self.user_bias, user), (self.item_bias, item), (self.user_factors, user), (self.item_factors, item))
+        return self.penalty * torch.stack([table(numbers).square().sum(1) for table, numbers in tables]).sum(0)
 
 
 def _table(size: int, dim: int, deviation: float) -> nn.Embedding:

@@ -13,12 +13,13 @@ from saccade.checks import check_count
 from saccade.layers import CoAttention, FactorisationMachine, TokenEmbedding
 from saccade.layers.choices import make_selection
 from saccade.models.base import models
+from saccade.models.reviewed import ReviewedModel
 from saccade.scores import Score
 from saccade.selections import GumbelSoftmax, Selection, Softmax
 
 
 @models.register("mpcn")
-class MPCN(nn.Module):
+class MPCN(ReviewedModel):
     r"""Points at one review of the user and one of the item, reads the two word by word, and rates the item by them.
 
     .. math:: x_i = \sigma(W_g r_i + b_g) \odot \tanh(W_u r_i + b_u), \quad r_i = \textstyle\sum_t e_{it}, \qquad
@@ -33,8 +34,7 @@ class MPCN(nn.Module):
     weights of its own. Reviews that do not exist are never picked; a side without reviews is read as zeros.
 
     Shapes:
-        user and item (batch,) are ignored; user_words and item_words (batch, reviews, words), user_mask and item_mask
-        bool of the same shape -> ratings (batch, 1).
+        as `ReviewedModel`.
 
     Reference:
         Tay et al. (2018), arXiv:1801.09251: up to 20 reviews of 30 words, embeddings of size 50, 1 to 10 pointers, 10
@@ -49,6 +49,7 @@ class MPCN(nn.Module):
         score: how reviews, and words, are compared; a short name or an instance.
         factors: of the factorisation machine.
         dropout: applied to sums of words, to the words of picked reviews and to what was read.
+        biases, penalty: add biases of user and item, which the paper does not; their squares cost `penalty`.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class MPCN(nn.Module):
         score: str | Score | partial[Score] = "bilinear",
         factors: int = 10,
         dropout: float = 0.2,
+        biases: bool = False,
+        penalty: float = 0.1,
     ) -> None:
-        super().__init__()
+        super().__init__(users=users, items=items, biases=biases, penalty=penalty)
         check_count("pointers", pointers)
         if combine not in ("concat", "sum", "ffn"):
             raise ValueError(f"combine must be 'concat', 'sum' or 'ffn', got {combine!r}.")
@@ -88,15 +91,7 @@ class MPCN(nn.Module):
         self.machine = FactorisationMachine(dim=2 * size, factors=factors)
         self.dropout = dropout
 
-    def forward(
-        self,
-        user: Tensor,
-        item: Tensor,
-        user_words: Tensor,
-        user_mask: Tensor,
-        item_words: Tensor,
-        item_mask: Tensor,
-    ) -> Tensor:
+    def read(self, user_words: Tensor, user_mask: Tensor, item_words: Tensor, item_mask: Tensor) -> Tensor:
         sides = ((user_words, user_mask), (item_words, item_mask))
         embedded = [self.embedding(tokens) for tokens, _ in sides]
         a, b = (self._reviews(words, mask) for words, (_, mask) in zip(embedded, sides, strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType
@@ -14,13 +13,13 @@ from saccade.artifacts import (
     CHECKSUMS,
     ArtifactError,
     JsonObject,
+    fill_folder,
     make_folder,
     open_regular,
     read_json,
     seal,
     verify,
     write_file,
-    write_folder,
 )
 from saccade.configuration import ConfigError, write_config
 from saccade.data.readers import absolute
@@ -175,10 +174,7 @@ def save_config(folder: Path, plain: Mapping[str, Any]) -> None:
 
 def save_task(task: Task, folder: Path) -> None:
     """Writes what the task learned, all of it or nothing."""
-    with tempfile.TemporaryDirectory() as made:
-        task.save(Path(made))
-        files = {path.relative_to(made).as_posix(): path.read_bytes() for path in _files(Path(made))}
-    write_folder(folder, {**files})
+    fill_folder(folder, task.save)
 
 
 def seal_run(folder: Path) -> None:

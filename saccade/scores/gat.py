@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.kernels.graph import gat_scores, gatv2_scores
+from saccade.kernels.graph_scores import gat_scores, gatv2_scores
 from saccade.scores.base import Prepared, Score, check_features, scores
 
 

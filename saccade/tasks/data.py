@@ -212,8 +212,12 @@ class TaskData:
         return []
 
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
-        """Builds a model with the sizes that follow from the data."""
-        return model_class(**self.sizes(), **arguments)
+        """Builds a model with the sizes that follow from the data, in place of arguments that are None."""
+        sizes = self.sizes()
+        wrong = next((name for name in sizes if arguments.get(name) is not None), None)
+        if wrong is not None:
+            raise ValueError(f"model.{wrong} follows from the task and the data, and cannot be set.")
+        return model_class(**{**arguments, **sizes})
 
     def example(self, value: Any) -> Example:
         """An input as an example: a plain value, which may itself be a dictionary, is the value of the only input."""

@@ -10,7 +10,7 @@ from typing import Any
 from saccade.fields import Field, Label, VisitLabel, VisitLabels, Visits
 from saccade.tasks.data import Example
 
-PLAIN = {"", "yes", "no", "true", "false", "none", "other", "positive", "negative", "label", "outcome", "target"}
+PLAIN = {"", "yes", "no", "true", "false", "none", "other", "positive", "negative"}
 """Names of outcomes that say nothing."""
 ALWAYS = 0.95
 """The share of visits with an outcome that also hold its code, above which it is not a coincidence."""
@@ -23,8 +23,9 @@ def leaks_by_name(label: Label, inputs: Mapping[str, Field], columns: Mapping[st
     if isinstance(label, VisitLabel | VisitLabels):  # what was recorded before may well predict it
         return []
     column = columns.get("label", "label")
-    outcomes = [*(str(name) for name in ([column] if isinstance(column, str | int) else column)), *label.names]
-    wanted = {_plain(name): name for name in outcomes if _plain(name) not in PLAIN and not _plain(name).isdecimal()}
+    own = [str(name) for name in ([column] if isinstance(column, str | int) else column)]
+    outcomes = [*own, *(name for name in label.names if _plain(name) not in PLAIN)]
+    wanted = {_plain(name): name for name in outcomes if _plain(name) and not _plain(name).isdecimal()}
     found = []
     for role, field in inputs.items():
         if isinstance(field, Visits):

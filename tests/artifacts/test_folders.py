@@ -5,7 +5,16 @@ import os
 import pytest
 
 from saccade import artifacts
-from saccade.artifacts import ArtifactError, remove_folder, restore_folders, seal, verify, write_file, write_folder
+from saccade.artifacts import (
+    ArtifactError,
+    fill_folder,
+    remove_folder,
+    restore_folders,
+    seal,
+    verify,
+    write_file,
+    write_folder,
+)
 
 
 @pytest.fixture
@@ -49,6 +58,24 @@ def test_a_folder_appears_whole_and_sealed(tmp_path):
     path = write_folder(tmp_path / "made", {"a": b"one", "b": lambda: b"two"})
     verify(path, required=["a"])
     assert sorted(os.listdir(path)) == ["a", "b", "checksums.json"]
+    assert os.listdir(tmp_path) == ["made"]
+
+
+def test_a_folder_is_filled_all_at_once(tmp_path):
+    def fill(folder):
+        (folder / "inner").mkdir()
+        (folder / "inner" / "a").write_bytes(b"one")
+
+    path = fill_folder(tmp_path / "made", fill)
+    verify(path, required=["inner/a"])
+
+    def fail(folder):
+        (folder / "b").write_bytes(b"two")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(ArtifactError, match="No space left"):
+        fill_folder(path, fail)
+    assert sorted(os.listdir(path)) == ["checksums.json", "inner"]
     assert os.listdir(tmp_path) == ["made"]
 
 

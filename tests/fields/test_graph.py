@@ -147,6 +147,14 @@ def test_a_huge_number_of_nodes_takes_no_memory(raw):
         GraphField().read(raw, CELL)
 
 
+@pytest.mark.parametrize("raw", [{"edges": [], "nodes": 10_007}, {"edges": [[0, 1], [1, 20_011]]}])
+def test_a_few_bytes_are_no_large_graph(raw):
+    with pytest.raises(BadRow, match="nodes of the graph have neither edges nor features"):
+        GraphField().read(raw, CELL)
+    tagged = {**raw, "nodes": 20_012, "tags": ["a"] * 20_012}
+    assert GraphField().read(tagged, CELL)["nodes"] == 20_012
+
+
 def test_tags_are_texts_that_can_be_saved():
     with pytest.raises(BadRow, match="half a character"):
         GraphField().read('{"edges": [[0, 1]], "tags": ["\\ud800", "b"]}', CELL)

@@ -12,8 +12,9 @@ from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
 from saccade.data.errors import BadRow, DataError
 from saccade.fields.graph_files import FILE, NODES, load_graph, read_graph, save_graph
-from saccade.fields.node import CACHED, DRAWN, Node
+from saccade.fields.node import CACHED, Node
 from saccade.fields.node_looks import attending_layers
+from saccade.fields.node_maps import DRAWN
 from saccade.interpretation.recording import record
 from saccade.models.gat import GAT
 
@@ -53,7 +54,7 @@ def neighbours(field, name):
     padded = field.pad([field.encode(name)])
     around = field._around(np.array([field.encode(name)]))
     start, end = padded["starts"][padded["values"][0] :][:2].tolist()
-    return [field._name(node) for node in around.nodes[padded["neighbours"][start:end].numpy()].tolist()]
+    return [field.graph.name(node) for node in around.nodes[padded["neighbours"][start:end].numpy()].tolist()]
 
 
 def test_archives_dense_and_sparse(tmp_path, npz):
@@ -344,17 +345,17 @@ ABOUT = {"names": ["a", "b"], "labels": None, "skipped": 0}
 @pytest.mark.parametrize(
     ("tensors", "about", "message"),
     [
-        ({**GOOD, "features": torch.ones(2)}, ABOUT, "it has no features"),
-        ({**GOOD, "features": torch.ones(2, 3).double()}, ABOUT, "it has no features"),
-        ({**GOOD, "features": torch.ones(0, 3)}, ABOUT, "it has no features"),
-        ({**GOOD, "features": torch.full((2, 3), torch.nan)}, ABOUT, "some features are not finite"),
+        ({**GOOD, "features": torch.ones(2)}, ABOUT, "features must be finite"),
+        ({**GOOD, "features": torch.ones(2, 3).double()}, ABOUT, "features must be finite"),
+        ({**GOOD, "features": torch.ones(0, 3)}, ABOUT, "features must be finite"),
+        ({**GOOD, "features": torch.full((2, 3), torch.nan)}, ABOUT, "features must be finite"),
         ({"edges": GOOD["edges"]}, ABOUT, "it has no features"),
         ({"features": GOOD["features"]}, ABOUT, "it has no edges"),
         ({**GOOD, "edges": torch.tensor([[0, 1, 1]])}, ABOUT, "it has no edges"),
         ({**GOOD, "edges": torch.tensor([[0.0, 1.0]])}, ABOUT, "it has no edges"),
         ({**GOOD, "edges": torch.tensor([[0, 2]])}, ABOUT, "an edge refers to a node that does not exist"),
         ({**GOOD, "edges": torch.tensor([[0, -1]])}, ABOUT, "an edge refers to a node that does not exist"),
-        ({**GOOD, "edge_features": torch.zeros(3, 1)}, ABOUT, "edge_features must be finite"),
+        ({**GOOD, "edge_features": torch.zeros(3, 1)}, ABOUT, "edge_features must have one row"),
         (GOOD, {**ABOUT, "names": ["a"]}, "names must have one text for each node"),
         (GOOD, {**ABOUT, "names": ["a", 1]}, "names must have one text for each node"),
         (GOOD, {**ABOUT, "names": ["a", "a"]}, "two nodes have the same name"),

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from saccade.kernels import native
-from saccade.kernels.graph import gat_scores, gatv2_scores, nonzero_rows, read_neighbours
+from saccade.kernels.graph import nonzero_rows, read_neighbours
+from saccade.kernels.graph_scores import gat_scores, gatv2_scores
 from saccade.kernels.modes import plainly
 
 needs_compiler = pytest.mark.skipif(native._load() is None, reason="there is no C compiler")

@@ -177,6 +177,21 @@ def test_mpcn_reads_the_reviews_it_points_at(inputs):
     torch.testing.assert_close(model(inputs[0], inputs[1], words, *inputs[3:])[0], found[0])
 
 
+@pytest.mark.parametrize("name", ["deep_conn", "dual_attention", "mpcn"])
+def test_models_of_texts_may_have_biases(name, inputs):
+    model = made(name, biases=True, penalty=0.5)
+    without = made(name)
+    with torch.no_grad():
+        model.biases.user_bias.weight[1:] = 2.0
+        model.biases.item_bias.weight[1:] = 3.0
+    assert without.load_state_dict(model.state_dict(), strict=False).missing_keys == []
+    known = torch.stack([2.0 * (inputs[0] > 0), 3.0 * (inputs[1] > 0)], dim=1).double()
+    torch.testing.assert_close(model(*inputs), without(*inputs) + known.sum(1, keepdim=True))
+    found = model.costs(*inputs, losses=lambda ratings: ratings.squeeze(1) * 0)
+    torch.testing.assert_close(found.total, 0.5 * known.square().sum(1))
+    assert without.costs(*inputs, losses=lambda ratings: ratings.squeeze(1)).total.equal(without(*inputs).squeeze(1))
+
+
 @pytest.mark.parametrize("combine", ["concat", "sum", "ffn"])
 def test_pointers_learn_through_their_samples(combine, inputs):
     model = made("mpcn", combine=combine, pointers=3).train()

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from reproductions.patients import records
+from reproductions.patients import counts, records
 from tests.reproductions.scripts import script
 
 patients = script("patients")
@@ -26,6 +26,15 @@ def test_models_are_trained_and_measured(tmp_path, monkeypatch) -> None:
         assert 0 <= low <= result["figures"]["auroc"]["value"] <= high <= 100
     assert -1 <= found["retain"]["correlation"]["all"] <= 1
     assert len((output / "table.md").read_text().splitlines()) == 5
+
+
+def test_each_of_several_outcomes_has_a_regression_of_its_own(tmp_path) -> None:
+    pytest.importorskip("sklearn")
+    each = [{"record": [["a"], ["b"]], "label": [["x"], ["x", "y"]]}, {"record": [["c"], ["b"]], "label": [[], ["y"]]}]
+    files = records.write(7 * each, tmp_path, {"class": "visit_labels"})
+    figures = counts.fitted(files.paths, 5)["figures"]
+    assert figures["auroc"]["value"] == pytest.approx(100.0)
+    assert figures["auprc"]["value"] == pytest.approx(100.0)
 
 
 def test_made_up_risk_is_the_sum_of_its_parts() -> None:
