@@ -16,7 +16,7 @@ from saccade.evaluation import CAUTION
 from saccade.fields.looking import Look, Looking, maps_between
 from saccade.interpretation.explorer import Item, Map, Measure, Outcome
 from saccade.interpretation.recording import Trace, record
-from saccade.interpretation.recording.trace import matches
+from saccade.interpretation.recording.patterns import matches
 from saccade.tasks.answers import Answer, Attended
 from saccade.tasks.base import Example, Task
 from saccade.tasks.options import Options

@@ -34,7 +34,9 @@ class Recording(Protocol):
     changes: bool
 
     def change_at(self, frame: FrameType) -> Change | None: ...
-    def attended(self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "") -> None: ...
+    def attended(
+        self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "", values: Tensor | None = None
+    ) -> None: ...
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
@@ -113,7 +115,7 @@ class Calls:
         self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         recordings = self.thread.recordings
-        change = self.change_at(frame) if any(each.changes for each in recordings) else None
+        change = self.change_at(frame)
         if change is not None:
             if function.name == MULTI_HEAD:
                 return self._run_multi_head(original, args, kwargs)
@@ -121,13 +123,13 @@ class Calls:
                 raise NotImplementedError(f"The weights of {function.module}.{function.name} cannot be changed.")
             changed = function.changed(original, change, *args, **kwargs)
             if changed is not None:
-                result, self.thread.changed = changed
-                weights = self.thread.changed
-                for recording in self.thread.recordings:
-                    recording.attended(lambda: Captured(Given(), {"weights": weights}), frame)
+                result, weights, keys = changed
+                self.thread.changed = weights
+                for recording in recordings:
+                    recording.attended(lambda: Captured(Given(), {"weights": weights}), frame, values=keys)
                 return result
         result = original(*args, **kwargs)
-        for recording in self.thread.recordings:
+        for recording in recordings:
             recording.attended(functools.partial(function.attend, *args, **kwargs), frame, function.suffix)
         return result
 
@@ -226,9 +228,9 @@ class Calls:
         if not changes:
             return None
 
-        def change(weights: Tensor, mask: Tensor) -> Tensor:
+        def change(weights: Tensor, mask: Tensor, keys: Tensor | None = None) -> Tensor:
             for each in changes:
-                weights = each(weights, mask)
+                weights = each(weights, mask, keys)
             return weights
 
         return change

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from torch import Tensor
 
-from saccade.interpretation.recording.recipes import Change, four
-from saccade.interpretation.recording.trace import matches
+from saccade.interpretation.recording.patterns import matches
+from saccade.interpretation.recording.positions import Positions
+from saccade.interpretation.recording.recipes import four
 from saccade.kernels.private_torch import in_backward, version
 
-Intervention = Callable[[Tensor, Tensor, range], Tensor]
+Intervention = Callable[..., Tensor]
 """Weights (batch, heads, queries, keys), bool in the same shape which keys may be attended, and the numbers of the
-queries -> the weights to continue with."""
+queries -> the weights to continue with. A function with an argument `keys` also gets the positions of the keys."""
 
 
 class Changes:
     """The interventions of a recording, by pattern.
 
-    The queries of a module are numbered from 0 from the start of the recording, over all its calls: so a decoder that
-    takes one step at a time counts its steps. What a backward pass computes again starts from 0.
+    The queries of a module are numbered by their positions where these are known; otherwise from 0 from the start of
+    the recording, over all its calls: so a decoder that takes one step at a time counts its steps. What a backward pass
+    computes again starts from 0.
     """
 
     def __init__(self, functions: Mapping[str, Intervention]) -> None:
@@ -30,6 +33,7 @@ class Changes:
                 f'{{"decoder.*": uniform()}}, got {functions!r}.'
             )
         self._functions = functions
+        self._take_keys = {pattern for pattern, function in functions.items() if _takes_keys(function)}
         self._steps: dict[str, int] = {}
         self._used: set[str] = set()
         self._seen: set[str] = set()
@@ -37,7 +41,7 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self._functions)
 
-    def of(self, path: str) -> Change | None:
+    def of(self, path: str) -> Callable[[Tensor, Tensor, Positions], Tensor] | None:
         """The change of the module at this path; None if no pattern matches it."""
         self._seen.add(path)
         patterns = [pattern for pattern in self._functions if matches(path, pattern)]
@@ -51,17 +55,19 @@ class Changes:
             seen = f"the modules that attended are {', '.join(sorted(self._seen))}" if self._seen else "none ran"
             raise ValueError(f"change: {', '.join(map(repr, unused))} matched no attention; {seen}.")
 
-    def _apply(self, path: str, patterns: list[str], weights: Tensor, mask: Tensor) -> Tensor:
+    def _apply(self, path: str, patterns: list[str], weights: Tensor, mask: Tensor, positions: Positions) -> Tensor:
         shape = (*four(weights.shape[:-2]), *weights.shape[-2:])
-        start = 0 if in_backward() else self._steps.get(path, 0)
-        steps = range(start, start + shape[2])
+        counted = 0 if in_backward() else self._steps.get(path, 0)
+        start = counted if positions.query is None else positions.query
+        steps, keys = range(start, start + shape[2]), range(positions.key, positions.key + shape[3])
         if not in_backward():
             self._steps[path] = steps.stop
         allowed = mask.reshape(shape)
         own = changed = weights.reshape(shape).clone()  # a function may write into it
         before = version(own)
         for pattern in patterns:
-            found = self._functions[pattern](changed, allowed, steps)
+            options = {"keys": keys} if pattern in self._take_keys else {}
+            found = self._functions[pattern](changed, allowed, steps, **options)
             if not isinstance(found, Tensor) or found.shape != shape:
                 got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
                 raise ValueError(
@@ -71,3 +77,10 @@ class Changes:
         if changed is own and before == version(own) != -1:  # inference tensors do not tell
             return weights
         return changed.to(weights).reshape(weights.shape)
+
+
+def _takes_keys(function: Intervention) -> bool:
+    try:
+        return "keys" in inspect.signature(function).parameters
+    except ValueError:  # a built-in function without a signature
+        return False

@@ -23,7 +23,7 @@ from saccade.interpretation.recording.multihead import Projected
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.positions import Positions
 from saccade.interpretation.recording.recipes import Captured, Given, Recipe, ScaledDot, Tensors, Top
-from saccade.interpretation.recording.steps import Part
+from saccade.interpretation.recording.steps import Part, is_step
 from saccade.kernels.private_torch import version
 
 INDEX = "trace.json"
@@ -83,9 +83,9 @@ class Folder:
 
 
 def storable(recipe: Recipe, tensors: Tensors) -> Captured:
-    """A call as numbers and plain tensors."""
+    """A call as numbers and plain tensors: its weights, if they are smaller than what they are computed of."""
     plain = all(tensor.layout == torch.strided and not tensor.is_nested for tensor in tensors.values())
-    if type(recipe) in RECIPES.values() and plain:
+    if type(recipe) in RECIPES.values() and plain and not is_step(recipe, tensors):
         return Captured(recipe, tensors)
     picked = {"picked": tensors["picked"]} if "picked" in tensors else {}
     return Captured(Given(), {"weights": weights_of(recipe, tensors), **picked})
@@ -97,7 +97,7 @@ def write_index(folder: Path, noted: Noted, missing: Iterable[Missing]) -> None:
         {
             "path": path_of(place),
             "recipe": {"kind": type(kept.recipe).__name__, **asdict(kept.recipe)},  # type: ignore[call-overload]
-            "files": {part: path.name for part, path in kept.files.items()},
+            "files": {part: path.name for part, path in (kept.files or {}).items()},
             "run": kept.run,
             "key": kept.positions.key,
             "query": kept.positions.query,

@@ -95,17 +95,17 @@ def flex_forward(
 
 def flex_changed(
     original: Callable[..., tuple[Any, ...]], change: Change, query: Tensor, key: Tensor, value: Tensor, *others: Any
-) -> tuple[Any, Tensor] | None:
+) -> tuple[Any, Tensor, Tensor] | None:
     """The operator with changed weights; its other results, such as the log-sum-exp, stay those of the scores."""
     score_mod, block_mask, scale = others[:3]
     recipe = Flex(scale, score_mod, block_mask[-1])
     own = recipe.compute({"query": query, "key": key}, slice(0, query.shape[2]))
-    weights = change(own, own > 0)
+    weights = change(own, own > 0, key.detach())
     if weights is own:
         return None
     _, *rest = original(query, key, value, *others)
     value = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
-    return (weights.to(value.dtype) @ value, *rest), weights
+    return (weights.to(value.dtype) @ value, *rest), weights, key
 
 
 def over_indices(function: Modifier, *, scored: bool) -> Modifier:

@@ -101,5 +101,7 @@ class RecordingMode(TorchFunctionMode):
 @functools.lru_cache(maxsize=4096)
 def _role(func: Any) -> Role | None:
     name = getattr(func, "__name__", "").partition(".")[0]
+    if name == "__get__":  # of a property, such as mT
+        name = getattr(func.__self__, "__name__", "")
     role = Role(name, EFFECT_OF.get(name), name in KERNELS)
     return role if role.effect is not None or role.kernel else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -14,8 +15,8 @@ from saccade.interpretation.recording.multihead import encoder_layer_forward, fu
 from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot, grouped
 from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
 
-Changed = tuple[Any, Tensor] | None
-"""What the function returns with changed weights, and these weights; None if the change left them as they are."""
+Changed = tuple[Any, Tensor, Tensor] | None
+"""What the function returns with changed weights, these weights, and the keys; None if they were left as they are."""
 
 
 class Function(NamedTuple):
@@ -54,7 +55,11 @@ def sdpa_forward(
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Captured(ScaledDot(scale, is_causal), tensors)
+    return Captured(_scaled_dot(scale, is_causal), tensors)
+
+
+_scaled_dot = lru_cache(maxsize=256)(ScaledDot)
+"""Most calls have the same recipe, which takes longer to make than to find."""
 
 
 def sdpa_changed(
@@ -74,12 +79,12 @@ def sdpa_changed(
     recipe, tensors = sdpa_forward(query, key, value, attn_mask, dropout_p, *args, **kwargs)
     assert isinstance(recipe, ScaledDot)
     own = recipe.compute(tensors, slice(0, query.shape[-2]))
-    weights = change(own, recipe.allowed(tensors))
+    weights = change(own, recipe.allowed(tensors), key.detach())
     if weights is own:
         return None
     value = grouped(value, query.shape[-3]) if query.dim() > 2 else value
     dropped = F.dropout(weights, dropout_p).reshape(*recipe.leading(tensors), *weights.shape[-2:])
-    return dropped.to(value.dtype) @ value, weights
+    return dropped.to(value.dtype) @ value, weights, key
 
 
 ATTENTION = (

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
-from saccade.interpretation.recording.trace import matches
+from saccade.interpretation.recording.patterns import matches
 
 ATTRIBUTES = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head")
 """What modules call the number of their heads."""

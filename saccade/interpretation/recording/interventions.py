@@ -1,7 +1,8 @@
 """Interventions: what a model computes when it attends differently.
 
 The functions here make interventions for `saccade.record(model, change={path: intervention})`. Any function
-`(weights, mask, steps) -> weights` is one; weights that sum to less than 1 read less.
+`(weights, mask, steps) -> weights` is one, and may take the positions of the keys as `keys`; weights that sum to less
+than 1 read less.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from saccade.interpretation.recording.changes import Intervention
 from saccade.interpretation.recording.recorder import record
@@ -40,17 +42,18 @@ def uniform() -> Intervention:
 
 
 def knock_out(positions: Sequence[int], *, rescale: bool = True) -> Intervention:
-    """Keys, counted from 0, that no query attends.
+    """Keys that no query attends, by their positions in the text, which count from 0.
 
     Args:
-        positions: the keys; those beyond the end of a shorter call are ignored.
+        positions: the keys; those that a call does not have are ignored.
         rescale: scales the remaining weights to the total of before; otherwise the query reads less.
     """
     if any(position < 0 for position in positions):
         raise ValueError(f"positions count from 0, got {list(positions)}.")
 
-    def knock(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
-        here = [position for position in positions if position < weights.shape[-1]]
+    def knock(weights: Tensor, mask: Tensor, steps: range, keys: range | None = None) -> Tensor:
+        keys = keys or range(weights.shape[-1])
+        here = [keys.index(position) for position in positions if position in keys]
         changed = weights.clone()
         changed[..., here] = 0.0
         return rescaled(changed, weights) if rescale else changed
@@ -62,14 +65,16 @@ def use_weights(given: Tensor) -> Intervention:
     """Other weights in place of the model's own, such as those of another trace.
 
     Args:
-        given: (batch, heads, queries, keys); a decoder that takes one step at a time uses the row of each step. A batch
-            or number of heads of 1 is expanded.
+        given: (batch, heads, queries, keys); a decoder that takes one step at a time uses the row of each step, and
+            those keys that it has. A batch or number of heads of 1 is expanded.
     """
     if given.dim() != 4:
         raise ValueError(f"use_weights takes weights (batch, heads, queries, keys), got {tuple(given.shape)}.")
 
-    def replace(weights: Tensor, mask: Tensor, steps: range) -> Tensor:
+    def replace(weights: Tensor, mask: Tensor, steps: range, keys: range | None = None) -> Tensor:
         rows = given[:, :, steps.start : steps.stop]
+        if rows.shape[3] != weights.shape[3]:
+            rows = _of_keys(rows, keys or range(weights.shape[3]), mask)
         fits = rows.shape[2:] == weights.shape[2:] and all(
             have in (1, want) for have, want in zip(rows.shape[:2], weights.shape[:2], strict=True)
         )
@@ -81,6 +86,15 @@ def use_weights(given: Tensor) -> Intervention:
         return rows.to(weights).expand_as(weights)
 
     return replace
+
+
+def _of_keys(rows: Tensor, keys: range, mask: Tensor) -> Tensor:
+    """The weights of some keys, if the others have none; keys after the last may be there if none may be attended."""
+    own, later = rows[..., keys.start : keys.stop], keys.stop - rows.shape[3]
+    if later > 0 and not bool(mask[..., -later:].any()):
+        own = F.pad(own, (0, later))
+    outside = rows[..., : keys.start], rows[..., keys.stop :]
+    return rows if any(bool(part.any()) for part in outside) else own
 
 
 def rescaled(changed: Tensor, weights: Tensor) -> Tensor:

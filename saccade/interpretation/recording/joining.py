@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from saccade.interpretation.recording.positions import Positions
 
@@ -46,6 +47,26 @@ def join(name: str, steps: Sequence[Tensor], places: Sequence[Positions], rows: 
         joined[:, :, query : query + step.shape[2]] = 0.0
         joined[:, :, query : query + step.shape[2], place.key : place.key + step.shape[3]] = step
     return joined
+
+
+def join_top(
+    name: str, steps: Sequence[tuple[Tensor, Tensor, int]], places: Sequence[Positions], rows: Rows | None
+) -> tuple[Tensor, Tensor, int]:
+    """The same for the largest weights of each query: values and columns (batch, heads, queries, k), number of keys.
+
+    Args:
+        name: the module, for error messages.
+        steps: for each call values, columns and the number of keys.
+        places: as for `join`.
+        rows: as for `join`.
+    """
+    keys = max(place.key + count for place, (_, _, count) in zip(places, steps, strict=True))
+    most = max(values.shape[3] for values, _, _ in steps)
+    values = [F.pad(part, (0, most - part.shape[3])) for part, _, _ in steps]  # weights of zero fill up short rows
+    columns = [F.pad(part, (0, most - part.shape[3])) for _, part, _ in steps]
+    columns = [part + place.key for part, place in zip(columns, places, strict=True)]
+    queries = [Positions(0, place.query) for place in places]
+    return join(name, values, queries, rows), join(name, columns, queries, rows), keys
 
 
 def _table(rows: Rows) -> Tensor:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from saccade.artifacts.tensors import read_tensors
-from saccade.interpretation.recording.positions import Positions
+from saccade.interpretation.recording.positions import FOLLOWING, Positions
 from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
 from saccade.kernels.private_torch import version
 
@@ -16,12 +17,39 @@ OVERWRITTEN = -2
 """A version that no tensor has."""
 
 
-class Shared:
-    """Tensors of several calls."""
+class Cache:
+    """The keys of a cache that grows: those of its last call, which begin with those of the calls before.
 
-    def __init__(self, tensors: Tensors) -> None:
-        self.tensors = tensors
-        self.versions = {part: version(tensor) for part, tensor in tensors.items()}
+    Attributes:
+        key: (*batch, keys, dim).
+    """
+
+    __slots__ = ("key", "version")
+
+    def __init__(self, key: Tensor) -> None:
+        self.key = key
+        self.version = version(key)
+
+    def continues(self, key: Tensor) -> bool:
+        """Whether keys begin with these; they are then kept instead.
+
+        They are compared bit by bit. On other devices than the CPU the model would have to wait for that.
+        """
+        old, count = self.key, self.key.shape[-2]
+        if key.shape[-2] <= count or key.dim() != old.dim() or key.dtype != old.dtype or key.device.type != "cpu":
+            return False
+        first = key.narrow(-2, 0, count)
+        if first.shape != old.shape or version(old) != self.version or not torch.equal(first, old):
+            return False
+        self.key, self.version = key, version(key)
+        return True
+
+    def __getstate__(self) -> tuple[Tensor, bool]:
+        return self.key, version(self.key) != self.version
+
+    def __setstate__(self, state: tuple[Tensor, bool]) -> None:
+        self.key, overwritten = state
+        self.version = OVERWRITTEN if overwritten else version(self.key)
 
 
 class Kept:
@@ -32,47 +60,68 @@ class Kept:
 
     Attributes:
         run: the number of the run of the model that made the call, see `Runs`.
-        positions: of its keys and queries.
+        positions: of its keys and queries; see `Backlog`, which finds them.
         files: the file of each tensor, if they are in files.
     """
 
-    __slots__ = ("_versions", "files", "positions", "recipe", "run", "shape", "tensors")
+    __slots__ = ("_cache", "_keys", "_tensors", "_versions", "files", "positions", "recipe", "run", "shape")
 
     def __init__(self, recipe: Recipe, tensors: Tensors) -> None:
         self.recipe = recipe
         self.shape: Shape | None = None
         self.run = 0
-        self.positions = Positions()  # queries follow those of the call before
-        self.files: dict[str, Path] = {}
+        self.positions: Positions = FOLLOWING
+        self.files: dict[str, Path] | None = None
         self.hold(tensors)
 
     def hold(self, tensors: Tensors) -> None:
         """Keeps these tensors."""
-        self.tensors = tensors
-        self._versions = {part: version(tensor) for part, tensor in tensors.items()}
+        self.replace(self.recipe, tensors, [version(tensor) for tensor in tensors.values()])
+
+    def replace(self, recipe: Recipe, tensors: Tensors, versions: list[int]) -> None:
+        """Keeps other tensors that give the same weights; these and their versions may belong to several calls."""
+        self.recipe, self._tensors, self._versions = recipe, tensors, versions
+        self._cache: Cache | None = None
+        self._keys = 0
+
+    def share(self, cache: Cache) -> None:
+        """Keeps the keys of a cache, which begin with those of this call."""
+        place = list(self._tensors).index("key")
+        self._keys = self._tensors.pop("key").shape[-2]
+        del self._versions[place]
+        self._cache = cache
+
+    @property
+    def tensors(self) -> Tensors:
+        """The tensors in memory."""
+        if self._cache is None:
+            return self._tensors
+        return {**self._tensors, "key": self._cache.key.narrow(-2, 0, self._keys)}
 
     @property
     def written(self) -> bool:
         """Whether any of the tensors had been changed in place before it was kept."""
-        return any(self._versions.values())
-
-    def replace(self, recipe: Recipe, shared: Shared) -> None:
-        """Keeps other tensors that give the same weights."""
-        self.recipe, self.tensors, self._versions = recipe, shared.tensors, shared.versions
+        return any(self._versions)
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
-        return self.recipe, self.tensors, self.shape, self.run, self.positions, self.files, self.overwritten()
+        cached = (self._cache, self._keys)
+        return self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, self.overwritten()
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.recipe, self.tensors, self.shape, self.run, self.positions, self.files, overwritten = state
-        self._versions = {
-            part: OVERWRITTEN if part in overwritten else version(each) for part, each in self.tensors.items()
-        }
+        self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, overwritten = state
+        self._cache, self._keys = cached
+        self._versions = [
+            OVERWRITTEN if part in overwritten else version(each) for part, each in self._tensors.items()
+        ]
 
     def overwritten(self) -> list[str]:
         """The parts that were changed in place since they were kept."""
-        return [part for part, tensor in self.tensors.items() if version(tensor) != self._versions[part]]
+        pairs = zip(self._tensors.items(), self._versions, strict=True)
+        found = [part for (part, tensor), before in pairs if version(tensor) != before]
+        if self._cache is not None and version(self._cache.key) != self._cache.version:
+            found.append("key")
+        return found
 
     def load(self, name: str) -> Tensors:
         """The tensors; `name` is the name of the call in errors."""
@@ -82,23 +131,23 @@ class Kept:
                 "computed: read them before parameters or caches change, or record with "
                 'reduce="mean" or spill=folder.'
             )
-        if not self.files:
+        if self.files is None:
             return self.tensors
         found = {path: read_tensors(path) for path in set(self.files.values())}
         return {part: found[path][part] for part, path in self.files.items()}
 
     def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
         """Copies what is about to be overwritten; `copies` holds those of other calls, which share parameters."""
-        for part, tensor in self.tensors.items():
-            seen = self._versions[part]
-            if seen and version(tensor) == seen:
+        held, versions = dict(self._tensors), list(self._versions)
+        for number, (part, tensor) in enumerate(self._tensors.items()):
+            if versions[number] and version(tensor) == versions[number]:
                 place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
                 if place not in copies:
                     copies[place] = tensor.clone()
-                self.tensors[part] = copies[place]
-                self._versions[part] = version(copies[place])
+                held[part], versions[number] = copies[place], version(copies[place])
+        self._tensors, self._versions = held, versions
 
     def spill(self, files: dict[str, Path]) -> None:
         """Keeps files instead of tensors."""
         self.files = files
-        self.tensors, self._versions = {}, {}
+        self.replace(self.recipe, {}, [])

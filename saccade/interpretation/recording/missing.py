@@ -66,7 +66,7 @@ class Watch:
     def _runs(self, module: nn.Module) -> None:
         if module not in self._waiting or threading.get_ident() != self._thread:
             return
-        self._ran[self._names.place_of(module)] = type(module).__name__
+        self._ran[self._names.place_of(module) or ((), type(module).__name__)] = type(module).__name__
         del self._waiting[module]
         remove_pre_hook(module, id(self))
 
@@ -95,8 +95,9 @@ class Watch:
         reasons: dict[str, str] = {}
         for place in self._blocks:
             reasons[path_of(place)] = "it attends in blocks of queries and keys"
-        noted[:] = [(place, kept) for place, kept in noted if place not in self._blocks]
-        recorded = {*{path_of(place) for place, _ in noted}, *left_out}
+        if self._blocks:
+            noted[:] = [(place, kept) for place, kept in noted if place not in self._blocks]
+        recorded = {*map(path_of, {id(place): place for place, _ in noted}.values()), *left_out}
         for place, kind in self._ran.items():
             path = path_of(place)
             if path not in reasons and not any(f"{each}.".startswith(f"{path}.") for each in recorded):

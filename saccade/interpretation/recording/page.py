@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.rows import Call, LeftOutError, weights_of
+from saccade.interpretation.recording.rows import Call, LeftOutError, joined_of, weights_of
 from saccade.interpretation.recording.subject import Subject
 from saccade.interpretation.recording.tokens import text_tokenizer
 
@@ -150,17 +150,10 @@ def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[
     for path in dict.fromkeys(call.path for call in shown):
         calls = [call for call in shown if call.path == path]
         if len(calls) > 1 and (rows is not None or all(call.shape[2] == 1 for call in calls[1:])):
-            joined = calls[0].joined(rows)
-            yield path, calls[0], joined[_check_row(path, len(joined), row)].float().cpu()
+            yield path, calls[0], joined_of(calls[0], row, rows)
         else:
             for call in calls:
-                yield call.name, call, weights_of(call, _check_row(call.name, call.shape[0], row))
-
-
-def _check_row(name: str, rows: int, row: int) -> int:
-    if not -rows <= row < rows:
-        raise ValueError(f"row={row}, but the batch of {name!r} has {rows} rows.")
-    return row
+                yield call.name, call, weights_of(call, row)
 
 
 def _fit(call: Call, weights: Tensor | TopWeights, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place
+from saccade.interpretation.recording.recipes import Captured
 from saccade.kernels.private_torch import version
 
 MOST_SHIFTS = 64
@@ -27,14 +28,29 @@ class Positions(NamedTuple):
 
 
 START = Positions(0, 0)
+FOLLOWING = Positions()
+
+
+class Call(Protocol):
+    """A call of a module."""
+
+    run: int
+    positions: Positions
+
+
+@dataclass(eq=False)
+class Foreseen:
+    """A call that has not been made yet."""
+
+    run: int
+    positions: Positions = FOLLOWING
 
 
 @dataclass(eq=False)
 class _Last:
     """The last call of a module."""
 
-    run: int
-    positions: Positions
+    call: Call
     queries: int
     keys: int
     total: int  # queries since the start of the run
@@ -43,6 +59,15 @@ class _Last:
     tensor: Tensor | None  # keys, or values where these are not known
     version: int
     copy: Tensor | None  # some features of it, if it may be overwritten
+    first: bool  # of the recording
+
+    @property
+    def run(self) -> int:
+        return self.call.run
+
+    @property
+    def positions(self) -> Positions:
+        return self.call.positions
 
     def is_beside(self, run: int, queries: int, calls: int) -> bool:
         """Whether it attended in the same step."""
@@ -55,24 +80,32 @@ class Tracker:
     Sizes tell most of it: a cache that grows holds all keys so far, and one of fixed size that is not full yet has not
     dropped any. Otherwise keys are compared with those of the call before: a window has dropped the oldest, a cache
     that was cut back repeats positions, and attention to another sequence has the same keys again; its queries are
-    those of the self-attention before it.
+    those of the self-attention before it. A cache that was filled before the first call shows by the last key that this
+    call attends, if the module is one of a text, or by growing afterwards.
+
+    Attributes:
+        texts: the places of modules whose queries stand in the sequence of their keys.
     """
 
     def __init__(self) -> None:
+        self.texts: set[Place] = set()
         self._last: dict[Place, _Last] = {}
         self._self_attention: _Last | None = None
 
-    def locate(self, place: Place, run: int, sizes: tuple[int, int], tensor: Tensor | None) -> Positions:
-        """The positions of a call of the module at this place.
+    def locate(self, place: Place, call: Call, attended: Captured, tensor: Tensor | None) -> None:
+        """Finds the positions of a call.
 
         Args:
-            place: the module's.
-            run: the number of the run of the model.
-            sizes: how many queries and keys it has.
-            tensor: (*batch, keys, dim), the keys or values of the call.
+            place: of its module.
+            call: gets the positions.
+            attended: what it attended.
+            tensor: (*batch, keys, dim), its keys or values.
         """
-        last = self._last.get(place)
+        sizes = attended.recipe.sizes(attended.tensors)
+        if sizes is None:
+            return
         queries, keys = sizes
+        last, run = self._last.get(place), call.run
         if tensor is not None and tensor.is_nested:
             tensor = None
         same_run = last is not None and last.run == run
@@ -81,10 +114,13 @@ class Tracker:
             total, calls = last.total + queries, last.calls + 1
         certain, ahead = False, max(queries - keys, 0)
         if last is None:
-            found = START
+            filled = _filled(attended, queries, keys) if place in self.texts and keys > queries else 0
+            certain, found = filled > 0, Positions(0, filled)
         elif not same_run and keys <= queries:
-            found = Positions()
-        elif last.keys + queries == keys:  # it has grown
+            found = FOLLOWING
+        elif last.keys + queries == keys and (same_run or _continues(last, tensor)):  # it has grown
+            if last.first and last.positions == START and last.keys > last.queries:
+                last.call.positions = Positions(0, last.keys - last.queries)  # it was filled before
             ahead, certain = last.ahead, True
             found = Positions(last.positions.key, last.positions.key + keys - queries + ahead)
         elif same_run and total <= keys:  # not full yet
@@ -101,10 +137,17 @@ class Tracker:
         # A copy is needed only where the next call may have to be compared.
         compared = total >= keys or not same_run
         copy = _some_features(tensor).clone() if tensor is not None and kept != 0 and compared else None
-        now = self._last[place] = _Last(run, found, queries, keys, total, calls, ahead, tensor, kept, copy)
+        call.positions = found
+        now = _Last(call, queries, keys, total, calls, ahead, tensor, kept, copy, last is None)
+        self._last[place] = now
         if certain:
             self._self_attention = now
-        return found
+
+    def adopt(self, place: Place, call: Call) -> None:
+        """Puts a call in the place of one that was foreseen."""
+        last = self._last.get(place)
+        if last is not None:
+            call.positions, last.call = last.positions, call
 
     def _compare(self, last: _Last, queries: int, keys: int, tensor: Tensor | None, same_run: bool) -> Positions:
         key = last.positions.key
@@ -112,10 +155,7 @@ class Tracker:
             return Positions(key if same_run else 0)
         if _unchanged(last, tensor):
             return Positions(key)
-        before = _some_features(last.tensor) if last.copy is None else last.copy
-        now = _some_features(tensor[:1])
-        if before.dim() == 4:  # heads that share keys may have copies of them
-            before, now = before[:, :: _ratio(before, now)], now[:, :: _ratio(now, before)]
+        before, now = _comparable(last, last.tensor, tensor)
         if keys == queries:  # everything is computed again
             return START if last.keys <= keys and _found(before, now[..., : last.keys, :]) else Positions()
         most = last.keys + queries - keys
@@ -127,6 +167,32 @@ class Tracker:
                     return Positions(key)  # another sequence, whose keys were computed again
                 return Positions(key + shift, key + shift + keys - queries)
         return Positions(key if same_run else 0)
+
+
+def _filled(attended: Captured, queries: int, keys: int) -> int:
+    """How many keys come before the first query, if the last query attends to itself and to nothing after it."""
+    with torch.no_grad():
+        recipe, tensors = attended.recipe.resolve(attended.tensors)
+        row = recipe.compute(tensors, slice(queries - 1, queries))
+    seen = (row != 0).flatten(0, 2).any(0).nonzero()
+    return max(int(seen.max()) + 1 - queries, 0) if len(seen) else 0
+
+
+def _continues(last: _Last, tensor: Tensor | None) -> bool:
+    """Whether keys begin with those of the call before."""
+    if tensor is None or last.tensor is None or last.tensor.dim() != tensor.dim():
+        return tensor is None
+    before, now = _comparable(last, last.tensor, tensor)
+    return _found(before, now[..., : last.keys, :])
+
+
+def _comparable(last: _Last, then: Tensor, tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Some features of the keys of the call before, and of the first row of the batch now, for the same heads."""
+    before = _some_features(then) if last.copy is None else last.copy
+    now = _some_features(tensor[:1])
+    if before.dim() == 4:  # heads that share keys may have copies of them
+        before, now = before[:, :: _ratio(before, now)], now[:, :: _ratio(now, before)]
+    return before, now
 
 
 def _unchanged(last: _Last, tensor: Tensor) -> bool:

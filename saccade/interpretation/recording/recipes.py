@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 Tensors = dict[str, Tensor]
 Shape = tuple[int, int, int, int]
-Change = Callable[[Tensor, Tensor], Tensor]
-"""Weights and, in the same shape, which keys may be attended -> other weights, or the same object to change nothing."""
+
+
+class Change(Protocol):
+    """Gives other weights, or the same object to change nothing."""
+
+    def __call__(self, weights: Tensor, mask: Tensor, keys: Tensor | None = None, /) -> Tensor:
+        """Changes the weights of a call.
+
+        Args:
+            weights: those of the model.
+            mask: in the same shape, which keys may be attended.
+            keys: (*batch, keys, dim), the keys or values, which tell the positions.
+        """
+        ...
 
 
 class Captured(NamedTuple):

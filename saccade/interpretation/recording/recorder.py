@@ -14,22 +14,27 @@ import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
+from saccade.interpretation.recording.backlog import Backlog
 from saccade.interpretation.recording.changes import Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
 from saccade.interpretation.recording.heads import Heads, NumHeads
 from saccade.interpretation.recording.missing import Watch, warn
-from saccade.interpretation.recording.naming import Names, Place, path_of
+from saccade.interpretation.recording.naming import Names, Place, kind_of, path_of
 from saccade.interpretation.recording.patches import patches
-from saccade.interpretation.recording.positions import Tracker
+from saccade.interpretation.recording.patterns import matches
+from saccade.interpretation.recording.positions import FOLLOWING, Positions
 from saccade.interpretation.recording.readings import attended_by
 from saccade.interpretation.recording.recipes import Captured, Change
 from saccade.interpretation.recording.retention import Reduction, Retention
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
-from saccade.interpretation.recording.trace import Trace, matches
+from saccade.interpretation.recording.trace import Trace
 from saccade.kernels.private_torch import in_backward, inside_transform, transforming, without_function_modes
 from saccade.reading import Reading
+
+SAMPLING = "transformers.generation."
+"""Where softmaxes choose tokens. Following them would slow down every function of a generation."""
 
 
 def record(
@@ -84,7 +89,7 @@ class Recorder:
         self, model: nn.Module, patterns: Sequence[str], retention: Retention, changes: Changes, heads: Heads
     ) -> None:
         self._names = Names(model)
-        self._root = type(model).__name__
+        self._whole: Place = ((), type(model).__name__)  # of attention in the model's own code
         self._patterns = patterns
         self._keep_all = "*" in patterns
         self._retention = retention
@@ -93,7 +98,6 @@ class Recorder:
         self.changes = bool(changes)
         self._softmaxes = Softmaxes()
         self.trace = Trace()
-        self._positions = Tracker()
         self._seen = 0
         self._entered = False
 
@@ -102,6 +106,7 @@ class Recorder:
             raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
         self._runs = Runs(self._names, sys._getframe(1))
+        self._backlog = self.trace.backlog = Backlog(self._same_sequence)
         self._mode = RecordingMode(
             softmaxes=self._softmaxes,
             kernel=patches.calls.kernel,
@@ -125,15 +130,16 @@ class Recorder:
         patches.stop(self)
         self._softmaxes.followed.clear()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
-        watch = self._watch
-        del self._mode, self._runs, self._optimiser, self._positions, self._watch
+        watch, noted = self._watch, self.trace.waiting
+        self._backlog.end()
+        del self._mode, self._runs, self._optimiser, self._backlog, self._watch
+        missing = [] if error else watch.found(noted, self.trace.left_out, self._softmaxes, self._names)
         if error is None:
-            self.trace.missing = watch.found(self.trace.noted, self.trace.left_out, self._softmaxes, self._names)
-            self.trace.forget_names()
-        self._retention.end(self.trace.noted, self.trace.missing)
+            self.trace.end(missing)
+        self._retention.end(noted, missing)
         if error is None:
             self._changes.check_used()
-            warn(self.trace.missing, stacklevel=3)
+            warn(missing, stacklevel=3)
 
     def change_at(self, frame: FrameType) -> Change | None:
         """The change of attention that is called in this frame, if there is one."""
@@ -142,12 +148,25 @@ class Recorder:
         place = self._names.place(frame)
         if place is None:
             return None
-        change = self._changes.of(self._path(place))
-        return None if change is None else partial(self._muted, change)
+        place = place or self._whole
+        change = self._changes.of(path_of(place))
+        return None if change is None else partial(self._change, change, place, frame)
 
-    def _muted(self, change: Change, weights: Tensor, mask: Tensor) -> Tensor:
+    def _change(
+        self,
+        change: Callable[[Tensor, Tensor, Positions], Tensor],
+        place: Place,
+        frame: FrameType,
+        weights: Tensor,
+        mask: Tensor,
+        keys: Tensor | None = None,
+    ) -> Tensor:
+        positions = FOLLOWING
+        if keys is not None and not in_backward():
+            with without_function_modes():
+                positions = self._backlog.foresee(place, self._runs.number(frame), weights, keys, frame)
         with patches.calls.muted():
-            return change(weights, mask)
+            return change(weights, mask, positions)
 
     def attended(
         self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "", values: Tensor | None = None
@@ -157,7 +176,7 @@ class Recorder:
         if place is None or in_backward():
             return
         self._seen += 1
-        place = (place, suffix) if suffix else place or ((), self._root)
+        place = (place, suffix) if suffix else place or self._whole
         if not self._keep_all and not any(matches(path_of(place), pattern) for pattern in self._patterns):
             self.trace.left_out.add(path_of(place))
             return
@@ -168,18 +187,19 @@ class Recorder:
             attended = self._heads.split(attended, place, self._names.modules_of, frame)
             kept = self._retention.keep(attended, place)
             kept.run = self._runs.number(frame)
-            sizes = attended.recipe.sizes(attended.tensors)
-            if sizes is not None:
-                kept.positions = self._positions.locate(place, kept.run, sizes, attended.tensors.get("key", values))
-        self.trace.noted.append((place, kept))
+            self._backlog.add(place, kept, attended, values, frame)
+        self.trace.note(place, kept)
+
+    def _same_sequence(self, frame: FrameType, place: Place) -> bool:
+        """Whether a module says by its name or by `is_causal` that its queries stand in the sequence of its keys."""
+        kind = kind_of(path_of(place))
+        module = next(self._names.modules_of(frame), None)
+        return kind == "self" or (kind is None and getattr(module, "is_causal", None) is True)
 
     def _refuse_transforms(self, attended: Captured, place: Place) -> None:
         for part, tensor in attended.tensors.items():
             if inside_transform(tensor):
                 raise NotImplementedError(f"{part} of {path_of(place)!r} is inside torch.func: record outside of it.")
-
-    def _path(self, place: Place) -> str:
-        return path_of(place) or self._root
 
     def _completed(self, attend: Callable[[], Captured], frame: FrameType, values: Tensor | None = None) -> None:
         with patches.calls.muted():
@@ -193,6 +213,8 @@ class Recorder:
 
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None:
         """Follows a softmax, which may become attention."""
+        if frame.f_globals.get("__name__", "").startswith(SAMPLING):
+            return
         inside = self._mode.started or self._names.place(frame) is not None
         if inside and self._softmaxes.begin(args, kwargs, result):
             self._mode.start()
@@ -216,5 +238,5 @@ class Recorder:
     def _copy_parameters(self, *_: Any) -> None:
         """Before an optimiser changes them."""
         copies: dict[Any, Tensor] = {}
-        for _place, kept in self.trace.noted:
+        for _place, kept in self.trace.waiting:
             kept.copy_tensors(copies)

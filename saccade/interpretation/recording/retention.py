@@ -16,7 +16,7 @@ from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
 from saccade.interpretation.recording.naming import Place, path_of
 from saccade.interpretation.recording.recipes import Captured, Tensors
-from saccade.interpretation.recording.steps import Steps
+from saccade.interpretation.recording.steps import is_step, settle
 from saccade.kernels.private_torch import version
 
 Reduction = str | tuple[str, int] | None
@@ -52,7 +52,6 @@ class Retention:
         self._folder = None if self.spill is None else Folder(self.spill, "spill")
         self._everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
-        self._steps = Steps()
 
     def keep(self, attended: Captured, place: Place) -> Kept:
         """What to keep of a call of the module at this place, without its autograd graph."""
@@ -77,8 +76,11 @@ class Retention:
             kept.shape = shape
             return kept
         kept = Kept(recipe, tensors)
-        if not self._steps.take(place, kept) and kept.written:
-            self._copy_what_changes(kept)
+        if kept.written:
+            if is_step(kept.recipe, kept.tensors):
+                settle([kept])
+            else:
+                self._copy_what_changes(kept)
         return kept
 
     def end(self, noted: list[tuple[Place, Kept]], missing: Sequence[Missing]) -> None:
@@ -86,7 +88,6 @@ class Retention:
         if self._folder is not None:
             self._folder.finish(noted, missing)
         self._copies.clear()
-        self._steps = Steps()
 
     def _copy_what_changes(self, kept: Kept) -> None:
         """Copies tensors that were written to before, such as a cache: they probably will be again."""

@@ -31,6 +31,7 @@ class Call(Protocol):
     @property
     def query_positions(self) -> range | None: ...
     def joined(self, rows: Rows | None = None) -> Tensor: ...
+    def joined_top(self, rows: Rows | None = None) -> tuple[Tensor, Tensor, int] | None: ...
 
 
 class LeftOutError(ValueError):
@@ -46,10 +47,22 @@ class Shown(NamedTuple):
 
 def weights_of(call: Call, row: int) -> Tensor | TopWeights:
     """(heads, queries, keys) of a row of a call; those that were kept, if not all were."""
+    row = _check_row(call.name, call.shape[0], row)
     if call.top is None:
         return call.weights[row].float().cpu()
     values, places = (each[row].cpu() for each in call.top)
     return TopWeights(values=values.float(), places=places, keys=call.shape[3])
+
+
+def joined_of(call: Call, row: int, rows: Rows | None = None) -> Tensor | TopWeights:
+    """(heads, steps, keys) of a row of all calls of a module; those that were kept, if not all were."""
+    top = call.joined_top(rows)
+    if top is None:
+        joined = call.joined(rows)
+        return joined[_check_row(call.path, len(joined), row)].float().cpu()
+    values, places, keys = top
+    row = _check_row(call.path, len(values), row)
+    return TopWeights(values=values[row].float().cpu(), places=places[row].cpu(), keys=keys)
 
 
 def map_of(name: str, layer: int | None, weights: Tensor | TopWeights, rows: Shown, columns: Shown) -> Map:
@@ -73,3 +86,9 @@ def _weight_on(weights: Tensor | TopWeights, queries: list[int], keys: list[int]
     part = weights.chosen(queries, keys) if isinstance(weights, TopWeights) else weights[:, queries][:, :, keys]
     found = part.values if isinstance(part, TopWeights) else part
     return float(found.abs().max()) if found.numel() else 0.0
+
+
+def _check_row(name: str, rows: int, row: int) -> int:
+    if not -rows <= row < rows:
+        raise ValueError(f"row={row}, but the batch of {name!r} has {rows} rows.")
+    return row

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place
+from saccade.interpretation.recording.products import arranged
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 
@@ -22,6 +23,7 @@ class Effect(Enum):
     TIMES = auto()  # the same, or values multiplied by weights that are summed afterwards
     KEPT = auto()  # drops some out, or views them differently
     MIXED = auto()  # may mix heads
+    PLACED = auto()  # puts them among others, which are zero or weights too
     PRODUCT = auto()
     SUM = auto()
     LOST = auto()  # rearranges them so that it is no longer known which key a weight belongs to
@@ -39,7 +41,11 @@ EFFECTS = {
         *("unsqueeze", "squeeze", "expand", "flatten", "unflatten", "movedim", "swapaxes", "mT", "T", "repeat"),
     ),
     Effect.MIXED: ("linear", "conv2d"),
-    Effect.PRODUCT: ("matmul", "__matmul__", "__rmatmul__", "bmm", "baddbmm", "einsum"),
+    Effect.PLACED: ("scatter", "scatter_", "scatter_add", "scatter_add_"),
+    Effect.PRODUCT: (
+        *("matmul", "__matmul__", "__rmatmul__", "bmm", "mm", "einsum", "tensordot"),
+        *("baddbmm", "addmm", "addbmm"),
+    ),
     Effect.SUM: ("sum",),
     Effect.LOST: ("pad", "as_strided", "unfold", "roll", "chunk", "split", "unbind", "index_select"),
 }
@@ -52,7 +58,8 @@ class _Candidate:
 
     Attributes:
         used: whether a product has used them, or weights made of them.
-        mixed: whether heads were mixed after the softmax: the factor of the product is then what counts.
+        mixed: whether the factor of the product is what counts: heads were mixed after the softmax, the weights placed
+            among zeros, or the softmax is not over the last axis.
         summed: the axis over which values that were multiplied by the weights are to be summed.
     """
 
@@ -86,16 +93,15 @@ class Softmaxes:
         self.lost: list[tuple[list[bool], str, Place]] = []
 
     def begin(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> bool:
-        """Follows the result of a softmax over the last axis, or the second last if the last has one entry."""
+        """Follows the result of a softmax."""
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         if self.paused or not isinstance(result, Tensor) or result.dim() < 2 or not isinstance(dim, int):
             return False
         weights, axis = result.detach(), dim % result.dim()
         if axis == result.dim() - 2 and result.dim() > 2 and result.shape[-1] == 1:
-            weights = weights.transpose(-2, -1)
-        elif axis != result.dim() - 1:
-            return False  # other axes are not attention
-        self._follow(result, _Candidate(weights, [False]))
+            weights, axis = weights.transpose(-2, -1), result.dim() - 1
+        # Of other axes than the last, the product shows which are queries and keys.
+        self._follow(result, _Candidate(weights, [False], mixed=axis != result.dim() - 1))
         return True
 
     def step(
@@ -133,7 +139,11 @@ class Softmaxes:
             if _mixes_heads(candidate, factor, others, result):
                 self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
                 return None
-            return self._product(candidate, factor, others) if effect is Effect.PRODUCT else None
+            return self._product(candidate, factor, others, name, args) if effect is Effect.PRODUCT else None
+        if effect is Effect.PLACED:
+            if candidate.summed is None and result.shape[:-1] == candidate.weights.shape[:-1]:
+                self._follow(result, _Candidate(result.detach(), candidate.used, mixed=True))
+            return None
         keys = candidate.weights.shape[-1]
         if effect is Effect.TIMES and factor.shape[-1] == 1 < result.shape[-1] and factor.shape[-2:-1] == (keys,):
             self._follow(result, _Candidate(candidate.weights, candidate.used, summed=result.dim() - 2))
@@ -141,14 +151,16 @@ class Softmaxes:
             self._follow(result, self._derived(candidate, effect, result))
         return None
 
-    def _product(self, candidate: _Candidate, factor: Tensor, others: list[Tensor]) -> Completed | None:
+    def _product(
+        self, candidate: _Candidate, factor: Tensor, others: list[Tensor], name: str, args: Sequence[Any]
+    ) -> Completed | None:
         if candidate.summed is not None:
             return None
-        weights = factor.detach() if candidate.mixed else candidate.weights
-        values = next((each for each in others if each.dim() > 2 and each.shape[-2] == weights.shape[-1]), None)
+        weights = arranged(name, args, factor, candidate.weights, known=not candidate.mixed)
+        values = _values(weights, others)
         if weights.dim() == 2:  # without a batch, or one query for each row
             pooled = any(each.dim() > 2 for each in others)
-            if not others or (not pooled and weights.shape[1] not in others[0].shape):
+            if not pooled and not any(weights.shape[1] in each.shape for each in others):
                 return None
             weights = weights.unsqueeze(1 if pooled else 0)
         candidate.used[0] = True
@@ -176,12 +188,13 @@ class Softmaxes:
         if not candidate.used[0]:
             change = find_change()
             if change is not None:
-                self._change(candidate, factor, change)
+                others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
+                self._change(candidate, factor, change, _values(candidate.weights, others))
         if candidate.changed is None:
             return args, kwargs
         return self._with(args, candidate), {name: self._with(value, candidate) for name, value in kwargs.items()}
 
-    def _change(self, candidate: _Candidate, factor: Tensor, change: Change) -> None:
+    def _change(self, candidate: _Candidate, factor: Tensor, change: Change, values: Tensor | None) -> None:
         """Replaces the weights that are a factor of a product, which has to be all of them in their order."""
         own = candidate.weights
         same = factor.numel() == own.numel() and torch.allclose(
@@ -193,7 +206,7 @@ class Softmaxes:
                 "cannot be changed: call model.eval(), or use an sdpa implementation of the model."
             )
         weights = factor.reshape(own.shape)
-        found = change(weights, own > 0)
+        found = change(weights, own > 0, values)
         if found is not weights:
             candidate.weights = found.detach()
             candidate.changed = found.reshape(factor.shape).to(factor.dtype)
@@ -208,7 +221,8 @@ class Softmaxes:
 
     def _derived(self, candidate: _Candidate, effect: Effect, result: Tensor) -> _Candidate:
         old, new = candidate.weights.shape, result.shape
-        if effect is not Effect.KEPT and len(old) == len(new) and old[:-2] == new[:-2]:
+        some_queries = len(old) == len(new) and new[-1] == old[-1] and new[-2] < old[-2]
+        if effect is not Effect.KEPT and len(old) == len(new) and old[:-2] == new[:-2] and not some_queries:
             return _Candidate(result.detach(), candidate.used, mixed=candidate.mixed)
         if (
             effect is Effect.KEPT
@@ -235,6 +249,11 @@ class Softmaxes:
                     yield value, entry[1]
             elif isinstance(value, list | tuple):
                 yield from self._found(value)
+
+
+def _values(weights: Tensor, others: list[Tensor]) -> Tensor | None:
+    """What weights are multiplied by, with keys as its second last axis."""
+    return next((each.detach() for each in others if each.dim() > 2 and each.shape[-2] == weights.shape[-1]), None)
 
 
 def _mixes_heads(candidate: _Candidate, factor: Tensor, others: list[Tensor], result: Tensor) -> bool:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.blocks import no_autocast
-from saccade.interpretation.recording.kept import Kept, Shared
-from saccade.interpretation.recording.naming import Place
+from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.recipes import (
     Captured,
     Given,
@@ -23,9 +22,6 @@ from saccade.interpretation.recording.recipes import (
     softmax_or_zeros,
 )
 from saccade.kernels.private_torch import version
-
-SLACK = 10 << 20
-"""How many bytes of keys may wait before any weights are computed."""
 
 
 @dataclass(frozen=True)
@@ -60,68 +56,44 @@ class Part(Recipe):
         return Given().choose(self._own(tensors), heads)
 
 
-class Steps:
-    """Keeps weights instead of keys, where these are smaller.
+def is_step(recipe: Recipe, tensors: Tensors) -> bool:
+    """Whether a call is one whose weights take less memory than its keys."""
+    if type(recipe) is not ScaledDot or recipe.causal:
+        return False
+    query, key = tensors["query"].shape, tensors["key"].shape
+    return len(query) == 4 and query[2] != key[2] and query[1] * query[2] < key[1] * key[3] and query[0] == key[0]
 
-    Steps wait, as references, until their keys take more memory than the weights so far; then the weights of all of
-    them are computed together, since the last keys of a cache that grows contain those of the steps before. Keys that
-    may be overwritten do not wait.
+
+def settle(calls: Sequence[Kept]) -> int:
+    """Keeps the weights of calls of one module instead of their keys, where these are smaller.
+
+    The weights of many steps are computed together, since the last keys of a cache that grows contain those of the
+    steps before.
+
+    Returns:
+        How many bytes the weights take.
     """
+    own = [call for call in calls if is_step(call.recipe, call.tensors)]
+    taken = 0
+    group: list[Kept] = []
+    for call in reversed([each for each in own if not each.overwritten()]):  # reading the others is an error
+        if group and not _contains(group[0], call):
+            taken += _settle_group(group[::-1])
+            group = []
+        group.append(call)
+    return taken + (_settle_group(group[::-1]) if group else 0)
 
-    def __init__(self) -> None:
-        self._waiting: dict[Place, list[Kept]] = {}
-        self._keys: dict[Place, Tensor] = {}
-        self._bytes = 0
-        self._weights = 0
 
-    def take(self, place: Place, kept: Kept) -> bool:
-        """Whether the call is such a step; its tensors may then be replaced at any time."""
-        recipe = kept.recipe
-        if type(recipe) is not ScaledDot or recipe.causal:
-            return False
-        query, key = kept.tensors["query"].shape, kept.tensors["key"].shape
-        if len(query) != 4 or query[2] == key[2] or query[1] * query[2] >= key[1] * key[3] or query[0] != key[0]:
-            return False
-        return self._wait(place, kept, kept.tensors["key"])
-
-    def _wait(self, place: Place, kept: Kept, key: Tensor) -> bool:
-        before = self._keys.get(place)
-        if before is not None and before.data_ptr() == key.data_ptr() and version(key) == 0:
-            return False  # of another sequence, and all steps share them
-        self._keys[place] = key
-        if kept.written:
-            self._settle([kept])
-            return True
-        self._waiting.setdefault(place, []).append(kept)
-        self._bytes += key.numel() * key.element_size()
-        if self._bytes > max(SLACK, self._weights):
-            for calls in self._waiting.values():
-                self._settle_waiting(calls)
-            self._waiting.clear()
-            self._bytes = 0
-        return True
-
-    def _settle_waiting(self, calls: Sequence[Kept]) -> None:
-        calls = [call for call in calls if not call.overwritten()]  # reading the others is an error
-        group: list[Kept] = []
-        for call in reversed(calls):
-            if group and not _contains(group[0], call):
-                self._settle(group[::-1])
-                group = []
-            group.append(call)
-        if group:
-            self._settle(group[::-1])
-
-    def _settle(self, calls: Sequence[Kept]) -> None:
-        """Replaces the tensors of calls by their weights; the keys of the last contain those of the others."""
-        with torch.no_grad(), no_autocast(calls[0].tensors):
-            weights = _weights(calls)
-        self._weights += weights.numel() * weights.element_size()
-        shared, row = Shared({"weights": weights}), 0
-        for call in calls:
-            queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
-            call.replace(Part(row, queries, keys), shared)
-            row += queries
+def _settle_group(calls: Sequence[Kept]) -> int:
+    """Replaces the tensors of calls by their weights; the keys of the last contain those of the others."""
+    with torch.no_grad(), no_autocast(calls[0].tensors):
+        weights = _weights(calls)
+    shared, versions, row = {"weights": weights}, [version(weights)], 0
+    for call in calls:
+        queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
+        call.replace(Part(row, queries, keys), shared, versions)
+        row += queries
+    return weights.nbytes
 
 
 def _contains(last: Kept, call: Kept) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.interpretation.explorer import Axis, ImageAxis, Map, TextAxis, TopWeights
 from saccade.interpretation.recording.inputs import Generated, Inputs
-from saccade.interpretation.recording.rows import Call, LeftOutError, Shown, map_of, weights_of
+from saccade.interpretation.recording.rows import Call, LeftOutError, Shown, joined_of, map_of, weights_of
 from saccade.interpretation.recording.tokens import token_axis
 
 SEEN = ("vision", "visual", "image", "vit")
@@ -99,7 +99,7 @@ class Subject:
             raise LeftOutError(f"its batch has {rows} rows for {self._inputs_count} inputs")
         return weights_of(call, self._source_row)
 
-    def _written(self, path: str, calls: list[Call]) -> tuple[Tensor, list[int | None]]:
+    def _written(self, path: str, calls: list[Call]) -> tuple[Tensor | TopWeights, list[int | None]]:
         """(heads, queries, keys) of a decoder's steps, and the tokens that it read, and the one after them."""
         generated = self._generated
         assert generated is not None
@@ -126,12 +126,12 @@ class Subject:
         if repeated:
             last = read - counts[0]
             here = row if generated.beams is None else int(generated.beams[row, last])
-            weights = calls[last].weights[here]
+            weights = weights_of(calls[last], here)
         elif generated.beams is None:
-            weights = calls[0].joined()[row]
+            weights = joined_of(calls[0], row)
         else:
-            weights = calls[0].joined(generated.beams[row : row + 1])[0]
-        return weights[:, :read].float().cpu(), tokens[: read + 1]
+            weights = joined_of(calls[0], 0, generated.beams[row : row + 1])
+        return weights, tokens[: read + 1]
 
     def _prompt_length(self, first: int) -> int:
         """How many tokens were given: as many as the first call has, unless it has guesses of an assistant too."""

@@ -4,131 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from saccade.interpretation.recording.blocks import weights_of
-from saccade.interpretation.recording.files import Folder, read_index
-from saccade.interpretation.recording.graphs import Edges
-from saccade.interpretation.recording.joining import Rows, join
+from saccade.interpretation.recording.backlog import Backlog
+from saccade.interpretation.recording.files import Folder, Noted, read_index
+from saccade.interpretation.recording.joining import Rows
 from saccade.interpretation.recording.kept import Kept
 from saccade.interpretation.recording.missing import Missing
-from saccade.interpretation.recording.naming import Place, kind_of, path_of
-from saccade.interpretation.recording.recipes import Given, Shape, Top
+from saccade.interpretation.recording.naming import Place, path_of
+from saccade.interpretation.recording.patterns import find_path, matches
+from saccade.interpretation.recording.recorded import Recorded, Step
+from saccade.interpretation.recording.tables import to_frame
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
 
     from saccade.interpretation.explorer import Axis, Measure
-
-
-Step = tuple[str, Kept]
-"""The name of a call and what is kept of it. Unlike `Recorded` it does not refer to the list that holds it, so that
-memory is freed without waiting for the garbage collector."""
-
-
-class Recorded:
-    """One call of attention.
-
-    Args:
-        name: the path of the module; its second call is `path#1`, its third `path#2`, and so on.
-        path: the path without the number.
-    """
-
-    def __init__(self, name: str, path: str, kept: Kept, steps: list[Step]) -> None:
-        self.name = name
-        self.path = path
-        self.kept = kept
-        self._steps = steps
-
-    @property
-    def weights(self) -> Tensor:
-        """(batch, heads, queries, keys), before dropout and without gradients; computed at every access."""
-        return weights_of(self.kept.recipe, self.kept.load(self.name))
-
-    @property
-    def top(self) -> tuple[Tensor, Tensor] | None:
-        """With `reduce=("top_k", k)`, the weights that were kept and their keys, (batch, heads, queries, k) each.
-
-        None where all weights are known.
-        """
-        if not isinstance(self.kept.recipe, Top):
-            return None
-        tensors = self.kept.load(self.name)
-        return tensors["values"], tensors["places"]
-
-    @property
-    def picked(self) -> Tensor | None:
-        """(batch, heads, queries, keys): what hard attention drew from its weights and read.
-
-        None for attention that reads an expectation, for other libraries', and where heads were chosen or reduced.
-        """
-        drawn = self.kept.load(self.name).get("picked")
-        return None if drawn is None else Given().compute({"weights": drawn}, slice(None))
-
-    @property
-    def shape(self) -> Shape:
-        """(batch, heads, queries, keys), without computing the weights where possible."""
-        if self.kept.shape is None:
-            self.kept.shape = self.kept.recipe.shape(self.kept.load(self.name))
-        return self.kept.shape
-
-    @property
-    def key_positions(self) -> range:
-        """The positions of the keys in their sequence: a cache with a window holds only the last ones."""
-        first = self.kept.positions.key
-        return range(first, first + self.shape[3])
-
-    @property
-    def query_positions(self) -> range | None:
-        """The positions of the queries in their sequence; None where they follow those of the call before."""
-        first = self.kept.positions.query
-        return None if first is None else range(first, first + self.shape[2])
-
-    @property
-    def run(self) -> int:
-        """The number of the run of the model that made the call: see `Trace.runs`."""
-        return self.kept.run
-
-    @property
-    def heads(self) -> int:
-        """The number of heads kept; 1 for attention without heads."""
-        return self.shape[1]
-
-    @property
-    def kind(self) -> str | None:
-        """ "self" or "cross", if the path of the module says so."""
-        return kind_of(self.path)
-
-    @property
-    def edges(self) -> tuple[Tensor, Tensor]:
-        """The edges of a graph layer (2, edges), sources first, and their weights (edges, heads)."""
-        if not isinstance(self.kept.recipe, Edges):
-            raise ValueError(f"{self.name!r} is not attention along the edges of a graph: use .weights.")
-        tensors = self.kept.load(self.name)
-        return torch.stack([tensors["sources"], tensors["targets"]]), tensors["weights"]
-
-    def joined(self, rows: Rows | None = None, *, run: int | None = None) -> Tensor:
-        """The calls of the module as one matrix, see `Trace.joined`."""
-        calls = [kept.run for _, kept in self._steps]
-        runs = list(dict.fromkeys(calls))
-        if run is not None and not 0 <= run < len(runs):
-            raise ValueError(f"run={run}, but {self.path!r} has {len(runs)} runs, counted from 0.")
-        if run is None and 1 < len(runs) < len(calls):
-            raise ValueError(
-                f"The {len(calls)} calls of {self.path!r} come from {len(runs)} runs of the model, such as several "
-                "calls of generate: choose one with joined(name, run=0), or take one of trace.runs."
-            )
-        steps = [(name, kept) for name, kept in self._steps if run is None or kept.run == runs[run]]
-        weights = [weights_of(kept.recipe, kept.load(name)) for name, kept in steps]
-        return join(self.path, weights, [kept.positions for _, kept in steps], rows)
-
-    def __repr__(self) -> str:
-        return f"Recorded({self.name!r}, {type(self.kept.recipe).__name__})"
 
 
 class Trace(Mapping[str, Recorded]):
@@ -140,20 +34,41 @@ class Trace(Mapping[str, Recorded]):
     Attributes:
         missing: modules that look like attention, ran, and were not recorded, with the reason.
         left_out: the paths of the modules that `keep` excludes.
-        noted: the place of each call and what is kept of it; names are assigned when the trace is read.
+        backlog: what is left to be found out about calls, once somebody looks.
     """
 
-    def __init__(self) -> None:
-        self.noted: list[tuple[Place, Kept]] = []
+    def __init__(self, noted: Noted | None = None) -> None:
+        self._noted: Noted = [] if noted is None else noted
+        self.backlog: Backlog | None = None
         self._names: dict[str, Recorded] = {}
         self._modules: dict[str, list[Recorded]] = {}
         self._steps: dict[str, list[Step]] = {}
         self.left_out: set[str] = set()
         self.missing: list[Missing] = []
 
-    def forget_names(self) -> None:
-        """Assigns names anew when the trace is read again, after calls have been taken out."""
+    @property
+    def noted(self) -> Noted:
+        """The place of each call and what is kept of it, in order; names are assigned when the trace is read."""
+        if self.backlog is not None and self.backlog.locate():
+            self.backlog = None
+        return self._noted
+
+    @property
+    def waiting(self) -> Noted:
+        """The same, while positions may still be unknown."""
+        return self._noted
+
+    def note(self, place: Place, kept: Kept) -> None:
+        """Adds a call."""
+        self._noted.append((place, kept))
+
+    def end(self, missing: list[Missing]) -> None:
+        """Ends; names are assigned anew, since calls may have been taken out."""
+        self.missing = missing
         self._names, self._modules, self._steps = {}, {}, {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_noted": self.noted, "backlog": None}
 
     @property
     def _by_name(self) -> dict[str, Recorded]:
@@ -178,14 +93,16 @@ class Trace(Mapping[str, Recorded]):
     def __getitem__(self, name: str) -> Recorded:
         if name in self._by_name:
             return self._names[name]
-        path, _, number = name.partition("#")
-        return self._find(path, int(number) if number.isdecimal() else 0, name)
+        if not self._modules:
+            raise KeyError(self.why_empty())
+        path, number = find_path(name, self._modules)
+        return self._modules[path][number]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_name)
 
     def __len__(self) -> int:
-        return len(self.noted)
+        return len(self._noted)
 
     def __contains__(self, name: object) -> bool:
         """Whether `trace[name]` finds a call."""
@@ -204,7 +121,7 @@ class Trace(Mapping[str, Recorded]):
         """The runs of the model, such as calls of `generate`, each as a trace of its own."""
         runs: dict[int, Trace] = {}
         for place, kept in self.noted:
-            runs.setdefault(kept.run, Trace()).noted.append((place, kept))
+            runs.setdefault(kept.run, Trace()).note(place, kept)
         for run in runs.values():
             run.missing, run.left_out = self.missing, self.left_out
         return list(runs.values())
@@ -246,8 +163,9 @@ class Trace(Mapping[str, Recorded]):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Trace:
         """The trace that `save`, or a recording with `spill=folder`, wrote; tensors are read when they are used."""
-        trace = cls()
-        trace.noted, trace.missing = read_index(Path(folder))
+        noted, missing = read_index(Path(folder))
+        trace = cls(noted)
+        trace.missing = missing
         return trace
 
     def to_frame(self, keep: str = "*", *, least: float = 0.0) -> pandas.DataFrame:
@@ -260,22 +178,7 @@ class Trace(Mapping[str, Recorded]):
         Returns:
             Columns call, path, run, batch, head, query, key, weight; queries and keys are positions.
         """
-        try:
-            import pandas
-        except ModuleNotFoundError:
-            raise ModuleNotFoundError(
-                "to_frame needs the library 'pandas': pip install pandas", name="pandas"
-            ) from None
-        columns = ["call", "path", "run", "batch", "head", "query", "key", "weight"]
-        parts = []
-        for call in self.find(keep):
-            weights = call.weights.float().cpu()
-            batch, head, query, key = (weights > least).nonzero(as_tuple=True)
-            first = call.kept.positions.query or 0
-            values = (batch, head, query + first, key + call.kept.positions.key, weights[batch, head, query, key])
-            part = pandas.DataFrame(dict(zip(columns[3:], (each.numpy() for each in values), strict=True)))
-            parts.append(part.assign(call=call.name, path=call.path, run=call.run)[columns])
-        return pandas.concat(parts, ignore_index=True) if parts else pandas.DataFrame(columns=columns)
+        return to_frame(self.find(keep), least)
 
     def explore(
         self,
@@ -345,27 +248,5 @@ class Trace(Mapping[str, Recorded]):
             "way that saccade.record does not see."
         )
 
-    def _find(self, path: str, number: int, asked: str) -> Recorded:
-        found = [name for name in self._by_path if matches(name, path)]
-        ending = [name for name in found if f".{name}".endswith(f".{path}")]
-        if len(ending) == 1:
-            found = ending
-        if len(found) == 1 and number < len(self._by_path[found[0]]):
-            return self._by_path[found[0]][number]
-        raise KeyError(_nothing_found(asked, found, self._by_path) if self._by_path else self.why_empty())
-
     def __repr__(self) -> str:
         return f"Trace({len(self)} calls of {len(self._by_path)} modules: {', '.join(self._by_path)})"
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a pattern matches a path, or some consecutive parts of it."""
-    return fnmatchcase(path, pattern) or fnmatchcase(f".{path}.", f"*.{pattern}.*")
-
-
-def _nothing_found(asked: str, found: list[str], by_path: Mapping[str, Any]) -> str:
-    if len(found) > 1:
-        return f"{asked!r} matches {len(found)} modules: {', '.join(found)}."
-    if found:
-        return f"{asked!r} does not exist: {found[0]!r} was called {len(by_path[found[0]])} times."
-    return f"No attention was recorded under {asked!r}, only under {', '.join(by_path)}."

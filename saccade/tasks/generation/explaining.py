@@ -16,7 +16,7 @@ from saccade.fields import Text, plain
 from saccade.interpretation.alignments import Alignment
 from saccade.interpretation.explorer import Item, Map, Measure
 from saccade.interpretation.recording import Trace, record
-from saccade.interpretation.recording.trace import matches
+from saccade.interpretation.recording.patterns import matches
 from saccade.tasks.answers import Answer, Origin
 from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.explain_options import ExplainOptions

@@ -87,3 +87,27 @@ class Stack(nn.Module):
 
     def forward(self, x):
         return F.softmax(self.output(self.second(self.first(self.first(x)))), dim=-1)
+
+
+class Cached(Layer):
+    """Reads one token after another, and keeps its keys and values: all of them, or those of a window."""
+
+    is_causal = True
+
+    def __init__(self, window=None, eager=False):
+        super().__init__()
+        self.window, self.eager, self.past = window, eager, None
+
+    def forward(self, x):
+        query, *new = self.split(x)
+        both = new if self.past is None else [torch.cat(pair, dim=2) for pair in zip(self.past, new, strict=True)]
+        self.past = [part[:, :, -self.window + 1 :] if self.window else part for part in both]
+        key, value = both
+        if self.eager:
+            return (torch.softmax(query @ key.mT / 2, -1) @ value).transpose(1, 2).flatten(2)
+        return scaled_dot_product_attention(query, key, value).transpose(1, 2).flatten(2)
+
+    def steps(self, x):
+        """The outputs of a text that is read token by token."""
+        self.past = None
+        return torch.cat([self(x[:, place : place + 1].contiguous()) for place in range(x.shape[1])], dim=1)

@@ -8,8 +8,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from torch.utils.checkpoint import checkpoint
 
 import saccade
-from saccade.interpretation.recording import ablate_head, knock_out, uniform
-from tests.interpretation.recording.models import Eager, Layer, Stack
+from saccade.interpretation.recording import ablate_head, knock_out, patch, uniform
+from tests.interpretation.recording.models import Cached, Eager, Layer, Stack
 
 
 @pytest.fixture
@@ -267,3 +267,38 @@ def test_several_queries_of_a_stateful_score_are_changed_one_by_one():
     assert seen == [range(1), range(1, 2), range(2, 3)]
     torch.testing.assert_close(found.weights[:, :2], wanted.weights[:, :2])
     assert (found.context[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_positions_in_a_window(eager):
+    """A cache that has dropped its first keys still counts from the beginning of the text."""
+    model, x, seen = Cached(window=4, eager=eager), torch.randn(1, 11, 12), []
+
+    def watch(weights, mask, steps, keys):
+        seen.append((steps, keys))
+        return weights * 1.0
+
+    with torch.no_grad(), saccade.record(model, change={"*": watch}) as trace:
+        model.steps(x)
+    assert seen == [(range(n, n + 1), range(max(n - 3, 0), n + 1)) for n in range(11)]
+    assert [(call.query_positions, call.key_positions) for call in trace.calls] == seen
+    with torch.no_grad(), saccade.record(model, change={"*": knock_out([2, 6])}) as trace:
+        model.steps(x)
+    joined = trace.joined("Cached")
+    assert (joined[..., [2, 6]] == 0).all()
+    assert (joined[:, :, 7, [4, 5, 7]] > 0).all()
+
+
+@pytest.mark.parametrize("window", [None, 4])
+def test_weights_of_another_generation(window):
+    model, x, other = Cached(window), torch.randn(1, 11, 12), torch.randn(1, 11, 12)
+    with torch.no_grad(), saccade.record(model) as trace:
+        model.steps(other)
+    with torch.no_grad(), saccade.record(model, change=patch(trace)) as changed:
+        found = model.steps(x)
+    torch.testing.assert_close(changed.joined("Cached"), trace.joined("Cached"), rtol=0, atol=1e-6)
+    values = model.split(x)[2]
+    wanted = (trace.joined("Cached") @ values).transpose(1, 2).flatten(2)
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="do not fit queries 11 to 11"), saccade.record(model, change=patch(trace)):
+        model.steps(torch.randn(1, 13, 12))

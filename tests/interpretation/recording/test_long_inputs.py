@@ -83,7 +83,16 @@ def test_generation_says_what_was_kept(tmp_path):
     with saccade.record(model, reduce=("top_k", 3)) as trace:
         written = model.generate(**batch, max_new_tokens=5, min_new_tokens=5)
     trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch, generated=written)
-    assert Page(tmp_path / "page.html").notes[0].startswith("Only the 3 largest weights of each query were kept")
+    page = Page(tmp_path / "page.html")
+    assert page.notes[0].startswith("Only the 3 largest weights of each query were kept")
+    found = page.item["maps"][1]
+    assert found["top"] == 3  # and not all weights
+    length = written.shape[1] - 1
+    expected = trace.joined(trace.paths[1])[0]
+    for head in range(3):
+        values, places = unpack_top(page.block(found["block"] + head), page.data["levels"], length, 3)
+        dense = torch.zeros(length, length).scatter_add_(-1, places, values)
+        torch.testing.assert_close(dense, expected[head], rtol=0, atol=2e-4)
 
 
 def measure(tokens, page):

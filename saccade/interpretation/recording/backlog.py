@@ -1,0 +1,121 @@
+"""What can wait until somebody looks: the positions of keys, and weights in place of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+
+from torch import Tensor
+
+from saccade.interpretation.recording.kept import Cache, Kept
+from saccade.interpretation.recording.naming import Place
+from saccade.interpretation.recording.positions import Foreseen, Positions, Tracker
+from saccade.interpretation.recording.recipes import Captured, Given
+from saccade.interpretation.recording.steps import settle
+from saccade.kernels.private_torch import version
+
+SLACK = 12 << 20
+"""How many bytes of keys that nothing shares, and of weights, are kept before these keys give way to weights."""
+
+
+class Backlog:
+    """Calls of which something is still to be found out.
+
+    A call costs the model little: its tensors are kept, and their meaning is found when the trace is read. The steps of
+    a generation share the keys of the last one. A beam search reorders them, so that each step has new ones: once these
+    take much memory, the weights of the steps are kept instead. Keys that may be overwritten do not wait.
+
+    Args:
+        same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
+            as the module tells; asked at its first call.
+    """
+
+    def __init__(self, same_sequence: Callable[[FrameType, Place], bool]) -> None:
+        self._same_sequence: Callable[[FrameType, Place], bool] | None = same_sequence
+        self._tracker = Tracker()
+        self._waiting: list[tuple[Place, Kept]] = []
+        self._known: set[Place] = set()
+        self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
+        self._left: dict[Place, list[Kept]] = {}
+        self._bytes = 0
+        self._weights = 0
+        self._foreseen: Place | None = None
+
+    def add(self, place: Place, kept: Kept, attended: Captured, values: Tensor | None, frame: FrameType) -> None:
+        """Takes a call in, after all earlier ones.
+
+        Args:
+            place: of its module.
+            kept: what is kept of it.
+            attended: the call.
+            values: what it read, if its keys are not known.
+            frame: of the call.
+        """
+        if self._foreseen is not None:
+            before, self._foreseen = self._foreseen, None
+            if before == place:
+                self._tracker.adopt(place, kept)
+                return
+        if place not in self._known:
+            self._begin(place, frame)
+        key = kept.tensors.get("key")
+        if key is None or key.is_nested or version(key) != 0:
+            self.locate()
+            self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
+            return
+        self._waiting.append((place, kept))
+        self._hold(place, kept, key)
+
+    def _hold(self, place: Place, kept: Kept, key: Tensor) -> None:
+        """Shares the keys of a call with the calls before, or counts what these take if they cannot be shared."""
+        last = self._last.get(place)
+        if last is not None:
+            cache, calls = last
+            if cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:
+                return  # of another sequence, and all steps have them
+            if cache.continues(key):
+                kept.share(cache)
+                calls.append(kept)
+                return
+            self._bytes += cache.key.nbytes
+            self._left.setdefault(place, []).extend(calls)
+            if self._bytes > max(SLACK - self._weights, self._weights):
+                self._settle()
+        cache = Cache(key)
+        kept.share(cache)
+        self._last[place] = (cache, [kept])
+
+    def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
+        """The positions of the next call, which may depend on them; `add` follows."""
+        if place not in self._known:
+            self._begin(place, frame)
+        self.locate()
+        call = Foreseen(run)
+        self._tracker.locate(place, call, Captured(Given(), {"weights": weights.detach()}), keys)
+        self._foreseen = place
+        return call.positions
+
+    def _begin(self, place: Place, frame: FrameType) -> None:
+        """The first call of a module."""
+        assert self._same_sequence is not None
+        self._known.add(place)
+        if self._same_sequence(frame, place):
+            self._tracker.texts.add(place)
+
+    def locate(self) -> bool:
+        """Finds the positions of all calls; returns whether that was the last thing to do."""
+        waiting, self._waiting = self._waiting, []
+        for place, kept in waiting:
+            tensors = kept.tensors
+            self._tracker.locate(place, kept, Captured(kept.recipe, tensors), tensors["key"])
+        return self._same_sequence is None
+
+    def end(self) -> None:
+        """No more calls follow."""
+        self._same_sequence = None
+
+    def _settle(self) -> None:
+        self.locate()
+        for calls in self._left.values():
+            self._weights += settle(calls)
+        self._left, self._bytes = {}, 0

@@ -1,0 +1,45 @@
+"""Which axes of the factor of a product are heads, queries and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+LEFT = {"baddbmm": 1, "addmm": 1, "addbmm": 1}
+"""Where functions have their left factor, if it is not their first argument."""
+
+
+def arranged(name: str, args: Sequence[Any], factor: Tensor, weights: Tensor, *, known: bool) -> Tensor:
+    """The weights (*batch, heads, queries, keys), as the product of a factor with values shows them.
+
+    Args:
+        name: of the function that computes the product.
+        args: its arguments.
+        factor: that of the arguments which the weights have become.
+        weights: as the softmax left them.
+        known: whether keys are the last axis of the weights, as they are if the softmax is over this axis.
+    """
+    axes = _axes(args, factor) if name == "einsum" else None
+    if axes is not None and (weights.shape == factor.shape or not known):
+        return (weights if weights.shape == factor.shape else factor.detach()).permute(axes)
+    if known:
+        return weights
+    first = LEFT.get(name, 0)
+    return factor.detach() if len(args) <= first or args[first] is factor else factor.detach().transpose(-2, -1)
+
+
+def _axes(args: Sequence[Any], factor: Tensor) -> list[int] | None:
+    """The axes of a factor of an Einstein sum: those that it shares with the values, queries, keys."""
+    operands = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
+    if not isinstance(args[0], str) or "->" not in args[0] or "." in args[0] or len(operands) != 2:
+        return None
+    inputs, output = args[0].replace(" ", "").split("->")
+    number = 0 if operands[0] is factor else 1
+    own, others = inputs.split(",")[number], inputs.split(",")[1 - number]
+    keys = [axis for axis, label in enumerate(own) if label in others and label not in output]
+    if len(keys) != 1 or len(set(own)) != len(own):
+        return None
+    batch = [axis for axis, label in enumerate(own) if label in others and axis not in keys]
+    return [*batch, *(axis for axis in range(len(own)) if axis not in (*batch, *keys)), *keys]
