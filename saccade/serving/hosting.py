@@ -254,8 +254,9 @@ class Hosted:
             return True
 
     async def close(self) -> None:
-        """Ends all workers, once they have answered."""
-        await asyncio.gather(self.version.close(), *self._closing)
+        """Ends all workers, once they have answered, and those of a new version that is just being taken over."""
+        async with self._reloading:
+            await asyncio.gather(self.version.close(), *self._closing)
 
     def deadline(self) -> float:
         """When a request that comes now must have been answered, on the monotonic clock."""

@@ -462,6 +462,21 @@ def test_many_signals_are_one_reload_or_two(films) -> None:
     assert len(made) == 2
 
 
+def test_a_server_that_ends_leaves_nothing_of_a_version_that_it_was_taking_over(films) -> None:
+    async def end_while_reloading() -> tuple[Hosted, bool]:
+        hosted = Hosted("films", films, settings=Settings(), metrics=Metrics())
+        await hosted.start()
+        first, reload = hosted.version.folder, asyncio.create_task(hosted.reload())
+        await asyncio.sleep(0)
+        await hosted.close()
+        return hosted, await reload and not first.exists()
+
+    hosted, taken = in_a_thread(end_while_reloading())
+    assert taken
+    assert not hosted.version.folder.exists()
+    assert not hosted.version.processes
+
+
 def test_a_stream_that_nobody_hears_is_stopped(reverse) -> None:
     run, heard = saccade.load(reverse), []
     (example,) = run.read(["abcd"])
