@@ -121,7 +121,7 @@ class Examples:
         """Raises if a role takes the path of each file of a folder, but its values are no files."""
         taken = [role for role, column in reader.chosen.items() if column == PATH] if isinstance(reader, Folder) else []
         for role in taken:
-            if not getattr(self.fields.get(role), "suffixes", ()) and PATH not in reader.columns.mentioned():
+            if getattr(self.fields.get(role), "suffixes", None) == () and PATH not in reader.columns.mentioned():
                 raise DataError(
                     f"{reader.name} is a folder, and the {role} is not a file of its own: name a table or a text file. "
                     f"To read the names of its files as the {role}, add --data.columns {role}=name."

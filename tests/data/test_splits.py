@@ -28,7 +28,7 @@ def test_the_last_of_each_owner_but_no_only_one():
 
 def test_every_example_needs_a_time():
     for split in (lambda: latest([1.0, float("nan")], 1), lambda: last_of_each(["a", "b"], [1.0, float("nan")])):
-        with pytest.raises(DataError, match=r"1 of 2 examples have no time.*Add a column for the time"):
+        with pytest.raises(DataError, match=r"1 of 2 examples have no time.*Name its column"):
             split()
 
 

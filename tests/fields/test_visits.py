@@ -142,7 +142,7 @@ def test_damaged_files_are_refused(tmp_path, change) -> None:
         ([{"time": 3}, {"time": 1}], r"visit 2 of the record \(1\) is before visit 1 \(3\)"),
         ([{"time": 3}, {"time": "2024-05-01"}], "mixes dates"),
         ([{"codes": {"glucose": float("inf")}}], "not a finite number"),
-        ([[["I10"]]], "not text but list"),
+        ([[["I10"]]], "not a text but list"),
         ("[" * 90, "nested"),
         ({"rows": 5}, "takes two or three columns"),
         ({"rows": [[1, "I10"]], "name": {}}, "not text but dict"),
