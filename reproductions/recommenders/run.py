@@ -25,8 +25,8 @@ HERE = Path(__file__).parent
 ARCHIVE, TABLE = "Musical_instruments_reviews.csv.zip", "Musical_instruments_reviews.csv"
 COLUMNS = {"user": "reviewerID", "item": "asin", "rating": "overall", "text": "reviewText", "time": "unixReviewTime"}
 MOST_BYTES = 1 << 28
-MORE = 2
-"""How many times as many epochs models of names get, whose epochs are short."""
+MORE = 8
+"""How many epochs of models of names take as long as one of the others, or less."""
 RANKING = ["sampled_ndcg@10", "sampled_recall@10"]
 
 TEXT = {"class": "reviews", "tokeniser": {"class": "word", "vocab_size": 8000, "lowercase": True}}
@@ -42,20 +42,18 @@ class Entry(NamedTuple):
     model: Mapping[str, Any] = {}
 
 
-CONVOLVED = {"embedding_dim": 32, "filters": 32, "hidden_dim": 32}
-GATED = {"embedding_dim": 32, "local_filters": 64, "global_filters": 16, "hidden_dim": 64, "output_dim": 32}
-POINTED = {"embedding_dim": 32, "hidden_dim": 32}
-BIASES = {"biases": True}
 ENTRIES = {
     "biases": Entry("mean and biases", "biases", ""),
     "mf": Entry("matrix factorisation", "matrix-factorisation", "1.956"),
     "fm": Entry("factorisation machine", "factorisation-machine", "1.346"),
-    "deep_conn": Entry("DeepCoNN", "deep-conn", "1.202", CONVOLVED),
-    "dual_attention": Entry("D-Attn", "dual-attention", "1.000", GATED),
-    "mpcn": Entry("MPCN", "mpcn", "0.970", POINTED),
-    "deep_conn_biases": Entry("DeepCoNN and biases", "deep-conn", "", CONVOLVED | BIASES),
-    "dual_attention_biases": Entry("D-Attn and biases", "dual-attention", "", GATED | BIASES),
-    "mpcn_biases": Entry("MPCN and biases", "mpcn", "", POINTED | BIASES),
+    "deep_conn": Entry("DeepCoNN", "deep-conn", "1.202", {"embedding_dim": 32, "filters": 32, "hidden_dim": 32}),
+    "dual_attention": Entry(
+        "D-Attn",
+        "dual-attention",
+        "1.000",
+        {"embedding_dim": 32, "local_filters": 64, "global_filters": 16, "hidden_dim": 64, "output_dim": 32},
+    ),
+    "mpcn": Entry("MPCN", "mpcn", "0.970", {"embedding_dim": 32, "hidden_dim": 32}),
 }
 POINTING = {
     "task.text.max_words": "8",
@@ -79,7 +77,9 @@ def main(command: Sequence[str] | None = None) -> int:
     found = os.environ.get("AMAZON_REVIEWS")
     parser.add_argument("--data", type=Path, default=None if found is None else Path(found), help=f"has {ARCHIVE}")
     parser.add_argument("--models", nargs="*", choices=ENTRIES, default=list(ENTRIES))
-    parser.add_argument("--epochs", type=int, default=30, help="the most, of each model of real reviews")
+    parser.add_argument("--epochs", type=int, default=6, help="the most, of each model of real reviews")
+    parser.add_argument("--history", choices=("earlier", "others"), default="earlier", help="which reviews are read")
+    parser.add_argument("--biases", action="store_true", help="add biases of user and item to the models of texts")
     parser.add_argument("--ranked", type=int, default=100, help="test users whose lists are measured")
     parser.add_argument("--users", type=int, default=USERS, help="simulated users; 0 for none")
     parser.add_argument("--simulated-epochs", type=int, default=28)
@@ -96,7 +96,7 @@ def main(command: Sequence[str] | None = None) -> int:
             parser.error(str(error))
         results["mean"] = constant(parts)
         for name in given.models:
-            results[name] = measured(given.runs / name, ENTRIES[name], parts, given.epochs, given.ranked)
+            results[name] = measured(given.runs / name, ENTRIES[name], parts, given)
     publish(given.output, results=results, table=table(results))
     return 0
 
@@ -127,7 +127,7 @@ def constant(parts: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]
 
 
 def measured(
-    folder: Path, entry: Entry, parts: Mapping[str, list[dict[str, Any]]], epochs: int, ranked: int
+    folder: Path, entry: Entry, parts: Mapping[str, list[dict[str, Any]]], given: argparse.Namespace
 ) -> dict[str, Any]:
     """Trains and tests one model, unless its folder says that this was done."""
     kept = folder / "measured.json"
@@ -138,15 +138,19 @@ def measured(
     started = time.process_time()
     run = saccade.train(
         f"recommendation/{entry.config}",
-        task={"text": TEXT, "history": "others"} if entry.model else None,
+        task={"text": TEXT, "history": given.history} if entry.model else None,
         data={"train": parts["train"], "valid": parts["valid"], "columns": None},
-        model=dict(entry.model) or None,
-        trainer={"max_epochs": epochs if entry.model else MORE * epochs, "validate_every": 60, "patience": 4},
+        model={**entry.model, "biases": given.biases} if entry.model else None,
+        trainer={
+            "max_epochs": given.epochs if entry.model else MORE * given.epochs,
+            "validate_every": 60,
+            "patience": 4,
+        },
         output=folder,
     )
     minutes = (time.process_time() - started) / 60
     figures = run.evaluate(parts["test"]).figures
-    some = parts["test"][:: max(1, len(parts["test"]) // ranked)][:ranked]
+    some = parts["test"][:: max(1, len(parts["test"]) // given.ranked)][: given.ranked]
     figures |= run.evaluate(some, metrics=["mse", *RANKING]).figures | figures
     found = {name: figure.value for name, figure in figures.items()}
     found |= {"minutes": minutes, "parameters": sum(parameter.numel() for parameter in run.model.parameters())}
