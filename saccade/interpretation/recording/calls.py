@@ -114,7 +114,8 @@ class Calls:
     def _run(
         self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
-        recordings, change = self.thread.recordings, None
+        recordings = self.thread.recordings
+        change: Change | None = None
         for recording in recordings:
             if recording.changes:
                 change = self.change_at(frame)
