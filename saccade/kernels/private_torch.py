@@ -69,7 +69,10 @@ def is_zero_tensor(tensor: Tensor) -> bool:
 
 def version(tensor: Tensor) -> int:
     """A number that grows whenever the tensor is changed in place; -1 for inference tensors, which have none."""
-    return -1 if tensor.is_inference() else tensor._version
+    try:
+        return tensor._version
+    except RuntimeError:
+        return -1
 
 
 def in_backward() -> bool:

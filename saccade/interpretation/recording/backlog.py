@@ -59,7 +59,7 @@ class Backlog:
         if place not in self._known:
             self._begin(place, frame)
         key = kept.tensors.get("key")
-        if key is None or key.is_nested or version(key) != 0:
+        if key is None or (kept.written and version(key) != 0) or key.is_nested:
             self.locate()
             self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
             return

@@ -115,7 +115,11 @@ class Calls:
         self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
     ) -> Any:
         recordings = self.thread.recordings
-        change = self.change_at(frame)
+        change: Change | None = None
+        for recording in recordings:
+            if recording.changes:
+                change = self.change_at(frame)
+                break
         if change is not None:
             if function.name == MULTI_HEAD:
                 return self._run_multi_head(original, args, kwargs)

@@ -9,8 +9,8 @@ from types import FrameType
 from torch import Tensor, nn
 
 from saccade.interpretation.recording.naming import Place, path_of
-from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
 from saccade.interpretation.recording.patterns import matches
+from saccade.interpretation.recording.recipes import Captured, Given, ScaledDot
 
 ATTRIBUTES = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads", "num_head")
 """What modules call the number of their heads."""

@@ -31,9 +31,9 @@ class Cache:
         self.version = version(key)
 
     def continues(self, key: Tensor) -> bool:
-        """Whether keys begin with these; they are then kept instead.
+        """Whether keys, which were never changed in place, begin with these; they are then kept instead.
 
-        They are compared bit by bit. On other devices than the CPU the model would have to wait for that.
+        They have to be equal. On other devices than the CPU the model would have to wait for that.
         """
         old, count = self.key, self.key.shape[-2]
         if key.shape[-2] <= count or key.dim() != old.dim() or key.dtype != old.dtype or key.device.type != "cpu":
@@ -41,7 +41,7 @@ class Cache:
         first = key.narrow(-2, 0, count)
         if first.shape != old.shape or version(old) != self.version or not torch.equal(first, old):
             return False
-        self.key, self.version = key, version(key)
+        self.key, self.version = key, 0
         return True
 
     def __getstate__(self) -> tuple[Tensor, bool]:
@@ -72,7 +72,10 @@ class Kept:
         self.run = 0
         self.positions: Positions = FOLLOWING
         self.files: dict[str, Path] | None = None
-        self.hold(tensors)
+        self._tensors = tensors
+        self._versions = [version(tensor) for tensor in tensors.values()]
+        self._cache: Cache | None = None
+        self._keys = 0
 
     def hold(self, tensors: Tensors) -> None:
         """Keeps these tensors."""
@@ -81,8 +84,7 @@ class Kept:
     def replace(self, recipe: Recipe, tensors: Tensors, versions: list[int]) -> None:
         """Keeps other tensors that give the same weights; these and their versions may belong to several calls."""
         self.recipe, self._tensors, self._versions = recipe, tensors, versions
-        self._cache: Cache | None = None
-        self._keys = 0
+        self._cache, self._keys = None, 0
 
     def share(self, cache: Cache) -> None:
         """Keeps the keys of a cache, which begin with those of this call."""

@@ -63,7 +63,7 @@ def write_trace(
     if inputs is None and generated is None:
         if tokenizer is not None:
             raise ValueError("tokenizer= needs something to name: give inputs=, generated= or both.")
-        maps, notes = _named(shown, _axis(queries), _axis(keys), row, rows, keep)
+        maps, notes = _named(shown, _axis("queries", queries), _axis("keys", keys), row, rows, keep)
     elif given:
         raise ValueError(f"{', '.join(given)}= cannot be given with inputs= or generated=, which say the same.")
     else:
@@ -173,9 +173,14 @@ def _fit(call: Call, weights: Tensor | TopWeights, queries: Axis | None, keys: A
     return None if row is None or column is None else (row, column)
 
 
-def _axis(names: Names) -> Axis | None:
-    if names is None or not isinstance(names, Sequence):
+def _axis(side: str, names: Any) -> Axis | None:
+    if names is None or isinstance(names, Axis):
         return names
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(
+            f"{side} must be a list of names or an axis of the explorer, got {type(names).__name__}: give what a "
+            "tokeniser returned as inputs=, what generate returned as generated=, and tokenizer= to name their tokens."
+        )
     return TextAxis(pieces=[str(name) for name in names])
 
 

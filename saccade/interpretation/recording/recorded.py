@@ -105,7 +105,7 @@ class Recorded:
         return join(self.path, weights, [kept.positions for _, kept in steps], rows)
 
     def joined_top(self, rows: Rows | None = None, *, run: int | None = None) -> tuple[Tensor, Tensor, int] | None:
-        """The same with `reduce=("top_k", k)`: weights and their keys, (batch, heads, steps, k), and the number of keys.
+        """The same with `reduce=("top_k", k)`: weights and their keys (batch, heads, steps, k), and the count of keys.
 
         None where all weights are known.
         """

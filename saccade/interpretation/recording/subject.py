@@ -94,10 +94,12 @@ class Subject:
 
     def _one(self, call: Call) -> Tensor | TopWeights:
         """(heads, queries, keys) of the row in a call that is not a step."""
-        rows = call.shape[0]
-        if rows != self._inputs_count:
-            raise LeftOutError(f"its batch has {rows} rows for {self._inputs_count} inputs")
-        return weights_of(call, self._source_row)
+        rows, inputs = call.shape[0], self._inputs_count
+        if rows == inputs:
+            return weights_of(call, self._source_row)
+        if self._generated is None or rows != len(self._generated):
+            raise LeftOutError(f"its batch has {rows} rows for {inputs} inputs")
+        return weights_of(call, self._row)  # every sequence has its own copy of the input, as in Whisper
 
     def _written(self, path: str, calls: list[Call]) -> tuple[Tensor | TopWeights, list[int | None]]:
         """(heads, queries, keys) of a decoder's steps, and the tokens that it read, and the one after them."""
@@ -148,6 +150,10 @@ class Subject:
             return found
         if read + 1 - spare <= length + start <= read + 1:
             return [*self._prompt(start), *found]
+        if length + start == read and self._two_sided:  # Whisper cuts off the prompt and the end
+            padding = getattr(self._tokenizer, "pad_token_id", None)
+            ended = length > 0 and padding is not None and found[-1] == padding
+            return [*self._prompt(start), *found, padding if ended else getattr(self._tokenizer, "eos_token_id", None)]
         raise ValueError(
             f"generated has {length} tokens a row, but the calls of {path!r} fit {read + 1} (a prompt of {start} and "
             f"{read + 1 - start} more), or {read + 1 - start} without the prompt: give what this generate returned."

@@ -213,6 +213,16 @@ def test_what_is_left_out_is_on_the_page(tmp_path):
         trace.explore(tmp_path / "page.html", tokenizer=tokenizer, inputs=batch["input_ids"][:, :5])
 
 
+def test_tokens_are_no_names(tmp_path):
+    batch = tokeniser()(TEXTS[:1], return_tensors="pt")
+    model = gpt2()
+    with torch.no_grad(), saccade.record(model) as trace:
+        model(**batch)
+    for wrong, kind in ((batch, "BatchEncoding"), (batch["input_ids"][0], "Tensor"), ("the old cat", "str")):
+        with pytest.raises(TypeError, match=f"queries must be a list of names.*got {kind}: give what a tokeniser"):
+            trace.explore(tmp_path / "page.html", queries=wrong)
+
+
 def test_names_that_do_not_fit_are_told(tmp_path):
     batch = tokeniser()(TEXTS[:1], return_tensors="pt")
     model = t5()

@@ -179,6 +179,34 @@ def test_speech(tmp_path):
     assert len(base64.b64decode(sound["wav"])) == 44 + 2 * 16_000
 
 
+def test_speech_that_ends(tmp_path):
+    """Whisper returns neither the start nor the end, and copies its input for every sequence."""
+    tokenizer = tokeniser()
+    for seed in range(50):
+        torch.manual_seed(seed)
+        model, features = whisper(), torch.randn(2, 13, 100)
+        written = model.generate(input_features=features[:1], max_new_tokens=7, min_new_tokens=7)[0, -7:].tolist()
+        if len(set(written)) > 1:  # there is a token that did not come before
+            break
+    end = next(number for number, token in enumerate(written) if token != written[0])
+    model.generation_config.eos_token_id = written[end]
+    with saccade.record(model) as trace:
+        output = model.generate(input_features=features[:1], max_new_tokens=7)
+    given = {"tokenizer": tokenizer, "inputs": {"input_features": features[:1]}}
+    trace.explore(tmp_path / "page.html", generated=output, **given)
+    pieces = Page(tmp_path / "page.html").axes("model.decoder.layers.0.encoder_attn")[0]["pieces"]
+    assert pieces == [*tokenizer.convert_ids_to_tokens(written[:end]), "</s>"]
+    given["inputs"] = {"input_features": features}
+    with saccade.record(model) as trace:
+        options = {"num_beams": 3, "num_return_sequences": 2, "max_new_tokens": 5, "return_dict_in_generate": True}
+        output = model.generate(input_features=features, **options)
+    trace.explore(tmp_path / "page.html", generated=output, row=3, **given)
+    page = Page(tmp_path / "page.html")
+    assert page.notes == []
+    encoder = "model.encoder.layers.0.self_attn"
+    torch.testing.assert_close(page.weights(encoder, 50, 50), trace[encoder].weights[3], rtol=0, atol=2e-4)
+
+
 def test_waveforms_of_wav2vec2(tmp_path):
     config = transformers.Wav2Vec2Config(
         hidden_size=24,
