@@ -101,8 +101,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         # They are as large as the parameters, so they are scaled in place and handed over. Only a graph that was
         # retained needs them again.
-        grads, ctx.grads = ctx.grads, None
-        grads = grads or _in_chunks(*ctx.saved_tensors, ctx.smoothing, ctx.first, True)[-1]
+        grads: Gradients | None = ctx.grads
+        ctx.grads = None
+        if grads is None:
+            features, weight, bias, targets = ctx.saved_tensors
+            grads = _in_chunks(features, weight, bias, targets, ctx.smoothing, ctx.first, True)[-1]
+        assert grads is not None
         return (*(None if own is None else own.mul_(grad) for own in grads), None, None, None, None)
 
 
