@@ -11,8 +11,9 @@ from saccade.interpretation.recording.interventions import (
     use_weights,
 )
 from saccade.interpretation.recording.missing import Missing
+from saccade.interpretation.recording.recorded import Recorded
 from saccade.interpretation.recording.recorder import Recorder, record
-from saccade.interpretation.recording.trace import Recorded, Trace
+from saccade.interpretation.recording.trace import Trace
 
 __all__ = [
     "Comparison",

@@ -113,9 +113,7 @@ class Kept:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, overwritten = state
         self._cache, self._keys = cached
-        self._versions = [
-            OVERWRITTEN if part in overwritten else version(each) for part, each in self._tensors.items()
-        ]
+        self._versions = [OVERWRITTEN if part in overwritten else version(each) for part, each in self._tensors.items()]
 
     def overwritten(self) -> list[str]:
         """The parts that were changed in place since they were kept."""
