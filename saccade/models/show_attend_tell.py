@@ -25,7 +25,7 @@ from saccade.selections import Selection
 class ShowAttendTell(EncoderDecoder):
     r"""An encoder that makes annotations of a picture, and a decoder that attends to them before each word.
 
-    Soft attention reads their expectation through a gate. Its training adds a penalty, so that every place is looked at:
+    Soft attention reads their expectation through a gate; a penalty in training makes it look at every place:
 
     .. math:: z_t = \beta_t \sum_i \alpha_{ti} a_i, \quad \beta_t = \sigma(w^\top h_{t-1} + b), \qquad
         \ell = -\log p(y) + \lambda \sum_i \Big(1 - \sum_t \alpha_{ti}\Big)^2
@@ -51,8 +51,8 @@ class ShowAttendTell(EncoderDecoder):
         score, selection: of the attention, each a short name or an instance; additive and softmax, or hard, in the
             paper.
         gate: whether the context has the gate beta.
-        doubly_stochastic: lambda, how much it counts that each place gets a weight of 1 in all. By default it is 1, and 0
-            for selections that draw, as in the paper: the penalty spreads \alpha, and a draw from it would be blind.
+        doubly_stochastic: lambda, how much it counts that each place gets a weight of 1 in all. By default it is 1,
+            and 0 for selections that draw, as in the paper: the penalty spreads \alpha, and draws would be blind.
         reward_weight: lambda_r, how much the score-function term counts; for selections that draw.
         entropy_weight: lambda_e, how much the entropy of such selections counts.
         dropout: applied to embeddings and in the readout.
