@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,10 @@ def mapped(path: Path) -> NDArray[Any]:
             raise ValueError(f"it announces {shape} numbers, more than it holds")
         if by_columns and len(shape) > 1 and path.stem in MAPPED:
             raise ValueError("it is stored column by column; save np.ascontiguousarray of it")
-        order = "F" if by_columns else "C"
-        return np.memmap(file, dtype=kind, mode="r", offset=file.tell(), shape=shape, order=order)
+        opened: Any = file  # a file that is only read, which NumPy's types do not know
+        order: Literal["F", "C"] = "F" if by_columns else "C"
+        found: NDArray[Any] = np.memmap(opened, dtype=kind, mode="r", offset=file.tell(), shape=shape, order=order)
+        return found
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
