@@ -82,9 +82,9 @@ VARIANTS = {
     ),
     "MiniLM, fine-tuned": Variant(
         "classification/bert",
-        {"class": "wordpieces", "max_length": 384, "cut": "middle"},
-        {"pooling": "mean"},
-        {"max_epochs": 2, "batch_tokens": 4096, "precision": "bf16"},
+        {"class": "wordpieces", "max_length": 1024, "cut": "middle"},
+        {"pooling": "attention", "window": 256, "frozen_layers": 4},
+        {"max_epochs": 1, "batch_tokens": 4096, "precision": "bf16"},
         pretrained=True,
     ),
 }
@@ -174,7 +174,7 @@ def trained(
     variant: Variant, data: dict[str, Any], folder: Path, given: argparse.Namespace
 ) -> tuple[saccade.Run, dict[str, Any]]:
     """A model and how its training went. What --tune trained with the same settings is not trained again."""
-    settings = {
+    settings: dict[str, Any] = {
         "task": {"inputs": {"text": variant.text}, "metrics": ["accuracy"]},
         "model": variant.model | ({} if given.dropout is None or variant.pretrained else {"dropout": given.dropout}),
         "trainer": variant.trainer | ({} if given.steps is None else {"max_steps": given.steps}),
