@@ -52,7 +52,7 @@ class ShowAttendTell(EncoderDecoder):
             paper.
         gate: whether the context has the gate beta.
         doubly_stochastic: lambda, how much it counts that each place gets a weight of 1 in all. By default it is 1,
-            and 0 for selections that draw, as in the paper: the penalty spreads \alpha, and draws would be blind.
+            and 0 for selections that draw, as in the paper.
         reward_weight: lambda_r, how much the score-function term counts; for selections that draw.
         entropy_weight: lambda_e, how much the entropy of such selections counts.
         dropout: applied to embeddings and in the readout.
