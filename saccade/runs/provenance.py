@@ -42,6 +42,8 @@ class Provenance(NamedTuple):
     """In order, the first start first."""
     truncated: dict[str, int] = {}  # noqa: RUF012 (never written to)
     """The number of examples of which only the beginning is read, by the reason."""
+    weights: str = ""
+    """The folder whose weights the model started from; empty if there was none."""
 
     def save(self, folder: Path) -> None:
         """Writes it next to the configuration."""
@@ -70,7 +72,9 @@ def _checked(noted: JsonObject) -> Provenance:
     _texts(noted.inner("sources"))
     for name in ("train", "valid", "skipped"):
         noted.take(name, int, least=0)
-    noted.values.setdefault("truncated", {})  # records of earlier versions lack it
+    for name, default in (("truncated", {}), ("weights", "")):  # records of earlier versions lack them
+        noted.values.setdefault(name, default)
+    noted.take("weights", str)
     for name in ("left_out", "truncated"):
         counts = noted.inner(name)
         for reason in counts.values:

@@ -43,6 +43,7 @@ from saccade.runs.reading import read_examples
 from saccade.runs.summary import unread_columns
 from saccade.runs.workers import Workers
 from saccade.tasks import Answer, Example, LanguageModelling, Task
+from saccade.tasks.noticing import never_seen
 from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
 from saccade.training.processes import check_device
@@ -254,6 +255,10 @@ class Run:
         long = len(task.truncated(self.model, examples))
         if long:
             remarks.append(f"{long:,} of {len(examples):,} inputs were too long and were truncated.")
+        strange = task.unknown(examples, answers)
+        if strange:
+            seen = never_seen(dict.fromkeys(part for parts in strange.values() for part in parts))
+            remarks.append(f"{len(strange):,} of {len(examples):,} inputs have {seen}")
         if task.about_unread and read.unread():
             remarks.append(unread_columns(task, read.unread()))
         skipped = report_skipped(read)

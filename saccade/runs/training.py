@@ -74,7 +74,8 @@ def train(
     folder, raw = _start(config, output, resume)
     if resume is not None and init_from is not None:
         raise ConfigError("A resumed run already has weights: leave init_from out.")
-    origin = None if init_from is None else find_origin(init_from)
+    begun_from = init_from if resume is None else _begun_from(folder)
+    origin = None if begun_from is None else find_origin(begun_from)
     plan, held = planned(raw, given, overrides or {}, trust, origin)
     if resume is not None:
         begun = Plan(with_absolute_paths(read_config(folder / "config.yaml")), trust=trust).plain
@@ -121,7 +122,7 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, orig
             shutil.rmtree(folder / "data", ignore_errors=True)
         raise
     noted = Provenance.read(folder)
-    provenance = prepared.provenance
+    provenance = prepared.provenance._replace(weights="" if origin is None else str(origin.folder.resolve()))
     if noted is not None and resume:
         provenance = noted._replace(starts=[*noted.starts, this_start()])
     if main and not resume:
@@ -165,6 +166,12 @@ def _train(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool, orig
         if had_model or not (folder / "README.md").exists():  # a README without a model is not a card of ours
             write_file(folder / "README.md", model_card(folder.name, plan, model, result, provenance))
     return Run(folder, plan, model, result)
+
+
+def _begun_from(folder: Path) -> str | None:
+    """The folder whose weights a run starts from when it is resumed before its first checkpoint; usually None."""
+    noted = None if Checkpoints(folder / "checkpoints").steps() else Provenance.read(folder)
+    return None if noted is None else noted.weights or None
 
 
 def _start(config: Any, output: Any, resume: Any) -> tuple[Path, Any]:

@@ -21,6 +21,9 @@ from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.scored_texts import read_counts
 
+LEAST_PIECES = 8
+"""The least number of pieces in a stream of contiguous texts: every stream begins without a past."""
+
 COUNTS = "counts.json"
 """The file in the task's folder that says how often each token occurs in the training data."""
 
@@ -90,7 +93,8 @@ class TextData(Task):
         if not self.contiguous:
             return rows
         length = self.text.max_length
-        return Pieces(rows, begin=BOS, streams=budget // length, length=length)
+        most = sum(len(row["text"]) for row in rows) // (LEAST_PIECES * length)
+        return Pieces(rows, begin=BOS, streams=min(budget // length, max(1, most)), length=length)
 
     def rows(self, example: Example) -> list[Row]:
         ids, most = self.encode(example)["text"], self.text.max_length

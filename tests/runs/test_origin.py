@@ -1,5 +1,7 @@
 """Models that start from the weights of another run, or of a BERT that the `transformers` library saved."""
 
+import json
+
 import pytest
 import torch
 
@@ -8,6 +10,7 @@ from saccade import huggingface
 from saccade.configuration import ConfigError, read_config
 from saccade.data.tokenisers.wordpiece import WordPiece
 from saccade.models import Bert
+from saccade.training import Trainer
 
 TEXTS = ["a low tower", "the new tower", "low and lower", "a newer one", "nothing new"]
 DATA = [{"text": text, "label": "new" if "new" in text else "old"} for text in TEXTS * 3]
@@ -25,7 +28,8 @@ def folder(tmp_path_factory):
 def train(output, **arguments):
     given = {"task.inputs.text.max_length": 17, "data.held_out": 0, "trainer.metric": "loss", "trainer.max_steps": 1}
     overrides = given | arguments.pop("overrides", {})
-    return saccade.train("classification/bert", data={"train": DATA}, output=output, overrides=overrides, **arguments)
+    data = arguments.pop("data", {"train": DATA})
+    return saccade.train("classification/bert", data=data, output=output, overrides=overrides, **arguments)
 
 
 def test_sizes_vocabulary_and_weights_come_from_the_folder(folder, tmp_path, capsys):
@@ -51,6 +55,22 @@ def test_a_run_passes_on_its_sizes_and_vocabulary(folder, tmp_path, capsys):
     assert "Started from 39 of 39 weight tensors" in capsys.readouterr().err
     assert second.model.pooler is None
     assert second.task.inputs["text"].tokeniser.dumps() == first.task.inputs["text"].tokeniser.dumps()
+
+
+def test_a_run_resumed_before_its_first_checkpoint_starts_from_the_same_weights(folder, tmp_path, capsys, monkeypatch):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in DATA))
+
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "run", init_from=folder, data={"train": str(rows)})
+    capsys.readouterr()
+    saccade.train(resume=tmp_path / "run")
+    assert "Started from 39 of 41 weight tensors" in capsys.readouterr().err
 
 
 def test_the_user_has_the_last_word(folder, tmp_path):
