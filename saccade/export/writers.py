@@ -33,8 +33,8 @@ class StartGraph(nn.Module):
     def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Any]:
         """What a search must know of the encoded sources, and the first step.
 
-        That is the mask of all positions and, of several sources, whose each position is: see `Layout`. A model that
-        copies is also given the words of its source, last.
+        That is the mask of all positions and, with several sources, which source each position belongs to: see
+        `Layout`. A model that copies is also given the words of its source, last.
         """
         words = {"words": given[-1]} if self.model.head.copies else {}
         given = given[: 2 * len(self.networks)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import zipfile
 import zlib
@@ -63,6 +64,15 @@ def read_folder(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
     return found, names
 
 
+class MappedArray(np.memmap[Any, Any]):
+    """An array in a file. Other processes map the file again instead of getting a copy of it."""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if is_mapped(self):
+            return mapped, (Path(self.filename or ""),)
+        return np.asarray(self).__reduce_ex__(protocol)  # a part of it
+
+
 def mapped(path: Path) -> NDArray[Any]:
     """A .npy file as an array whose rows are read when they are used. The file must stay as it is meanwhile.
 
@@ -79,13 +89,14 @@ def mapped(path: Path) -> NDArray[Any]:
             raise ValueError("it is stored column by column; save np.ascontiguousarray of it")
         opened: Any = file  # a file that is only read, which NumPy's types do not know
         order: Literal["F", "C"] = "F" if by_columns else "C"
-        found: NDArray[Any] = np.memmap(opened, dtype=kind, mode="r", offset=file.tell(), shape=shape, order=order)
+        found = MappedArray(opened, dtype=kind, mode="r", offset=file.tell(), shape=shape, order=order)
+        found.filename = str(path.resolve())
         return found
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
-    """Whether an array stays in its file."""
-    return isinstance(array, np.memmap)
+    """Whether an array is a whole file, and stays there."""
+    return isinstance(array, MappedArray) and isinstance(array.base, mmap.mmap)
 
 
 def blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:

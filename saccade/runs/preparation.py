@@ -142,7 +142,7 @@ def prepare(plan: Plan, held: Mapping[str, Any], folder: Path, resume: bool) -> 
 
 
 def _fit(plan: Plan, examples: Iterable[Example], source: str, count: int, held: int) -> None:
-    """Fits the task to so many examples; an error names the data and the column, and how many are held out."""
+    """Fits the task to this many examples; an error names the data and the column, and how many are held out."""
     try:
         plan.task.fit(examples)
     except FitError as error:

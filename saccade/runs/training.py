@@ -83,6 +83,11 @@ def train(
         if "train" in held and plan.data.train is not None:
             raise ConfigError(f"data.train was {plan.data.train!r} when this run started: resume it without examples.")
     if "train" not in held and plan.data.train is None:
+        if resume is not None:
+            again = "saccade.train(resume=..., data=...) in Python"
+            raise ConfigError(
+                f"{folder} was trained on examples in memory, which it does not keep. Resume it by {again}."
+            )
         raise ConfigError("data.train is missing: name the training data, for example --data.train pairs.tsv")
     if resume is None:
         plan.check_training()

@@ -92,14 +92,14 @@ class Batches:
         self._changed.set()
 
     def check(self, count: int) -> None:
-        """Raises `Full` if so many jobs could not be added now."""
+        """Raises `Full` if this many jobs could not be added now."""
         before = self._drop() + self.reserved
         if before and before + count > self.limit:
             raise Full(min(60.0, max(1.0, before / self.rate)) if self.rate else 1.0)
 
     @contextmanager
     def reserve(self, count: int) -> Iterator[None]:
-        """Keeps places for so many jobs while their inputs are read: they can be put right after it."""
+        """Keeps places for this many jobs while their inputs are read: they can be put right after it."""
         self.check(count)
         self.reserved += count
         try:

@@ -121,7 +121,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Lingering:
-    """A transport that is closed once its client has sent all of its request, or after a while.
+    """A transport that is closed once its client closes its side, or after a while.
 
     A client that is still sending would otherwise see a connection that was reset, and not the answer: that its request
     is too large, or that the server is too busy.

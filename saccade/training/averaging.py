@@ -88,14 +88,15 @@ class TriggeredAverage(Average):
 
     Args:
         after: n, how many validations may pass without a better one.
+        metric: the name of the figure v; a training that is resumed with another one begins to count anew.
 
     Reference:
         Merity et al. (2018), arXiv:1708.02182, section 3 (NT-ASGD); the condition is that of the released code.
     """
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, metric: str = "loss") -> None:
         super().__init__()
-        self.after = after
+        self.after, self.metric = after, metric
         self.losses: list[float] = []
         self.count = 0
 
@@ -115,10 +116,11 @@ class TriggeredAverage(Average):
         self.losses.append(loss)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"count": self.count, "losses": self.losses}
+        return {"count": self.count, "losses": self.losses, "metric": self.metric}
 
     def restore(self, model: nn.Module, average: Mapping[str, Tensor] | None, state: dict[str, Any]) -> None:
-        self.count, self.losses = state.get("count", 0), list(state.get("losses", []))
+        self.count = state.get("count", 0)
+        self.losses = list(state["losses"]) if state.get("metric") == self.metric else []
         if average is not None and self.count:
             self.set(model, average)
 

@@ -80,7 +80,7 @@ class Learner:
         if trainer.average == "ema":
             self.average = MovingAverage(model, trainer.average_decay)
         elif trainer.average == "triggered":
-            self.average = TriggeredAverage(trainer.average_after)
+            self.average = TriggeredAverage(trainer.average_after, trainer.metric)
 
     def gradient(self, place: int, wishes: Callable[[], Sequence[bool]]) -> Gradient:
         """Computes the gradient of the next global batch.

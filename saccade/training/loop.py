@@ -149,10 +149,10 @@ class Loop:
         try:
             found = self.learner.gradient(position.batches, lambda: [self.interruption.requested, self._is_late()])
         except NotFiniteError as error:
-            raise self._diverged("Attention has scores that are not finite") from error
+            raise self._diverged(str(error).rstrip("."), position.step + 1) from error
         self._interrupted, self._out_of_time = found.wishes
         if not math.isfinite(found.objective):
-            raise self._diverged(f"The loss is {found.objective}")
+            raise self._diverged(f"The loss is {found.objective}", position.step + 1)
         last = position.last_step(trainer, epoch=len(self.stream))
         rate = trainer.learning_rate * trainer.schedule.factor(position.step + 1, last)
         norm = self.learner.update(position.step + 1, count=found.items, rate=rate)
@@ -160,12 +160,13 @@ class Loop:
         position.batches += found.batches
         self._report(found, norm, rate, time.monotonic() - started)
 
-    def _diverged(self, problem: str) -> FloatingPointError:
+    def _diverged(self, problem: str, step: int) -> FloatingPointError:
         """The error of a training whose numbers have become too large."""
-        return FloatingPointError(
-            f"{problem} at step {self.position.step + 1}: try a lower learning_rate, a warmup or a smaller clip_norm. "
-            f"Earlier checkpoints are in {self.checkpoints.folder}."
-        )
+        fix = "look for numbers that are too large in the data and the model, since nothing has been learned yet"
+        if step > 1:
+            where = f"Earlier checkpoints are in {self.checkpoints.folder}"
+            fix = f"try a lower learning_rate, a warmup or a smaller clip_norm. {where}"
+        return FloatingPointError(f"{problem} at step {step}: {fix}.")
 
     def _report(self, found: Gradient, norm: float | None, rate: float, seconds: float) -> None:
         trainer, position = self.trainer, self.position
@@ -220,7 +221,7 @@ class Loop:
             position.pending = True
             self._leave()
         except NotFiniteError as error:
-            raise self._diverged("Attention has scores that are not finite") from error
+            raise self._diverged(str(error).rstrip("."), position.step) from error
         position.seconds = time.monotonic() - self._clock
         position.scores, position.validated, position.pending = scores, position.step, False
         improved = validation.better(scores, position.best_scores)

@@ -80,10 +80,11 @@ def read_average(document: JsonObject) -> dict[str, Any]:
     if "average" not in document.values:
         return {}
     average = document.inner("average")
-    average.only(("count", "losses"))
+    average.only(("count", "losses", "metric"))
     if average.values:
         average.take("count", int, least=0, most=MOST_STEPS)
         average.take_list("losses", float)
+        average.take("metric", str)
     return average.values
 
 

@@ -1,6 +1,7 @@
 """Graphs in folders of NumPy arrays: features stay in their files, and hostile files are refused."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -53,6 +54,17 @@ def test_a_folder_is_the_same_graph_as_an_archive(both, tmp_path, options):
         assert all(torch.equal(field.fixed()[name], tensor) for name, tensor in in_memory.fixed().items())
         assert field.learned() == in_memory.learned()
         assert field.graph.labels == in_memory.graph.labels
+
+
+def test_other_processes_map_the_file_again(both):
+    features = Node(graph=both[1]).graph.features
+    packed = pickle.dumps(features, protocol=5)
+    assert len(packed) < 500
+    copied = pickle.loads(packed)
+    assert arrays.is_mapped(copied)
+    assert np.array_equal(copied, X)
+    assert not arrays.is_mapped(features[2:5])
+    assert np.array_equal(pickle.loads(pickle.dumps(features[2:5], protocol=5)), X[2:5])
 
 
 def test_a_run_without_mapped_features_replaces_one_with_them(both, tmp_path):

@@ -87,3 +87,16 @@ def test_the_mean_of_checkpoints():
     assert mean["n"] == 6
     with pytest.raises(ValueError, match="no checkpoints"):
         mean_weights([])
+
+
+def test_another_figure_counts_anew():
+    model, average = nn.Linear(2, 1), TriggeredAverage(1, "bleu")
+    for loss in (-20.0, -25.0):
+        average.observe(model, loss)
+    resumed = TriggeredAverage(1, "loss")
+    resumed.restore(model, None, average.state_dict())
+    resumed.observe(model, 1.3)
+    assert resumed.weights is None
+    same = TriggeredAverage(1, "bleu")
+    same.restore(model, None, average.state_dict())
+    assert same.losses == average.losses

@@ -81,6 +81,7 @@ class Changes:
 
 def _takes_keys(function: Intervention) -> bool:
     try:
-        return "keys" in inspect.signature(function).parameters
+        names = list(inspect.signature(function).parameters)
+        return "keys" in names[3:]  # the first three are the weights, the mask and the steps, whatever their names
     except ValueError:  # a built-in function without a signature
         return False

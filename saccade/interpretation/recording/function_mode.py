@@ -88,7 +88,7 @@ class RecordingMode(TorchFunctionMode):
         frame = sys._getframe(1)
         if role.effect is Effect.PRODUCT and self._change_at is not None:
             change_at = self._change_at
-            given, options = self._softmaxes.changed(args, kwargs, lambda: change_at(frame))
+            given, options = self._softmaxes.changed(role.name, args, kwargs, lambda: change_at(frame))
             result = func(*given, **options)
         else:
             result = func(*args, **kwargs)

@@ -30,6 +30,15 @@ def arranged(name: str, args: Sequence[Any], factor: Tensor, weights: Tensor, *,
     return factor.detach() if len(args) <= first or args[first] is factor else factor.detach().transpose(-2, -1)
 
 
+def in_usual_order(name: str, args: Sequence[Any], factor: Tensor, *, known: bool) -> bool:
+    """Whether the axes of a factor are (*batch, heads, queries, keys) as they are; see `arranged`."""
+    axes = _axes(args, factor) if name == "einsum" else None
+    if axes is not None:
+        return axes == list(range(factor.dim()))
+    first = LEFT.get(name, 0)
+    return known or len(args) <= first or args[first] is factor
+
+
 def _axes(args: Sequence[Any], factor: Tensor) -> list[int] | None:
     """The axes of a factor of an Einstein sum: those that it shares with the values, queries, keys."""
     operands = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]

@@ -12,8 +12,14 @@ import torch
 from torch import Tensor
 
 from saccade.interpretation.recording.naming import Place
-from saccade.interpretation.recording.products import arranged
+from saccade.interpretation.recording.products import arranged, in_usual_order
 from saccade.interpretation.recording.recipes import Captured, Change, Given
+
+REARRANGED = (
+    "These attention weights are dropped out or rearranged before they are multiplied by values, so they cannot be "
+    "changed: call model.eval(), or use an sdpa implementation of the model."
+)
+"""Why an intervention is refused."""
 
 
 class Effect(Enum):
@@ -178,9 +184,9 @@ class Softmaxes:
         return Completed(Captured(Given(), {"weights": weights.unsqueeze(1) if weights.dim() == 2 else weights}), None)
 
     def changed(
-        self, args: Sequence[Any], kwargs: dict[str, Any], find_change: Callable[[], Change | None]
+        self, name: str, args: Sequence[Any], kwargs: dict[str, Any], find_change: Callable[[], Change | None]
     ) -> tuple[Any, dict[str, Any]]:
-        """The arguments of a product, with changed weights if there is a change for them."""
+        """The arguments of a product, with changed weights if there is a change for them; `name` is the function's."""
         found = None if self.paused else self._factor(args, kwargs)
         if found is None or found[1].weights.dim() < 3:
             return args, kwargs
@@ -188,6 +194,8 @@ class Softmaxes:
         if not candidate.used[0]:
             change = find_change()
             if change is not None:
+                if not in_usual_order(name, args, factor, known=not candidate.mixed):
+                    raise NotImplementedError(REARRANGED)
                 others = [each for each in _tensors((*args, *kwargs.values())) if each is not factor]
                 self._change(candidate, factor, change, _values(candidate.weights, others))
         if candidate.changed is None:
@@ -201,10 +209,7 @@ class Softmaxes:
             factor.detach().reshape(own.shape).to(own.dtype), own, rtol=0, atol=0, equal_nan=True
         )
         if not same:
-            raise NotImplementedError(
-                "These attention weights are dropped out or rearranged before they are multiplied by values, so they "
-                "cannot be changed: call model.eval(), or use an sdpa implementation of the model."
-            )
+            raise NotImplementedError(REARRANGED)
         weights = factor.reshape(own.shape)
         found = change(weights, own > 0, values)
         if found is not weights:

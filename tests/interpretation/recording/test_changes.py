@@ -302,3 +302,31 @@ def test_weights_of_another_generation(window):
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5)
     with pytest.raises(ValueError, match="do not fit queries 11 to 11"), saccade.record(model, change=patch(trace)):
         model.steps(torch.randn(1, 13, 12))
+
+
+class OverQueries(nn.Module):
+    """Attention whose weights are multiplied with their axes in another order than queries, keys."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+
+    def forward(self, x):
+        if self.kind == "transposed":
+            weights = (x @ x.mT).softmax(-2)
+            return (x.mT @ weights).mT
+        weights = torch.einsum("bhqd,bhkd->bqhk", x, x).softmax(-1)
+        return torch.einsum("bqhk,bhkd->bhqd", weights, x)
+
+
+@pytest.mark.parametrize("kind", ["transposed", "einsum"])
+def test_weights_in_another_order_are_not_changed_in_silence(kind):
+    model, x = OverQueries(kind), torch.randn(2, 3, 5, 7)
+    with saccade.record(model) as trace:
+        model(x)
+    assert trace[""].weights.shape == (2, 3, 5, 5)
+    with (
+        pytest.raises(NotImplementedError, match="rearranged"),
+        saccade.record(model, change={"*": lambda w, m, s: w / 2}),
+    ):
+        model(x)
