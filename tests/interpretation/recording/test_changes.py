@@ -324,7 +324,7 @@ def test_weights_in_another_order_are_not_changed_in_silence(kind):
     model, x = OverQueries(kind), torch.randn(2, 3, 5, 7)
     with saccade.record(model) as trace:
         model(x)
-    assert trace[""].weights.shape == (2, 3, 5, 5)
+    assert trace["OverQueries"].weights.shape == (2, 3, 5, 5)
     with (
         pytest.raises(NotImplementedError, match="rearranged"),
         saccade.record(model, change={"*": lambda w, m, s: w / 2}),
