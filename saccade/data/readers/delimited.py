@@ -152,7 +152,7 @@ class Delimited(Reader):
                 "an example, set --data.header no.",
                 stacklevel=2,
             )
-        elif rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
+        if rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
             first = "first is" if len(self.columns.required) == 1 else "first are"
             warnings.warn(
                 f"{Path(self.name).name} has {len(rows[0])} columns, and the {first} read as "
