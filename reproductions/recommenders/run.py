@@ -1,5 +1,6 @@
 """Do reviews help to predict ratings, and do pointers find the review that decides?"""
 
+import argparse
 import csv
 import io
 import json

@@ -87,7 +87,7 @@ def test_predicts_files_and_folders(folder, capsys) -> None:
     assert main(["predict", run, str(folder / "test.csv"), "--columns", "source=file"]) == 0
     assert capsys.readouterr().out.splitlines() == [row["answer"] for row in rows]
     assert main(["predict", run, str(folder / "gone.wav")]) == 2
-    assert "does not exist" in capsys.readouterr().err
+    assert "There is no file" in capsys.readouterr().err
 
 
 def test_the_explorer_shows_the_sound(folder, capsys) -> None:
