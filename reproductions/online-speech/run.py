@@ -28,7 +28,7 @@ from saccade.interpretation.plots import plot_attention
 from saccade.models import RNNSearch
 from saccade.scores import AdditiveScore, MonotonicEnergyScore
 from saccade.selections import MoChA, Monotonic
-from saccade.tasks import Generated
+from saccade.tasks import GeneratedText
 
 FOLDER = Path(__file__).resolve().parent
 FEWEST, MOST = 3, 8  # phones of an utterance
@@ -145,20 +145,20 @@ def measured(run: saccade.Run, test: Sequence[Utterance], choices: random.Random
     }
 
 
-def heard(run: saccade.Run, sounds: Sequence[Tensor]) -> list[Generated]:
+def heard(run: saccade.Run, sounds: Sequence[Tensor]) -> list[GeneratedText]:
     """What is written for each, with room for twice the letters that there are at most."""
     found = run.predict([recording(sound) for sound in sounds], beam=1, max_length=2 * MOST)
-    assert all(isinstance(each, Generated) for each in found), "the task writes texts"
+    assert all(isinstance(each, GeneratedText) for each in found), "the task writes texts"
     return found  # type: ignore[return-value]
 
 
-def looked(prediction: Generated) -> Tensor:
+def looked(prediction: GeneratedText) -> Tensor:
     """(letters, frames): where each letter looked; the step that writes the end is left out."""
     assert prediction.weights is not None, "RNNsearch says where it looks"
     return prediction.weights[: len(prediction.tokens)]
 
 
-def lags(utterance: Utterance, prediction: Generated) -> list[float]:
+def lags(utterance: Utterance, prediction: GeneratedText) -> list[float]:
     """How many milliseconds after the end of its phone had been heard for each letter, up to the first wrong one."""
     found = []
     read = positions_read(looked(prediction)).tolist()
@@ -171,7 +171,7 @@ def lags(utterance: Utterance, prediction: Generated) -> list[float]:
 
 
 def changed(
-    run: saccade.Run, test: Sequence[Utterance], predictions: Sequence[Generated], choices: random.Random
+    run: saccade.Run, test: Sequence[Utterance], predictions: Sequence[GeneratedText], choices: random.Random
 ) -> dict[str, int]:
     """How many letters change if a quite different sound, shorter or longer, follows what had been heard.
 

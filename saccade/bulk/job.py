@@ -25,7 +25,7 @@ Predict = Callable[..., list[Answer]]
 
 
 @dataclass(frozen=True)
-class Job:
+class BulkJob:
     """A bulk prediction: the model, how the rows are read, and where the answers go."""
 
     task: Task

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from saccade.bulk.blocks import blocks_of, check_files
 from saccade.bulk.engines import engines
-from saccade.bulk.job import Job
+from saccade.bulk.job import BulkJob
 from saccade.bulk.manifest import Manifest
 from saccade.checks import check_count
 from saccade.data.corpus import Corpus
@@ -82,7 +82,7 @@ def predict_files(
     chosen = engines.create(engine, workers=workers)
     run.task.options.of(options)
     files, folder = check_files(data), Path(os.path.abspath(output))
-    job = Job(run.task, run.model, corpus or Corpus(), options, batch_size, folder, column_prefix, details)
+    job = BulkJob(run.task, run.model, corpus or Corpus(), options, batch_size, folder, column_prefix, details)
     source = job.examples(files)
     settings = {
         "model": fingerprint(run.folder),

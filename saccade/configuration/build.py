@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from saccade.configuration.blueprints import Blueprint, blueprints_in, known, made, takes_partial
 from saccade.configuration.classes import find_class, no_argument, spell_out, unnamed_class, wrong_value
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import (
@@ -26,7 +27,6 @@ from saccade.configuration.hints import (
     takes_words,
     words_of,
 )
-from saccade.configuration.parts import Part, known, made, parts_of, takes_partial
 from saccade.configuration.scalars import BAD, PLAIN, WHOLE_NUMBERS, scalar
 from saccade.configuration.yaml_files import MOST_DEPTH, MOST_NODES
 from saccade.registry import constructor_parameters, registry_of
@@ -49,9 +49,9 @@ class Checker:
         self.problems: list[str] = []
         self._left = MOST_NODES
 
-    def part(
+    def blueprint(
         self, kind: type, given: Mapping[str, Any], where: str, *, hidden: Collection[str] = (), depth: int = 0
-    ) -> Part:
+    ) -> Blueprint:
         """A class with its arguments; `hidden` ones are not offered in error messages."""
         parameters = constructor_parameters(kind)
         checked = {}
@@ -73,12 +73,12 @@ class Checker:
                 checked[name] = found
             elif len(self.problems) == noted:
                 self.problems.append(_explained(kind, name, value, where))
-        return Part(kind, checked, where)
+        return Blueprint(kind, checked, where)
 
-    def attempt(self, part: Part) -> Any:
-        """What a part makes, or `BAD`."""
+    def attempt(self, blueprint: Blueprint) -> Any:
+        """What a blueprint makes, or `BAD`."""
         try:
-            return part.make()
+            return blueprint.make()
         except ConfigError as error:
             return self._refuse(str(error))
 
@@ -92,7 +92,7 @@ class Checker:
         allowed: range = WHOLE_NUMBERS,
         depth: int = 0,
     ) -> Any:
-        """The checked value, in which classes are `Part`s, or `BAD`.
+        """The checked value, in which classes are `Blueprint`s, or `BAD`.
 
         Args:
             hint: the annotation.
@@ -168,7 +168,7 @@ class Checker:
             return self._refuse(str(error))
         if bare and str in members and "." not in value:
             return value  # the constructor takes the name, and fills in what it needs
-        return self.part(kind, given, where, depth=depth)
+        return self.blueprint(kind, given, where, depth=depth)
 
     def _list(self, hint: Any, value: Any, where: str, inner: Any) -> Any:
         hints = typing.get_args(hint)
@@ -223,26 +223,27 @@ def build(hint: Any, value: Any, where: str, *, trust: bool = False) -> Any:
     if checked is BAD and not checker.problems:
         checker.problems.append(_wrong(hint, value, where))
     refuse(checker.problems)
-    refuse([problem for part in parts_of(checked) for problem in part.missing() if not takes_partial(hint)])
+    if not takes_partial(hint):
+        refuse([problem for blueprint in blueprints_in(checked) for problem in blueprint.missing()])
     return made(checked, partial=takes_partial(hint))
 
 
 def check_part(
     kind: type, given: Mapping[str, Any], where: str, *, supplied: Collection[str] = (), trust: bool = False
-) -> Part:
+) -> Blueprint:
     """A class with its arguments, checked.
 
     Args:
         kind: the class.
         given: its arguments as a configuration writes them.
         where: the key of the configuration, for error messages.
-        supplied: arguments that `Part.make` gets later.
+        supplied: arguments that `Blueprint.make` gets later.
         trust: whether dotted paths may be imported.
     """
     checker = Checker(trust=trust)
-    part = checker.part(kind, given, where)
-    refuse([*checker.problems, *part.missing(supplied)])
-    return part
+    blueprint = checker.blueprint(kind, given, where)
+    refuse([*checker.problems, *blueprint.missing(supplied)])
+    return blueprint
 
 
 def _allowed(kind: type, name: str) -> range:

@@ -11,7 +11,7 @@ from saccade.data.errors import BadRow, DataError, Skipped
 from saccade.data.long_tables import GROUP, gathered, gathering
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
-from saccade.data.readers.folder import PATH, Folder
+from saccade.data.readers.folder import PATH, FolderOfFiles
 from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parts import FilePart
 
@@ -119,7 +119,11 @@ class Examples:
 
     def _check_paths(self, reader: Reader) -> None:
         """Raises if a role takes the path of each file of a folder, but its values are no files."""
-        taken = [role for role, column in reader.chosen.items() if column == PATH] if isinstance(reader, Folder) else []
+        taken = (
+            [role for role, column in reader.chosen.items() if column == PATH]
+            if isinstance(reader, FolderOfFiles)
+            else []
+        )
         for role in taken:
             if getattr(self.fields.get(role), "suffixes", None) == () and PATH not in reader.columns.mentioned():
                 raise DataError(

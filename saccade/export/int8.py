@@ -20,7 +20,7 @@ MOST_LOST = 0.5
 """Points of a figure whose loss is not worth a warning."""
 
 
-class Change(NamedTuple):
+class FigureChange(NamedTuple):
     """A figure of the task before and after."""
 
     name: str
@@ -76,19 +76,19 @@ class Int8(Format):
         return self.data or run.plan.data.valid or None
 
 
-def compare(run: Run, rounded: Run, data: str | list[str], batch_size: int) -> list[Change]:
+def compare(run: Run, rounded: Run, data: str | list[str], batch_size: int) -> list[FigureChange]:
     """The figures of the task on these examples for both runs."""
     before, after = (each.evaluate(data, batch_size=batch_size).figures for each in (run, rounded))
     higher = run.task.metrics
     return [_change(name, figure, after[name], higher.get(name, True)) for name, figure in before.items()]
 
 
-def _change(name: str, before: Figure, after: Figure, higher: bool) -> Change:
+def _change(name: str, before: Figure, after: Figure, higher: bool) -> FigureChange:
     lost = before.value - after.value if higher else after.value - before.value
-    return Change(name, before.value, after.value, math.inf if math.isnan(lost) else lost)
+    return FigureChange(name, before.value, after.value, math.inf if math.isnan(lost) else lost)
 
 
-def card(run: Run, changes: list[Change], data: str | list[str]) -> str:
+def card(run: Run, changes: list[FigureChange], data: str | list[str]) -> str:
     """The model card: what was done, how the figures changed, and the card of the original."""
     worse = [change for change in changes if change.name in run.task.metrics and change.lost > MOST_LOST]
     verdict = (

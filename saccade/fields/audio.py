@@ -27,7 +27,7 @@ from saccade.fields.audio_statistics import (
     fit_speakers,
 )
 from saccade.fields.base import Field, Padded, fields
-from saccade.fields.cache import Cache, content_key
+from saccade.fields.cache import TensorCache, content_key
 from saccade.interpretation.explorer import SoundAxis
 from saccade.interpretation.explorer.sound import moments
 from saccade.kernels.log_mel import fft_size, mel_filters
@@ -131,7 +131,7 @@ class Audio(Field):
         self._speaker = None if speaker is None else SpeakerTemplate(speaker)
         self.corpus = Statistics.neutral(self.sound.dim)
         self.speakers: dict[str, Statistics] = {}
-        self._cache = Cache(CACHED)
+        self._cache = TensorCache(CACHED)
 
     @property
     def longest(self) -> int:
@@ -172,7 +172,7 @@ class Audio(Field):
                 lambda value: self._compute(self.encode(value)),
                 self.sound.dim,
             )
-        self._cache = Cache(CACHED)
+        self._cache = TensorCache(CACHED)
 
     def sizes(self) -> dict[str, int]:
         return {"dim": self.sound.dim}
@@ -193,7 +193,7 @@ class Audio(Field):
         self.speakers = {
             name: Statistics.read(JsonObject(each, where), self.sound.dim) for name, each in speakers.items()
         }
-        self._cache = Cache(CACHED)
+        self._cache = TensorCache(CACHED)
 
     def encode(self, value: Recording) -> dict[str, Any]:
         samples = -(-value["samples"] * self.rate // value["rate"])

@@ -12,7 +12,7 @@ from torch import Tensor
 from saccade.data.marks import digest
 
 
-class Cache:
+class TensorCache:
     """The most recently used tensors, by key, up to a number of bytes; several threads may use it."""
 
     def __init__(self, most: int) -> None:
@@ -38,9 +38,9 @@ class Cache:
             while self.bytes > self.most:
                 self.bytes -= self._kept.popitem(last=False)[1].nbytes
 
-    def __reduce__(self) -> tuple[type[Cache], tuple[int]]:
+    def __reduce__(self) -> tuple[type[TensorCache], tuple[int]]:
         """A copy, such as another process gets, starts empty."""
-        return Cache, (self.most,)
+        return TensorCache, (self.most,)
 
 
 def content_key(source: str | bytes) -> Hashable:

@@ -17,7 +17,7 @@ from saccade.data.marks import digest
 from saccade.data.media import opened
 from saccade.data.storage import Stored, store
 from saccade.encoders.backbones import Backbone
-from saccade.fields.cache import Cache, content_key
+from saccade.fields.cache import TensorCache, content_key
 from saccade.kernels.cache import private_cache
 
 FILE = "backbone.safetensors"
@@ -46,7 +46,7 @@ class Annotator:
         self.name, self.dim = type(backbone).__name__, backbone.output_dim
         self.shape = backbone.grid(settings[0]) ** 2, self.dim
         self._kept: Annotations | None = None
-        self._new = Cache(CACHED)
+        self._new = TensorCache(CACHED)
         self._digests: dict[Hashable, bytes] = {}
 
     def read(self) -> None:
@@ -68,7 +68,7 @@ class Annotator:
         base = cache / "annotations" if cache is not None else None if self.folder is None else Path(self.folder)
         own = None if base is None else base / fingerprint(self.backbone, *self.settings)
         self._kept = Annotations(own, self.shape)
-        self._new = Cache(CACHED)
+        self._new = TensorCache(CACHED)
 
     def annotate_all(self, several: Iterable[EncodedPicture], squares: Squares) -> None:
         """Annotates the pictures that are new, and keeps the result."""

@@ -17,7 +17,7 @@ from saccade.data.errors import DataError
 from saccade.data.pictures import KINDS, PictureError, Pixels, Square, as_png, check_picture, read_picture
 from saccade.encoders.backbones import Backbone
 from saccade.fields.base import Field, Padded, fields
-from saccade.fields.cache import Cache, content_key
+from saccade.fields.cache import TensorCache, content_key
 from saccade.fields.features import Annotator
 from saccade.interpretation.explorer import ImageAxis, TextAxis
 
@@ -98,7 +98,7 @@ class Image(Field):
         if self.grid < 1:
             raise ValueError(f"size={size} is too small for the backbone: it takes {backbone.stride} pixels or more.")  # type: ignore[union-attr]
         self.backbone = None if backbone is None else Annotator(backbone, features, (size, self.resize, square))
-        self._cache = Cache(CACHED)
+        self._cache = TensorCache(CACHED)
         self._known: set[Hashable] = set()
         """The files that were decoded without an error; a table may name a picture once for each of its captions."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from saccade.fields.base import Padded
 from saccade.fields.graph_data import Graph
-from saccade.layers.graph import Block, degree_blocks
+from saccade.layers.graph import DegreeBlock, degree_blocks
 
 Numbers = NDArray[np.int64]
 
@@ -26,7 +26,7 @@ class Around(NamedTuple):
     """features, starts, neighbours and perhaps edges, by the places in `nodes`; the outermost nodes have no
     neighbours."""
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[DegreeBlock]:
         """The blocks in which a model reads it."""
         return degree_blocks(self.tensors["starts"], self.tensors["neighbours"])
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from saccade.fields.looking import Look
 from saccade.interpretation.recording import Trace
-from saccade.layers.graph import Block
+from saccade.layers.graph import DegreeBlock
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class NodeLook(Look):
         return whole[values]
 
 
-def attending_layers(trace: Trace, blocks: Sequence[Block]) -> list[tuple[str, list[tuple[Block, Tensor]]]]:
+def attending_layers(trace: Trace, blocks: Sequence[DegreeBlock]) -> list[tuple[str, list[tuple[DegreeBlock, Tensor]]]]:
     """The name of each layer that attends block by block, with its blocks and their weights (rows, heads, degree)."""
     shapes = [(block.mask.shape[0], 1, block.mask.shape[1]) for block in blocks]
     layers = []
@@ -47,7 +47,7 @@ def attending_layers(trace: Trace, blocks: Sequence[Block]) -> list[tuple[str, l
     return layers
 
 
-def through_layers(layers: Sequence[tuple[str, list[tuple[Block, Tensor]]]], centre: int, nodes: int) -> Tensor:
+def through_layers(layers: Sequence[tuple[str, list[tuple[DegreeBlock, Tensor]]]], centre: int, nodes: int) -> Tensor:
     """(nodes,): how much of each node's features reaches one node, along all paths through the layers.
 
     A path counts with the product of its weights, averaged over heads; the sum over all paths is 1.

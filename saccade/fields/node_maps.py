@@ -13,7 +13,7 @@ from saccade.fields.neighbours import Around, Neighbours
 from saccade.fields.node_looks import attending_layers, through_layers
 from saccade.interpretation.explorer import Map, NodeAxis
 from saccade.interpretation.recording import Trace
-from saccade.layers.graph import Block
+from saccade.layers.graph import DegreeBlock
 
 DRAWN = 60
 """Nodes in a drawing that also shows what the neighbours attend to; a larger one shows the node itself alone."""
@@ -69,7 +69,7 @@ def neighbour_maps(
 
 
 def _decided(
-    graph: Graph, centre: int, around: Around, layers: list[tuple[str, list[tuple[Block, Tensor]]]], end: str
+    graph: Graph, centre: int, around: Around, layers: list[tuple[str, list[tuple[DegreeBlock, Tensor]]]], end: str
 ) -> Map:
     """Which nodes decided, through all layers: those with the largest shares."""
     place = int(np.searchsorted(around.nodes, centre))

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 Compare = Callable[[Tensor, Sequence[Tensor]], Tensor]
-Block = Callable[[slice], Tensor | None]
+MaskOf = Callable[[slice], Tensor | None]
 
 
 def online_softmax_reference(
-    compare: Compare, mask: Block, query: Tensor, values: Tensor, keys: Sequence[Tensor]
+    compare: Compare, mask: MaskOf, query: Tensor, values: Tensor, keys: Sequence[Tensor]
 ) -> Tensor:
     """The same with all scores at once."""
     scores = compare(query, keys)
@@ -27,7 +27,7 @@ def online_softmax_reference(
 
 def online_softmax(
     compare: Compare,
-    mask: Block,
+    mask: MaskOf,
     query: Tensor,
     values: Tensor,
     keys: Sequence[Tensor],
@@ -54,7 +54,7 @@ def online_softmax(
 
 class _OnlineSoftmax(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, compare: Compare, mask: Block, block_size: int, num_keys: int, *tensors: Tensor) -> Tensor:
+    def forward(ctx: Any, compare: Compare, mask: MaskOf, block_size: int, num_keys: int, *tensors: Tensor) -> Tensor:
         query, values, keys, _ = _sort(tensors, num_keys)
         exact = torch.promote_types(query.dtype, torch.float32)  # half precision loses digits over many blocks
         maximum = query.new_full((*query.shape[:-1], 1), -torch.inf, dtype=exact)
@@ -126,7 +126,7 @@ def _blocks(keys: int, size: int) -> Iterator[slice]:
         yield slice(start, min(start + size, keys))
 
 
-def _scores(compare: Compare, mask: Block, query: Tensor, keys: Sequence[Tensor], part: slice) -> Tensor:
+def _scores(compare: Compare, mask: MaskOf, query: Tensor, keys: Sequence[Tensor], part: slice) -> Tensor:
     scores = compare(query, [key[..., part, :] for key in keys])
     allowed = mask(part)
     return scores if allowed is None else scores.masked_fill(~allowed, -torch.inf)

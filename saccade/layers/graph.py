@@ -23,7 +23,7 @@ SPARSE = 8
 """Features with fewer than one non-zero value in this many are projected as a sparse matrix."""
 
 
-class Block(NamedTuple):
+class DegreeBlock(NamedTuple):
     """Nodes with similar numbers of neighbours."""
 
     rows: Tensor
@@ -36,7 +36,7 @@ class Block(NamedTuple):
     """(rows, degree): the numbers of the edges to them."""
 
 
-def degree_blocks(starts: Tensor, neighbours: Tensor) -> list[Block]:
+def degree_blocks(starts: Tensor, neighbours: Tensor) -> list[DegreeBlock]:
     """Groups the nodes of a graph by degree: 1, 2, 3 to 4, 5 to 8, and so on. At most half of a block is padding.
 
     Nodes without neighbours are in no block.
@@ -54,7 +54,7 @@ def degree_blocks(starts: Tensor, neighbours: Tensor) -> list[Block]:
             places = torch.arange(min(most, largest), device=starts.device)
             mask = places < degrees[rows].unsqueeze(1)
             edges = torch.where(mask, starts[rows].unsqueeze(1) + places, 0)
-            blocks.append(Block(rows, torch.where(mask, neighbours[edges], 0), mask, edges))
+            blocks.append(DegreeBlock(rows, torch.where(mask, neighbours[edges], 0), mask, edges))
         least, most = most, 2 * most
     return blocks
 
@@ -70,7 +70,12 @@ class Neighbourhoods:
     """
 
     def __init__(
-        self, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None, *, blocks: list[Block] | None = None
+        self,
+        starts: Tensor,
+        neighbours: Tensor,
+        edges: Tensor | None = None,
+        *,
+        blocks: list[DegreeBlock] | None = None,
     ) -> None:
         self.starts, self.neighbours, self.edges = starts.contiguous(), neighbours.contiguous(), edges
         self.by_blocks = blocks is not None
@@ -81,7 +86,7 @@ class Neighbourhoods:
             raise ValueError(f"{len(neighbours)} edges need as many features, got {tuple(edges.shape)}.")
 
     @cached_property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[DegreeBlock]:
         """The nodes by degree: the form in which attention without a kernel reads them."""
         return degree_blocks(self.starts, self.neighbours)
 

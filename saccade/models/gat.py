@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from saccade.checks import check_count
-from saccade.layers.graph import Block, GraphAttention, Neighbourhoods, degree_blocks
+from saccade.layers.graph import DegreeBlock, GraphAttention, Neighbourhoods, degree_blocks
 from saccade.models.base import models
 from saccade.scores import Score
 from saccade.selections import Selection
@@ -117,7 +117,7 @@ class OneGraph(nn.Module):
 
     features: Tensor
 
-    def __init__(self, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+    def __init__(self, features: Tensor, blocks: Sequence[DegreeBlock], edges: Tensor | None) -> None:
         super().__init__()
         self.register_buffer("features", features)
         self.edges: Tensor | None
@@ -129,13 +129,13 @@ class OneGraph(nn.Module):
 
     def near(self) -> Neighbourhoods:
         """Which nodes of the graph attend to which."""
-        parts = ([getattr(self, f"{name}_{number}") for name in Block._fields] for number in range(self.count))
-        blocks = [Block(*each) for each in parts]
+        parts = ([getattr(self, f"{name}_{number}") for name in DegreeBlock._fields] for number in range(self.count))
+        blocks = [DegreeBlock(*each) for each in parts]
         return Neighbourhoods(self.features, self.features, self.edges, blocks=blocks)
 
 
 class _NodesOfOneGraph(OneGraph):
-    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+    def __init__(self, model: GAT, features: Tensor, blocks: Sequence[DegreeBlock], edges: Tensor | None) -> None:
         super().__init__(features, blocks, edges)
         self.layers = model.layers
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from saccade.checks import check_count
 from saccade.encoders import GivenEncoder, PooledEncoder
 from saccade.encoders.pooled import PoolingName
-from saccade.layers.graph import Block, Neighbourhoods
+from saccade.layers.graph import DegreeBlock, Neighbourhoods
 from saccade.models.base import models
 from saccade.models.gat import hidden_layers, readout
 from saccade.scores import Score
@@ -130,5 +130,5 @@ class _Padded(nn.Module):
         rows = torch.arange(flat.shape[0], device=flat.device)
         numbers = torch.arange(flat.numel(), device=flat.device).view(flat.shape)
         of_edges = None if edges is None else edges.flatten(0, 2)
-        block = Block(rows, flat, real, numbers)
+        block = DegreeBlock(rows, flat, real, numbers)
         return GraphGAT.label(self, features, mask, Neighbourhoods(flat, flat, of_edges, blocks=[block]))  # type: ignore[arg-type]

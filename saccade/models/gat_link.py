@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.layers.graph import Block, Neighbourhoods, degree_blocks
+from saccade.layers.graph import DegreeBlock, Neighbourhoods, degree_blocks
 from saccade.models.base import models
 from saccade.models.comparing import compared
 from saccade.models.gat import OneGraph, check_hops, hidden_layers, readout
@@ -91,7 +91,7 @@ class LinkGAT(nn.Module):
 
 
 class _LinksOfOneGraph(OneGraph):
-    def __init__(self, model: LinkGAT, features: Tensor, blocks: Sequence[Block], edges: Tensor | None) -> None:
+    def __init__(self, model: LinkGAT, features: Tensor, blocks: Sequence[DegreeBlock], edges: Tensor | None) -> None:
         super().__init__(features, blocks, edges)
         self.model = model
 

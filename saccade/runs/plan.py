@@ -19,11 +19,11 @@ from torch.nn.modules.module import (
     register_module_parameter_registration_hook,
 )
 
+from saccade.configuration.blueprints import Blueprint, known
 from saccade.configuration.build import Checker, check_part
 from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import hint_of, words_of
-from saccade.configuration.parts import Part, known
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
 from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections, wrong_options
 from saccade.data.corpus import FOLD, GROUP, Corpus
@@ -103,18 +103,18 @@ class Plan:
         """The model, once the task knows the data."""
         return self.task.build(self.model.kind, **self.model.arguments())
 
-    def _plain(self, name: str, part: Part) -> dict[str, Any]:
+    def _plain(self, name: str, part: Blueprint) -> dict[str, Any]:
         supplied = self.task.sizes() if name == "model" else {}
         arguments = {key: value for key, value in part.plain.items() if key not in supplied}
         usual = part.kind is BASES[name]  # Corpus and Trainer need no name
         return arguments if usual else {"class": name_of(part.kind), **arguments}
 
     @staticmethod
-    def _checked(config: Mapping[str, Any], trust: bool) -> tuple[dict[str, Part], dict[str, Any]]:
+    def _checked(config: Mapping[str, Any], trust: bool) -> tuple[dict[str, Blueprint], dict[str, Any]]:
         """All sections, and what they make, except the model; all problems are reported together."""
         checker = Checker(trust=trust)
         checker.problems += unknown_sections(config)
-        found: dict[str, Part] = {}
+        found: dict[str, Blueprint] = {}
         made: dict[str, Any] = {}
         for name, base in BASES.items():
             noted = len(checker.problems)
@@ -127,7 +127,7 @@ class Plan:
                 if name == "data":
                     given = {key: value for key, value in given.items() if key not in _short_columns(config)}
                 hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
-                found[name] = checker.part(kind, given, name, hidden=hidden if name == "model" else ())
+                found[name] = checker.blueprint(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
                     checker.problems += found[name].missing()
                     if len(checker.problems) > noted:
@@ -184,7 +184,7 @@ def _wrong_metric(name: str, task: Task) -> str:
     )
 
 
-def _wrong_options(found: Mapping[str, Part]) -> Iterator[str]:
+def _wrong_options(found: Mapping[str, Blueprint]) -> Iterator[str]:
     """The problem of each option of validation that predictions of the task do not have."""
     kind = found["task"].kind if "task" in found else None
     if kind is not None and issubclass(kind, Task) and "trainer" in found:
@@ -228,7 +228,7 @@ def _short_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     return {name: v for name, v in known.items() if name not in arguments and may_be_role(name, arguments, config)}
 
 
-def _with_columns(data: Part, short: Mapping[str, Any], task: Task, trust: bool) -> Part:
+def _with_columns(data: Blueprint, short: Mapping[str, Any], task: Task, trust: bool) -> Blueprint:
     """The data section with `text: body` under its columns, if `text` is a role of the task."""
     choices = [*constructor_parameters(Corpus), *task.fields]
     refuse(
@@ -245,7 +245,7 @@ def _with_columns(data: Part, short: Mapping[str, Any], task: Task, trust: bool)
 
 
 @contextlib.contextmanager
-def _bounded(part: Part) -> Iterator[None]:
+def _bounded(part: Blueprint) -> Iterator[None]:
     """Refuses a model that grows beyond all bounds, while it grows."""
     count = parameters = 0
 

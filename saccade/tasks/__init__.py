@@ -1,6 +1,6 @@
 """Tasks: what is learned from the data."""
 
-from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.answers import Answer, Attended, GeneratedText
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.classification import Classification
 from saccade.tasks.generation import Generation
@@ -17,7 +17,7 @@ __all__ = [
     "Attended",
     "Classification",
     "Example",
-    "Generated",
+    "GeneratedText",
     "Generation",
     "LanguageModelling",
     "LinkPrediction",

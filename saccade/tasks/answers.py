@@ -112,7 +112,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Generated(Answer):
+class GeneratedText(Answer):
     """A text that a model wrote token by token."""
 
     tokens: list[int] = field(default_factory=list)

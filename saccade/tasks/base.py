@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from saccade.checks import check_count
-from saccade.configuration.parts import known
+from saccade.configuration.blueprints import known
 from saccade.evaluation import Figure, Table
 from saccade.evaluation.bootstrap import bootstrap
 from saccade.fields.looking import Looking

@@ -16,7 +16,7 @@ from saccade.models import LanguageModel
 from saccade.models.language_model import Beginnings
 from saccade.search import Constraint, Past
 from saccade.search.penalties import Penalties
-from saccade.tasks.answers import Answer, Generated
+from saccade.tasks.answers import Answer, GeneratedText
 from saccade.tasks.base import Example
 from saccade.tasks.generation.options import WritingOptions
 from saccade.tasks.generation.searching import search
@@ -129,7 +129,9 @@ def continue_texts(
             log_prob, steps = total - known, len(tokens) - len(prompt) + finished
             score = float(penalty.normalise(torch.tensor(log_prob, dtype=torch.float64), steps))
             text = _joined(tokeniser, example["text"], prompt, tokens)
-            several.append(Generated(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob))
+            several.append(
+                GeneratedText(text, score, details=details, tokens=tokens, finished=finished, log_prob=log_prob)
+            )
         several.sort(key=lambda answer: -answer.score)
         answers.append(replace(several[0], alternatives=several if options.nbest > 1 else []))
     return answers

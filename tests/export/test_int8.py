@@ -9,7 +9,7 @@ import torch
 import saccade
 from saccade.decoders.fused import FusedState
 from saccade.export import export
-from saccade.export.int8 import Change, card
+from saccade.export.int8 import FigureChange, card
 from saccade.fields import Text
 from saccade.kernels import native
 from saccade.kernels.linear import packs
@@ -86,7 +86,7 @@ def test_the_card_has_the_figures(translator, rounded):
     assert "| on `test.tsv` | float32 | int8 |" in text
     assert "| exact_match |" in text
     assert "0.5 points" in text
-    bad = card(translator, [Change("chrf", 50.0, 49.0, 1.0)], "x.tsv")
+    bad = card(translator, [FigureChange("chrf", 50.0, 49.0, 1.0)], "x.tsv")
     assert "**These figures lost more than 0.5 points:** chrf (1.00)." in bad
 
 

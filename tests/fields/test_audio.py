@@ -21,7 +21,7 @@ from saccade.data.marks import mark
 from saccade.data.storage import store
 from saccade.fields import Audio, fields
 from saccade.fields.audio_statistics import SpeakerTemplate, Statistics
-from saccade.fields.cache import Cache
+from saccade.fields.cache import TensorCache
 from saccade.interpretation.explorer import SoundAxis
 from saccade.kernels.log_mel import log_mel
 from tests.data.sounds import floats, pcm, tone
@@ -250,7 +250,7 @@ def test_features_are_computed_once(monkeypatch, tmp_path) -> None:
 
 
 def test_the_cache_is_bounded_and_keeps_what_was_used_last() -> None:
-    cache = Cache(100)
+    cache = TensorCache(100)
     tensors = {key: torch.full((10,), float(key)) for key in range(4)}  # 40 bytes each
     cache.put(0, tensors[0])
     cache.put(1, tensors[1])

@@ -12,7 +12,7 @@ import torch
 from saccade.data.cell import Cell
 from saccade.evaluation.latency import positions_read
 from saccade.fields import Audio
-from saccade.tasks import Attended, Generated
+from saccade.tasks import Attended, GeneratedText
 from tests.reproductions.scripts import ROOT, script
 
 sys.path.append(str(ROOT / "online-speech"))
@@ -78,8 +78,8 @@ def test_what_so_many_frames_hear() -> None:
     assert len(frames(sound)) == 1 + 900 // making.HOP
 
 
-def said(text, tokens, weights) -> Generated:
-    return Generated(text, 0.0, Attended(weights, [], []), tokens=tokens)
+def said(text, tokens, weights) -> GeneratedText:
+    return GeneratedText(text, 0.0, Attended(weights, [], []), tokens=tokens)
 
 
 def test_what_was_heard_after_a_phone_is_measured_up_to_the_first_error() -> None:

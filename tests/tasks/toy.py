@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from saccade.tasks import Generated, Loss, Task
+from saccade.tasks import GeneratedText, Loss, Task
 
 VOCABULARY = 7
 
@@ -51,7 +51,7 @@ class NeighbourSums(Task):
         for text in inputs:
             logits = model.output(model(torch.tensor([[int(c) for c in text]])))
             tokens = logits[0].argmax(-1).tolist()
-            predictions.append(Generated("".join(map(str, tokens)), logits.max().item(), tokens=tokens))
+            predictions.append(GeneratedText("".join(map(str, tokens)), logits.max().item(), tokens=tokens))
         return predictions
 
     def evaluate(self, model, examples, **options):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from saccade.bulk.blocks import Block
-from saccade.bulk.job import Job
+from saccade.bulk.job import BulkJob
 from saccade.bulk.manifest import Done
 from saccade.registry import Registry
 
 
 class Engine:
-    """Works on the blocks of a job, in any order; `Job.run` does the work itself.
+    """Works on the blocks of a job, in any order; `BulkJob.run` does the work itself.
 
     Args:
         workers: how many blocks or batches are worked on at a time; None leaves it to the engine.
@@ -20,7 +20,7 @@ class Engine:
     def __init__(self, *, workers: int | None = None) -> None:
         self.workers = workers
 
-    def run(self, job: Job, blocks: Sequence[Block]) -> Iterator[Done]:
+    def run(self, job: BulkJob, blocks: Sequence[Block]) -> Iterator[Done]:
         """Each block once its output file is complete.
 
         A block may be worked on twice, as after the loss of a machine: its output file is the same.

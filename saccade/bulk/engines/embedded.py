@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 from saccade.bulk.blocks import Block
 from saccade.bulk.engines.base import Engine, engines
-from saccade.bulk.job import Job
+from saccade.bulk.job import BulkJob
 from saccade.bulk.manifest import Done
 from saccade.runs.workers import Workers
 
@@ -16,7 +16,7 @@ from saccade.runs.workers import Workers
 class Embedded(Engine):
     """One block after the other on this machine; with several workers, processes share its batches."""
 
-    def run(self, job: Job, blocks: Sequence[Block]) -> Iterator[Done]:
+    def run(self, job: BulkJob, blocks: Sequence[Block]) -> Iterator[Done]:
         several = self.workers is not None and self.workers != 1
         with Workers(job.task, job.model, self.workers or 1) if several else nullcontext() as workers:
             for block in blocks:

@@ -9,7 +9,7 @@ from typing import Any
 
 from saccade.bulk.blocks import Block
 from saccade.bulk.engines.base import Engine, engines
-from saccade.bulk.job import Job
+from saccade.bulk.job import BulkJob
 from saccade.bulk.manifest import Done
 from saccade.data.errors import DataError
 from saccade.data.extra import required
@@ -24,7 +24,7 @@ class Ray(Engine):
     under the same paths. Ray repeats the blocks of a machine that is lost.
     """
 
-    def run(self, job: Job, blocks: Sequence[Block]) -> Iterator[Done]:
+    def run(self, job: BulkJob, blocks: Sequence[Block]) -> Iterator[Done]:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray, data = required("ray", "ray"), required("ray.data", "ray")
         started = not ray.is_initialized()
@@ -55,7 +55,7 @@ class Worker:
     """An actor, which holds the model."""
 
     def __init__(self, job: Any) -> None:
-        self.job: Job = required("ray", "ray").get(job)
+        self.job: BulkJob = required("ray", "ray").get(job)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Works on one block; what is wrong with the data is an answer, since Ray would try it again."""

@@ -2,7 +2,7 @@
 
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.delimited import Csv, Tsv
-from saccade.data.readers.folder import Folder
+from saccade.data.readers.folder import FolderOfFiles
 from saccade.data.readers.generated import Dates
 from saccade.data.readers.hub import Hub
 from saccade.data.readers.jsonl import JsonLines
@@ -20,7 +20,7 @@ __all__ = [
     "Csv",
     "Dates",
     "FilePart",
-    "Folder",
+    "FolderOfFiles",
     "Hub",
     "InMemory",
     "JsonLines",

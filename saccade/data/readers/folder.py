@@ -22,7 +22,7 @@ TABLES = (".csv", ".jsonl", ".parquet", ".tsv")
 
 
 @readers.register("folder")
-class Folder(Reader):
+class FolderOfFiles(Reader):
     """A folder whose files are the rows, sorted by name, those of sub-folders included; hidden files are left out.
 
     Columns: `path` (absolute), `name`, `stem` (the name without its suffix) and, for files in sub-folders, `label`: the

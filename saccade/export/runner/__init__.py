@@ -37,7 +37,7 @@ class Model:
         for role, about in self.about["inputs"].items():
             if about.get("optional") and "encoder" in self.graphs:
                 self.readers[role] = part("optional").InputReader(self.readers[role], role, self.graphs["encoder"])
-        self.task = part(self.about["task"]["kind"]).Task(self, self.about["task"])
+        self.task = part(self.about["task"]["kind"]).Answerer(self, self.about["task"])
 
     def run(self, name, given):
         """The outputs of a graph by name."""

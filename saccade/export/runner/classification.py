@@ -7,7 +7,7 @@ from . import Answering, log_softmax
 VISITS = "visits_"
 
 
-class Task(Answering):
+class Answerer(Answering):
     @property
     def form(self):
         """What is chosen for an input, or for each of its visits."""

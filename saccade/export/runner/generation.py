@@ -8,7 +8,7 @@ from .search import EOS, search
 END = "</s>"
 
 
-class Task(Answering):
+class Answerer(Answering):
     def __init__(self, model, about):
         super().__init__(model, about)
         self.target = part(about["target"]["kind"]).Vocabulary(about["target"]["tokeniser"])

@@ -8,7 +8,7 @@ from .search import BOS, EOS, search
 BLANK = "[MASK]"
 
 
-class Task(Answering):
+class Answerer(Answering):
     def encode(self, example):
         text = example["text"]
         first, *others = map(self.vocabulary.encode, [text] if self.about["causal"] else text.split(BLANK))

@@ -3,7 +3,7 @@
 from . import Answering
 
 
-class Task(Answering):
+class Answerer(Answering):
     @property
     def empty_answer(self):
         return {"answer": None, "score": 0.0}

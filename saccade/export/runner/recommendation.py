@@ -8,7 +8,7 @@ from .text import JOINER, Vocabulary
 SIDES = ("user", "item")
 
 
-class Task(Answering):
+class Answerer(Answering):
     def __init__(self, model, about):
         super().__init__(model, about)
         self.vocabulary, reviews = Vocabulary(about["tokeniser"]), about["reviews"]

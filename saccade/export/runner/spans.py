@@ -5,7 +5,7 @@ import numpy as np
 from . import Answering, log_softmax
 
 
-class Task(Answering):
+class Answerer(Answering):
     @property
     def empty_answer(self):
         return {"answer": "", "score": 0.0, "start": None, "end": None}

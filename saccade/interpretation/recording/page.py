@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.interpretation.explorer import Axis, Item, Map, Measure, TextAxis, TopWeights, write_page
 from saccade.interpretation.recording.inputs import Generated, Inputs
 from saccade.interpretation.recording.joining import Rows
-from saccade.interpretation.recording.rows import Call, LeftOutError, joined_of, weights_of
+from saccade.interpretation.recording.rows import DrawableCall, LeftOutError, joined_of, weights_of
 from saccade.interpretation.recording.subject import Subject
 from saccade.interpretation.recording.tokens import text_tokenizer
 
@@ -21,23 +21,23 @@ MOST_NAMED = 8
 """Modules that a note of the page names."""
 
 
-class Calls(Protocol):
+class DrawableTrace(Protocol):
     """Recorded calls: see `saccade.interpretation.recording.trace.Trace`."""
 
     @property
-    def calls(self) -> Sequence[Call]: ...
+    def calls(self) -> Sequence[DrawableCall]: ...
     @property
     def paths(self) -> Sequence[str]: ...
     @property
-    def runs(self) -> Sequence[Calls]: ...
+    def runs(self) -> Sequence[DrawableTrace]: ...
     @property
     def missing(self) -> Sequence[tuple[str, str]]: ...
-    def find(self, pattern: str) -> Sequence[Call]: ...
+    def find(self, pattern: str) -> Sequence[DrawableCall]: ...
     def why_empty(self) -> str: ...
 
 
 def write_trace(
-    trace: Calls,
+    trace: DrawableTrace,
     path: str | os.PathLike[str],
     *,
     queries: Names,
@@ -75,7 +75,7 @@ def write_trace(
     write_page(path, [Item(title=title, maps=maps, measures=measures, notes=notes)], title=title)
 
 
-def _one_run(trace: Calls, run: int | None, *, several: bool) -> Calls:
+def _one_run(trace: DrawableTrace, run: int | None, *, several: bool) -> DrawableTrace:
     """The calls of one run of the model; of all runs, where these need not belong together."""
     runs = trace.runs
     if run is not None and not 0 <= run < len(runs):
@@ -89,10 +89,10 @@ def _one_run(trace: Calls, run: int | None, *, several: bool) -> Calls:
 
 
 def _of_subject(
-    trace: Calls, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, keep: str
+    trace: DrawableTrace, tokenizer: Any, inputs: Any, generated: Any, rate: int, row: int, keep: str
 ) -> tuple[list[Map], list[str]]:
     """The maps of one row of a batch, and what is not shown."""
-    by_path: dict[str, list[Call]] = {}
+    by_path: dict[str, list[DrawableCall]] = {}
     for call in trace.calls:
         by_path.setdefault(call.path, []).append(call)
     subject = Subject(
@@ -115,7 +115,7 @@ def _of_subject(
 
 
 def _named(
-    trace: Calls, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, keep: str
+    trace: DrawableTrace, queries: Axis | None, keys: Axis | None, row: int, rows: Rows | None, keep: str
 ) -> tuple[list[Map], list[str]]:
     """The maps that fit the names, and what is not shown."""
     maps, sizes, left_out = [], [], []
@@ -144,7 +144,9 @@ def _listed(names: Sequence[str]) -> str:
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
 
 
-def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[tuple[str, Call, Tensor | TopWeights]]:
+def _matrices(
+    trace: DrawableTrace, keep: str, row: int, rows: Rows | None
+) -> Iterator[tuple[str, DrawableCall, Tensor | TopWeights]]:
     """(heads, queries, keys) of each call; the steps of a decoder are joined."""
     shown = trace.find(keep)
     for path in dict.fromkeys(call.path for call in shown):
@@ -156,7 +158,9 @@ def _matrices(trace: Calls, keep: str, row: int, rows: Rows | None) -> Iterator[
                 yield call.name, call, weights_of(call, row)
 
 
-def _fit(call: Call, weights: Tensor | TopWeights, queries: Axis | None, keys: Axis | None) -> tuple[Axis, Axis] | None:
+def _fit(
+    call: DrawableCall, weights: Tensor | TopWeights, queries: Axis | None, keys: Axis | None
+) -> tuple[Axis, Axis] | None:
     """The axes with the lengths of the weights; if both fit, the path decides between source and target."""
     if queries is None and keys is None:
         return _numbers(weights.shape[1]), _numbers(weights.shape[2])

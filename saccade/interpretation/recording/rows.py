@@ -13,7 +13,7 @@ from saccade.interpretation.recording.joining import Rows
 NEGLIGIBLE = 1e-6
 
 
-class Call(Protocol):
+class DrawableCall(Protocol):
     """One call of attention: see `saccade.interpretation.recording.trace.Recorded`."""
 
     @property
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
     kept: list[int]
 
 
-def weights_of(call: Call, row: int) -> Tensor | TopWeights:
+def weights_of(call: DrawableCall, row: int) -> Tensor | TopWeights:
     """(heads, queries, keys) of a row of a call; those that were kept, if not all were."""
     row = _check_row(call.name, call.shape[0], row)
     if call.top is None:
@@ -54,7 +54,7 @@ def weights_of(call: Call, row: int) -> Tensor | TopWeights:
     return TopWeights(values=values.float(), places=places, keys=call.shape[3])
 
 
-def joined_of(call: Call, row: int, rows: Rows | None = None) -> Tensor | TopWeights:
+def joined_of(call: DrawableCall, row: int, rows: Rows | None = None) -> Tensor | TopWeights:
     """(heads, steps, keys) of a row of all calls of a module; those that were kept, if not all were."""
     top = call.joined_top(rows)
     if top is None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from saccade.interpretation.explorer import Axis, ImageAxis, Map, TextAxis, TopWeights
 from saccade.interpretation.recording.inputs import Generated, Inputs
-from saccade.interpretation.recording.rows import Call, LeftOutError, Shown, joined_of, map_of, weights_of
+from saccade.interpretation.recording.rows import DrawableCall, LeftOutError, Shown, joined_of, map_of, weights_of
 from saccade.interpretation.recording.tokens import token_axis
 
 SEEN = ("vision", "visual", "image", "vit")
@@ -37,7 +37,7 @@ class Subject:
         generated: Generated | None,
         tokenizer: Any,
         row: int,
-        calls: dict[str, list[Call]],
+        calls: dict[str, list[DrawableCall]],
     ) -> None:
         self._inputs, self._generated, self._tokenizer = inputs, generated, tokenizer
         self._two_sided = any(each[0].kind == "cross" for each in calls.values())
@@ -55,7 +55,7 @@ class Subject:
         self._source_row = self._row // max(count // max(self._inputs_count, 1), 1)
         self.notes: list[str] = []
 
-    def maps(self, path: str, calls: list[Call]) -> list[Map]:
+    def maps(self, path: str, calls: list[DrawableCall]) -> list[Map]:
         """The maps of one module; `LeftOutError` says why there are none."""
         queries, keys = self._sides(path, calls[0].kind)
         layer = next((int(part) for part in path.split(".") if part.isdecimal()), None)
@@ -87,12 +87,12 @@ class Subject:
         written = self._generated is not None and not _has(lower, SEEN + HEARD)
         return ("target", "target") if written else ("source", "source")
 
-    def _encoder_rows(self, calls: dict[str, list[Call]]) -> int:
+    def _encoder_rows(self, calls: dict[str, list[DrawableCall]]) -> int:
         """How many inputs there were, as the encoder shows; 0 if it does not."""
         sides = {path: self._sides(path, each[0].kind) for path, each in calls.items()} if self._two_sided else {}
         return next((calls[path][0].shape[0] for path, each in sides.items() if each == ("source", "source")), 0)
 
-    def _one(self, call: Call) -> Tensor | TopWeights:
+    def _one(self, call: DrawableCall) -> Tensor | TopWeights:
         """(heads, queries, keys) of the row in a call that is not a step."""
         rows, inputs = call.shape[0], self._inputs_count
         if rows == inputs:
@@ -101,7 +101,7 @@ class Subject:
             raise LeftOutError(f"its batch has {rows} rows for {inputs} inputs")
         return weights_of(call, self._row)  # every sequence has its own copy of the input, as in Whisper
 
-    def _written(self, path: str, calls: list[Call]) -> tuple[Tensor | TopWeights, list[int | None]]:
+    def _written(self, path: str, calls: list[DrawableCall]) -> tuple[Tensor | TopWeights, list[int | None]]:
         """(heads, queries, keys) of a decoder's steps, and the tokens that it read, and the one after them."""
         generated = self._generated
         assert generated is not None
@@ -246,7 +246,7 @@ class Subject:
             self.notes.append(text)
 
 
-def _reached(calls: list[Call]) -> int:
+def _reached(calls: list[DrawableCall]) -> int:
     """How many positions the queries of all calls reach."""
     end = most = 0
     for call in calls:

@@ -18,7 +18,7 @@ from saccade.fields import Field, Text, plain
 from saccade.interpretation.alignments import align, merge_words, read_pharaoh
 from saccade.models import EncoderDecoder
 from saccade.search import Hypothesis
-from saccade.tasks.answers import Answer, Attended, Generated
+from saccade.tasks.answers import Answer, Attended, GeneratedText
 from saccade.tasks.base import Example, rounded
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import AlignedPair
@@ -35,7 +35,7 @@ def answer_of(
     *,
     extension: Extension | None = None,
     origins: Sequence[Origins] | None = None,
-) -> Generated:
+) -> GeneratedText:
     """The best hypothesis, with all of them if there are several.
 
     Args:
@@ -66,7 +66,7 @@ def answer_of(
                 looked[role] = Attended(own, steps, keys, tokeniser.group(pieces), words)
         first, *others = looked or [None]
         text = tokeniser.decode(h.tokens, extra)
-        made = Generated(
+        made = GeneratedText(
             text,
             h.score,
             None if first is None else looked[first],
@@ -78,7 +78,7 @@ def answer_of(
         )
         answers.append(made)
     best = answers[0]
-    assert isinstance(best, Generated)
+    assert isinstance(best, GeneratedText)
     return replace(best, alternatives=answers) if len(answers) > 1 else best
 
 

@@ -14,7 +14,7 @@ from saccade.interpretation.alignments import Alignment
 from saccade.interpretation.explorer import Axis, Map, TextAxis
 from saccade.interpretation.recording import Trace
 from saccade.interpretation.source import source_attentions
-from saccade.tasks.answers import Answer, Generated
+from saccade.tasks.answers import Answer, GeneratedText
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import forced_maps
 from saccade.tasks.generation.posteriors import sums_alignments
@@ -34,7 +34,7 @@ class Written:
 
     @classmethod
     def answered(cls, answer: Answer) -> Written:
-        assert isinstance(answer, Generated)
+        assert isinstance(answer, GeneratedText)
         pieces = answer.attention.queries if answer.attention is not None else []
         words = answer.attention.query_words if answer.attention is not None else []
         ids = [*answer.tokens, *([EOS] if answer.finished else [])]

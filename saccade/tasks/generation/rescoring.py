@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from saccade.search.penalties import Penalties
-from saccade.tasks.answers import Answer, Generated
+from saccade.tasks.answers import Answer, GeneratedText
 from saccade.tasks.base import Task
 from saccade.tasks.generation.options import LENGTH_PENALTY, SearchOptions
 from saccade.tasks.text_data import TextData
@@ -65,7 +65,7 @@ class Rescoring:
 
     def _scored(self, answer: Answer, log_prob: float, alpha: float) -> Answer:
         """The answer with the language model's part added to its score."""
-        assert isinstance(answer, Generated)
+        assert isinstance(answer, GeneratedText)
         steps = len(answer.tokens) + answer.finished
         added = Penalties(alpha, 0.0).normalise(torch.tensor(self.weight * log_prob, dtype=torch.float64), steps)
         return replace(answer, score=answer.score + float(added), alternatives=[])

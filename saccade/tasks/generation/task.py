@@ -20,7 +20,7 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import pharaoh
 from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
-from saccade.tasks.answers import NOWHERE, Answer, Generated
+from saccade.tasks.answers import NOWHERE, Answer, GeneratedText
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, Task, tasks
 from saccade.tasks.generation.answers import (
@@ -207,7 +207,7 @@ class Generation(SourceToTarget):
         return Rescoring(language, model, weight)
 
     def empty_answer(self) -> Answer:
-        return Generated("", 0.0, NOWHERE)
+        return GeneratedText("", 0.0, NOWHERE)
 
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions

@@ -3,7 +3,7 @@
 import pytest
 
 from saccade.data.errors import BadRow, DataError
-from saccade.data.readers import TU, Folder
+from saccade.data.readers import TU, FolderOfFiles
 from saccade.data.readers.columns import Columns
 from saccade.data.readers.sources import reader_for
 
@@ -57,7 +57,7 @@ def test_only_two_files_are_needed(tmp_path):
 
 def test_other_folders_are_folders(tmp_path):
     (tmp_path / "a.txt").write_text("x")
-    assert reader_for(str(tmp_path)) is Folder
+    assert reader_for(str(tmp_path)) is FolderOfFiles
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from saccade.data.tokenisers import BpeTokeniser, CharTokeniser
 from saccade.evaluation import by_length
 from saccade.fields import Number, Text
 from saccade.models import Cho, RNNSearch, Transformer
-from saccade.tasks import Generated, Generation, tasks
+from saccade.tasks import GeneratedText, Generation, tasks
 from saccade.training import seed_everything
 
 EXAMPLES = [
@@ -154,7 +154,7 @@ def test_sampling_is_repeatable() -> None:
 def test_figures_of_predictions() -> None:
     task = fitted(metrics=["exact_match", "token_accuracy", "length_to_failure", "cer"])
     predictions = [
-        Generated(text, 0.0, tokens=task.target.tokeniser.encode(text)) for text in ("bacba", "aa", "acbcbcb")
+        GeneratedText(text, 0.0, tokens=task.target.tokeniser.encode(text)) for text in ("bacba", "aa", "acbcbcb")
     ]
     figures = {name: figure.value for name, figure in task.score(predictions, EXAMPLES).items()}
     assert figures == pytest.approx(

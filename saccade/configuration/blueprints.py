@@ -1,4 +1,4 @@
-"""Classes with checked arguments, from which objects are made."""
+"""Blueprints: classes with checked arguments, from which objects are made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from saccade.registry import constructor_parameters
 
 
 @dataclass(frozen=True)
-class Part:
+class Blueprint:
     """A class with checked arguments, from which instances are made."""
 
     kind: type
     given: dict[str, Any]
-    """The arguments that are not left to their defaults; classes among them are parts again."""
+    """The arguments that are not left to their defaults; classes among them are blueprints again."""
 
     where: str
     """The key of the configuration."""
@@ -43,18 +43,18 @@ class Part:
         return [name for name in required if name not in self.given and name not in supplied]
 
     def missing(self, supplied: Collection[str] = ()) -> Iterator[str]:
-        """The problem of each part, this one and those inside, that lacks arguments which nobody fills in.
+        """The problem of each blueprint, this one and those inside, that lacks arguments which nobody fills in.
 
         Args:
-            supplied: arguments of this part that `make` gets.
+            supplied: arguments of this blueprint that `make` gets.
         """
         needs = self.lacks(supplied)
         if needs:
             yield f"{self.where} ({known(self.kind)}) needs {', '.join(needs)}."
         for name, value in self.given.items():
             if not takes_partial(hint_of(self.kind, name)):
-                for part in parts_of(value):
-                    yield from part.missing()
+                for blueprint in blueprints_in(value):
+                    yield from blueprint.missing()
 
     def arguments(self) -> dict[str, Any]:
         """The given arguments, with new instances of the classes among them.
@@ -78,7 +78,7 @@ class Part:
         given = dict(self.given)
         while True:
             try:
-                Part(self.kind, given, self.where).make()
+                Blueprint(self.kind, given, self.where).make()
             except ConfigError as error:
                 text = str(error)
             else:
@@ -94,11 +94,11 @@ class Part:
         return functools.partial(self.kind, **{name: made(v, partial=True) for name, v in self.given.items()})
 
     def rehearse(self) -> None:
-        """Makes every part inside that is complete, so that an error names its own key and not that of the owner."""
-        for part in parts_of(self.given):
-            part.rehearse()
-            if next(part.missing(), None) is None:
-                part.make()
+        """Makes every complete blueprint inside, so that an error names its own key and not that of the owner."""
+        for blueprint in blueprints_in(self.given):
+            blueprint.rehearse()
+            if next(blueprint.missing(), None) is None:
+                blueprint.make()
 
 
 def known(kind: type) -> str:
@@ -112,18 +112,18 @@ def takes_partial(hint: Any) -> bool:
     return any(typing.get_origin(member) is functools.partial for member in alternatives(hint))
 
 
-def parts_of(value: Any) -> Iterator[Part]:
+def blueprints_in(value: Any) -> Iterator[Blueprint]:
     """The parts of a checked value, those within parts not included."""
-    if isinstance(value, Part):
+    if isinstance(value, Blueprint):
         yield value
     elif isinstance(value, list | tuple | dict):
         for each in value.values() if isinstance(value, dict) else value:
-            yield from parts_of(each)
+            yield from blueprints_in(each)
 
 
 def made(value: Any, *, partial: bool = False) -> Any:
-    """A checked value with a new instance, or a `partial`, for each part."""
-    if isinstance(value, Part):
+    """A checked value with a new instance, or a `partial`, for each blueprint."""
+    if isinstance(value, Blueprint):
         return value.partial() if partial else value.make()
     if isinstance(value, dict):
         return {name: made(inner, partial=partial) for name, inner in value.items()}
@@ -143,7 +143,7 @@ def _is_plain(value: Any) -> bool:
 
 def _plain(value: Any) -> Any:
     """A checked value as a configuration writes it."""
-    if isinstance(value, Part):
+    if isinstance(value, Blueprint):
         return {"class": name_of(value.kind), **value.plain}
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
