@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import inspect
 import io
 import os
 import sys
-import typing
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,7 +17,7 @@ from typing import Any
 
 import saccade
 from saccade.commands.aligning import align
-from saccade.commands.arguments import add_argument, split_docstring, takes, usage_of, wrapped
+from saccade.commands.arguments import add_arguments, arguments_of, grouped, split_docstring, takes, usage_of, wrapped
 from saccade.commands.doctor import doctor
 from saccade.commands.embedding import embed
 from saccade.commands.evaluating import evaluate
@@ -106,7 +104,7 @@ def _main(given: list[str]) -> int:
     overrides: dict[str, str] = {}
     if command is not None and takes(COMMANDS[command], "overrides"):
         given, overrides = split_overrides(given, parser)
-    elif command is not None and "columns" in inspect.signature(COMMANDS[command]).parameters:
+    elif command is not None and "columns" in {argument.name for argument in arguments_of(COMMANDS[command])}:
         given = join_columns(given, parser)
     if command is not None and takes(COMMANDS[command], "options"):
         code = _run(command, lambda: add_task_options(commands[command], command, given))
@@ -123,7 +121,7 @@ def _main(given: list[str]) -> int:
     if name is None:
         parser.print_help()
         return 0
-    return _run(name, lambda: COMMANDS[name](**options, **overrides))
+    return _run(name, lambda: COMMANDS[name](**grouped(COMMANDS[name], options), **overrides))
 
 
 def _run(name: str, command: Callable[[], None]) -> int:
@@ -167,7 +165,7 @@ def _in_lines(error: BaseException) -> str:
 
 
 def build_parser(command: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Positional parameters become positional arguments, keyword-only ones become options; also the commands'.
+    """The parser of all commands, and that of each.
 
     Args:
         command: the one that is going to run, so that options of others which take time to find can be left out.
@@ -182,7 +180,7 @@ def build_parser(command: str | None = None) -> tuple[argparse.ArgumentParser, d
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
     made: dict[str, argparse.ArgumentParser] = {}
     for name, function in COMMANDS.items():
-        text, helps = split_docstring(function)
+        text = split_docstring(function)[0]
         made[name] = commands.add_parser(
             name,
             help=text.splitlines()[0],
@@ -191,10 +189,7 @@ def build_parser(command: str | None = None) -> tuple[argparse.ArgumentParser, d
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        types = typing.get_type_hints(function)
-        for parameter in inspect.signature(function).parameters.values():
-            if parameter.kind is not parameter.VAR_KEYWORD:
-                add_argument(made[name], parameter, types[parameter.name], helps[parameter.name])
+        add_arguments(made[name], function)
         if takes(function, "format_options") and command in (None, name):
             add_format_options(made[name])
     return parser, made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from saccade.commands.inputs import input_corpus
 
 if TYPE_CHECKING:
+    from saccade.commands.options import BulkOptions, ComputingOptions, TableOptions
     from saccade.runs import Run
 
 EVERY = 5.0
@@ -19,11 +21,10 @@ def predict_in_bulk(
     run: Run,
     data: list[str],
     output: str | None,
-    *,
-    columns: dict[str, Any] | None,
-    header: bool | None,
-    bad_rows: str,
-    **options: Any,
+    tables: TableOptions,
+    computing: ComputingOptions,
+    bulk: BulkOptions,
+    options: dict[str, Any],
 ) -> None:
     """Answers the rows of files in a folder of files, and says how many."""
     from saccade.bulk import predict_files
@@ -42,8 +43,10 @@ def predict_in_bulk(
         run,
         data,
         output,
-        corpus=input_corpus(run, columns, header, bad_rows),
+        corpus=input_corpus(run, tables),
         say=say,
+        **dataclasses.asdict(computing),
+        **dataclasses.asdict(bulk),
         **options,
     )
     for bad in done.bad:

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import check_roles
 from saccade.commands.interrupting import leaving_at_once
+from saccade.commands.options import ComputingOptions, RescoringOptions, TableOptions
 from saccade.commands.pictures import check_picture
 
 if TYPE_CHECKING:
@@ -24,19 +24,15 @@ def evaluate(
     run: str,
     *,
     data: str,
-    columns: str | None = None,
-    header: str | None = None,
-    bad_rows: str | None = None,
+    tables: TableOptions,
     metrics: str | None = None,
     by_length: int | None = None,
     vary: str | None = None,
     plot: str | None = None,
     bootstrap: int | None = None,
-    batch_size: int = 64,
-    workers: int = 1,
+    computing: ComputingOptions,
+    rescoring: RescoringOptions,
     json: bool = False,
-    lm: str | None = None,
-    lm_weight: float = 0.3,
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
@@ -51,28 +47,21 @@ def evaluate(
         saccade evaluate runs/my-classifier --data test.csv --metrics auroc,auprc --bootstrap 1000
 
     Files are read like the training files, with the same columns and the same treatment of bad rows, unless --columns,
-    --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`. Predictions are made as
+    --header or --bad-rows say otherwise; `--data.text body` is short for `--columns text=body`, and `target=ref1+ref2`
+    names several right answers. Predictions are made as
     by `saccade predict`; validation during training may use other options (trainer.validate_options). `saccade evaluate
     RUN --help` lists the options of a run's task.
 
     Args:
         run: the folder of a trained model.
         data: test.tsv, .csv, .jsonl, .parquet, two text files as test.en,test.de, or a dataset as hf:folder:test.
-        columns: which column plays which role, by name or number from 0, as source=en,target=de; several right answers
-            as target=ref1+ref2.
-        header: whether TSV and CSV files begin with a header, yes or no.
-        bad_rows: what to do with a row that cannot be used, error or skip.
         metrics: the figures to compute, as bleu,chrf (default: those of the run, task.metrics).
         by_length: also print the figures by length of the input, in bins of this many positions.
         vary: also print the figures for several values of an option, as beam=1,5,10.
         plot: write a picture as .png, .svg or .pdf: of the figures by length or by option if asked for, otherwise the
             task's own, which for classification is the reliability of the probabilities.
         bootstrap: resample the examples so often for a 95 % interval of each figure.
-        batch_size: how many examples are answered together.
-        workers: how many processes share the work, each with one thread; as many as there are cores is fastest.
         json: print a JSON object instead of tables.
-        lm: the run of a language model, which helps to choose among the texts that a search finds.
-        lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -80,20 +69,12 @@ def evaluate(
     with leaving_at_once():
         from saccade.runs import load
 
-    for name, value in (
-        ("by-length", by_length),
-        ("workers", workers),
-        ("batch-size", batch_size),
-        ("bootstrap", bootstrap),
-    ):
+    for name, value in (("by-length", by_length), ("bootstrap", bootstrap)):
         if value is not None:
             check_count(f"--{name}", value)
     varied = _varied(vary)
     if plot is not None:
         check_picture(plot)
-    if bad_rows not in (None, "error", "skip"):
-        raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r:.60}.")
-    reading = {"columns": parse_columns(columns), "header": parse_yes_no(header, "--header"), "bad_rows": bad_rows}
     model = load(run, trust=trust_classes)
     in_lines = by_length is not None or bool(varied)
     if plot is not None and not in_lines and not model.task.picture:
@@ -101,7 +82,7 @@ def evaluate(
             "--plot draws figures by length or by option: add --by-length 10, or --vary with an option and its values"
         )
     figures = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    corpus = _corpus(model, figures, {name: value for name, value in reading.items() if value is not None})
+    corpus = _corpus(model, figures, tables.reading())
     found = model.evaluate(
         data,
         by=by_length,
@@ -110,9 +91,10 @@ def evaluate(
         plot=None if in_lines else plot,
         bootstrap=bootstrap,
         metrics=figures,
-        workers=workers,
-        batch_size=batch_size,
-        **({} if lm is None else {"lm": load(lm, trust=trust_classes), "lm_weight": lm_weight}),
+        workers=computing.workers or 1,
+        batch_size=computing.batch_size,
+        lm=rescoring.load(trust_classes),
+        lm_weight=rescoring.lm_weight,
         **options,
     )
     for remark in found.remarks:

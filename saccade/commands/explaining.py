@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import check_one_source, input_corpus, named_inputs, parse_object, read_inputs
 from saccade.commands.interrupting import leaving_at_once
+from saccade.commands.options import TableOptions
 from saccade.commands.pictures import check_matplotlib, check_place
 from saccade.registry import nearest
 
@@ -28,9 +28,7 @@ def explain(
     input: list[str] | None = None,
     target: list[str] | None = None,
     targets: str | None = None,
-    columns: str | None = None,
-    header: str | None = None,
-    bad_rows: str = "error",
+    tables: TableOptions,
     against: str | None = None,
     output: str | None = None,
     format: str | None = None,
@@ -55,9 +53,6 @@ def explain(
             them side by side.
         target: the answer to force the model to give, for each input (default: its own answer).
         targets: a file of targets, one per line.
-        columns: which columns of a table to read, as text=body.
-        header: whether tables begin with a header, yes or no.
-        bad_rows: what to do with a row that cannot be used, error or skip; skipped rows are not explained.
         against: the folder of another model, to see both side by side.
         output: the file to write; its suffix is the format: .html, .txt, .png, .svg or .json.
         format: html, text, png, svg or json; by default taken from the suffix of --output, or text.
@@ -91,9 +86,7 @@ def explain(
             given = [parse_object(text, "--input", model.task) for text in given]
         if inputs:
             known = model.task.targets if model.task.compared and wanted is None else {}
-            said = parse_yes_no(header, "--header")
-            corpus = input_corpus(model, parse_columns(columns), said, bad_rows, extras=known)
-            given = list(read_inputs(model.task, corpus, inputs, extras=known))
+            given = list(read_inputs(model.task, input_corpus(model, tables, extras=known), inputs, extras=known))
         if len(given) > MOST:
             raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))

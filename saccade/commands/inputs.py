@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from saccade.registry import nearest
 
 if TYPE_CHECKING:
+    from saccade.commands.options import TableOptions
     from saccade.data.corpus import Corpus
     from saccade.fields import Field
     from saccade.runs import Run
@@ -21,32 +22,19 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "standard input"
 
 
-def input_corpus(
-    run: Run,
-    columns: dict[str, Any] | None,
-    header: bool | None,
-    bad_rows: Any = "error",
-    *,
-    extras: Iterable[str] = (),
-) -> Corpus:
-    """How tables of inputs are read: as the training data was, unless the user says otherwise.
+def input_corpus(run: Run, tables: TableOptions, *, extras: Iterable[str] = ()) -> Corpus:
+    """How tables of inputs are read: as the training data was, unless the user says otherwise; bad rows are errors.
 
     `extras` are further roles that are read where a table has them.
     """
     from saccade.data.corpus import Corpus
 
-    trained = run.plan.data
-    known = {
-        role: column
-        for role, column in (trained.columns or {}).items()
-        if role in {*run.task.inputs, *run.task.extras, *extras}
-    }
-    check_roles(run.task, columns)
-    if bad_rows not in ("error", "skip"):
-        raise ValueError(f"--bad-rows must be error or skip, got {bad_rows!r}.")
-    said = trained.header if header is None else header
-    asked = {**known, **(columns or {})} or None
-    return Corpus(columns=asked, header=said, bad_rows=bad_rows, folds=trained.folds, group=trained.group)
+    trained, asked = run.plan.data, tables.reading()
+    check_roles(run.task, asked.get("columns"))
+    roles = {*run.task.inputs, *run.task.extras, *extras}
+    known = {role: column for role, column in (trained.columns or {}).items() if role in roles}
+    columns = {**known, **asked.pop("columns", {})} or None
+    return Corpus(columns=columns, folds=trained.folds, group=trained.group, **{"header": trained.header, **asked})
 
 
 def check_roles(task: Task, columns: dict[str, Any] | None) -> None:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from saccade.commands.arguments import list_parameters, takes
+from saccade.commands.arguments import list_argument, takes
 from saccade.commands.task_options import check_required, other_task
 from saccade.configuration.catalogue import catalogue, described
 from saccade.configuration.sections import SECTIONS
@@ -45,7 +45,7 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str], command: Comman
     wrong = list(dict.fromkeys(argument.partition("=")[0] for argument in unknown if argument.startswith("-")))
     if wrong:
         command.parser.error(_no_options(wrong, given, command))
-    several = next(iter(list_parameters(command.function)), None)
+    several = list_argument(command.function)
     if unknown and several is None:
         data = takes(command.function, "overrides") and os.path.exists(unknown[0])
         hint = f". Is that the data? --data.train {unknown[0]}" if data else ""

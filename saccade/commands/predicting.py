@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from itertools import chain, islice
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from saccade.commands.columns import parse_columns, parse_yes_no
+from saccade.commands.arguments import changed
 from saccade.commands.inputs import check_one_source, chunks, input_corpus, named_inputs, read_inputs
 from saccade.commands.interrupting import leaving_at_once
-from saccade.commands.pictures import check_picture, check_place
+from saccade.commands.options import (
+    BulkOptions,
+    ComputingOptions,
+    InputOptions,
+    OutputOptions,
+    RescoringOptions,
+    TableOptions,
+)
 from saccade.commands.strange import Strange
 from saccade.commands.writing import draw_answer, is_wide, writer
-from saccade.registry import nearest
 
 if TYPE_CHECKING:
     from saccade.runs import Run
@@ -29,8 +34,6 @@ PICTURES = 6
 CHUNK = 1024
 """How many inputs are read before the first answer: inputs of similar size are answered together."""
 
-FORMATS = ("text", "jsonl", "csv")
-
 NAMED = 5
 """How many truncated inputs are named; the others are counted."""
 
@@ -39,25 +42,12 @@ def predict(
     run: str,
     inputs: list[str],
     *,
-    input: list[str] | None = None,
-    data: list[str] | None = None,
-    format: str = "text",
-    output: str | None = None,
-    scores: bool = False,
-    draw: bool = False,
-    plot: str | None = None,
-    columns: str | None = None,
-    header: str | None = None,
-    bad_rows: str = "error",
-    batch_size: int = 64,
-    workers: int | None = None,
-    engine: str = "embedded",
-    block_rows: int = 10_000,
-    column_prefix: str = "",
-    details: bool = False,
-    stream: bool = False,
-    lm: str | None = None,
-    lm_weight: float = 0.3,
+    given: InputOptions,
+    tables: TableOptions,
+    written: OutputOptions,
+    computing: ComputingOptions,
+    bulk: BulkOptions,
+    rescoring: RescoringOptions,
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
@@ -82,138 +72,120 @@ def predict(
     Args:
         run: the folder of a trained model.
         inputs: files or folders to read (default: standard input).
-        input: an input as text; may be given several times.
-        data: large tables, or a pattern such as 'big/*.parquet'; --output is then a folder.
-        format: text, jsonl (one object per line, with scores and attention weights) or csv.
-        output: the file to write, or with --data the folder (default: standard output).
-        scores: add the score of each answer: the higher, the surer. For a label it is its probability, for several
-            labels how sure the least certain decision is, for a text its log-probability by length.
-        draw: draw what the model looked at for each answer, in the terminal.
-        plot: write a picture of what the model looked at for the first answers, as .png, .svg or .pdf.
-        columns: which columns of a table to read, as text=body.
-        header: whether tables begin with a header, yes or no.
-        bad_rows: what to do with a row that cannot be used, error or skip; skipped rows get no answer.
-        batch_size: how many inputs are answered together.
-        workers: how many processes share the work, each with one thread; as many as there are cores is fastest
-            (default: 1, or all cores of the cluster with --engine ray).
-        engine: where --data is processed: embedded (this machine) or ray (a cluster), with the same result.
-        block_rows: how many rows each output file of --data has.
-        column_prefix: how the names of the columns that --data adds begin.
-        details: with --data, add a JSON column with all details of an answer.
-        stream: write the text of a recording while it is still being read, if the model can, with its latency; - is a
-            WAV file on standard input.
-        lm: the run of a language model, which helps to choose among the texts that a search finds.
-        lm_weight: how much the language model counts.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
-    from saccade.checks import check_count
-
+    _check_together(given, written, computing, bulk, rescoring)
+    if not given.data:
+        written.check_file(inputs)
     with leaving_at_once():
         from saccade.runs import load
 
-    if data:
-        if input or format != "text" or scores or draw or plot is not None or stream or lm is not None:
-            raise ValueError(
-                "--data takes no --input, --format, --scores, --draw, --plot, --stream or --lm: its output has the "
-                "format of the input, with scores."
-            )
+    model = load(run, trust=trust_classes)
+    if given.data:
         from saccade.commands.bulk import predict_in_bulk
 
-        predict_in_bulk(
-            load(run, trust=trust_classes),
-            [*data, *inputs],
-            output,
-            columns=parse_columns(columns),
-            header=parse_yes_no(header, "--header"),
-            bad_rows=bad_rows,
-            engine=engine,
-            workers=workers,
-            block_rows=block_rows,
-            batch_size=batch_size,
-            column_prefix=column_prefix,
-            details=details,
-            **options,
-        )
+        predict_in_bulk(model, [*given.data, *inputs], written.output, tables, computing, bulk, options)
         return
-    if engine != "embedded":
-        raise ValueError(f"--engine {engine} works on tables: name them by --data.")
-    if format not in FORMATS:
-        raise ValueError(f"--format: unknown {format!r}.{nearest(format, FORMATS)}")
-    workers = 1 if workers is None else workers
-    if draw and format != "text":
-        raise ValueError(f"--draw cannot be combined with --format {format}.")
-    check_count("--workers", workers)
-    check_count("--batch-size", batch_size)
-    if plot is not None:
-        check_picture(plot)
-    if output is not None:
-        check_place(output, "--output")
-        if any(Path(output).resolve() == Path(path).resolve() for path in inputs):
-            raise ValueError(f"--output {output} is one of the inputs, and would overwrite it: name another file.")
-    model = load(run, trust=trust_classes)
-    input = named_inputs(model.task, options, input)
-    check_one_source(input, inputs)
-    if stream:
-        if input or draw or plot is not None or scores or lm is not None or format == "csv" or workers != 1:
-            raise ValueError("--stream takes no --input, --draw, --plot, --scores, --lm, --workers or --format csv.")
-        from saccade.commands.streaming import predict_streamed
+    values = named_inputs(model.task, options, given.input)
+    check_one_source(values, inputs)
+    with ExitStack() as opened:
+        file = sys.stdout
+        if written.stream:
+            from saccade.commands.streaming import predict_streamed
 
-        with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
-            predict_streamed(model, inputs, file, as_json=format == "jsonl", **options)
-        return
-    rescoring = None
-    if lm is not None:
-        language = load(lm, trust=trust_classes)
-        rescoring = model.task.ranked_by(language.task, language.model, lm_weight)
-    asked = model.task.options.of(options)
-    looking = "--draw" if draw else "--plot" if plot is not None else None
-    corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
-    examples = read_inputs(model.task, corpus, inputs, input)
-    answers: list[Answer] = []
-    counted, strange = 0, Strange()
-    found = _answers(model, examples, workers, batch_size, options, looking, strange, rescoring)
-    first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
-    with open(output, "w", encoding="utf-8") if output is not None else nullcontext(sys.stdout) as file:
-        write = writer(format, file, model, asked, scores, single=input is not None and len(input) == 1)
-        for example, answer in chain(first, found):
-            counted += 1
-            answers.append(answer if len(answers) < PICTURES else _bare(answer))
-            write(counted, example, answer)
-            if draw and answer.attention is not None and answer.attention.queries:
-                draw_answer(answer, file)
+            if values:
+                raise ValueError("--stream reads recordings: name files, a folder, or - for standard input.")
+            if written.output is not None:
+                file = opened.enter_context(open(written.output, "w", encoding="utf-8"))
+            predict_streamed(model, inputs, file, as_json=written.format == "jsonl", **options)
+            return
+        examples = read_inputs(model.task, input_corpus(model, tables), inputs, values)
+        looking = next(iter(changed(written, "draw", "plot")), None)
+        strange = Strange()
+        found = _answers(model, examples, computing, options, looking, strange, rescoring.ranking(model, trust_classes))
+        first = list(islice(found, 1))  # before anything is written: the inputs may be wrong
+        if written.output is not None:
+            file = opened.enter_context(open(written.output, "w", encoding="utf-8"))
+        asked = model.task.options.of(options)
+        write = writer(
+            written.format, file, model, asked, written.scores, single=values is not None and len(values) == 1
+        )
+        answers = _write_all(chain(first, found), write, file if written.draw else None)
     for remark in [*model.task.remarks(answers), *strange.remarks()]:
         print(remark, file=sys.stderr)
-    if output is not None:
-        print(f"Wrote {output} ({counted:,} answer{'s' * (counted != 1)}).", file=sys.stderr)
-    elif not counted:
+    if written.output is not None:
+        print(f"Wrote {written.output} ({len(answers):,} answer{'s' * (len(answers) != 1)}).", file=sys.stderr)
+    elif not answers:
         print("There was no input.", file=sys.stderr)
-    if plot is not None:
-        from saccade.interpretation.plots import Bars, Heat, plot_attention
+    if written.plot is not None:
+        _plot(answers[:PICTURES], written.plot)
 
-        shown = [answer.attention for answer in answers[:PICTURES] if answer.attention is not None]
-        drawings = [
-            Bars(a.weights[0].tolist(), a.keys, a.queries[0]) if is_wide(a) else Heat(a.weights, a.keys, a.queries)
-            for a in shown
-            if a.queries
-        ]
-        plot_attention(drawings, plot)
+
+def _check_together(
+    given: InputOptions,
+    written: OutputOptions,
+    computing: ComputingOptions,
+    bulk: BulkOptions,
+    rescoring: RescoringOptions,
+) -> None:
+    """Raises for options that would be ignored: tables larger than memory and streams have fewer."""
+    if given.data:
+        shown = changed(written, "format", "scores", "draw", "plot", "stream")
+        ignored = [*changed(given, "input"), *shown, *changed(rescoring)]
+        if ignored:
+            raise ValueError(
+                f"--data takes no {' or '.join(ignored)}: its output has the format of the input, with scores."
+            )
+        return
+    if changed(bulk):
+        raise ValueError(f"Only --data takes {' or '.join(changed(bulk))}: name the tables with it.")
+    if written.stream:
+        shown = [*changed(written, "draw", "plot", "scores"), *(["--format csv"] if written.format == "csv" else [])]
+        several = changed(computing, "workers") if computing.workers != 1 else []
+        ignored = [*changed(given, "input"), *shown, *several, *changed(rescoring)]
+        if ignored:
+            raise ValueError(f"--stream takes no {' or '.join(ignored)}: a text is written as it is found.")
+
+
+def _write_all(
+    found: Iterator[tuple[Example, Answer]], write: Callable[[int, Example, Answer], None], drawing: TextIO | None
+) -> list[Answer]:
+    """Writes answers as they come, and draws them if there is a file for it; returns all, the first ones whole."""
+    answers: list[Answer] = []
+    for number, (example, answer) in enumerate(found, start=1):
+        answers.append(answer if number <= PICTURES else _bare(answer))
+        write(number, example, answer)
+        if drawing is not None and answer.attention is not None and answer.attention.queries:
+            draw_answer(answer, drawing)
+    return answers
+
+
+def _plot(answers: Sequence[Answer], path: str) -> None:
+    from saccade.interpretation.plots import Bars, Heat, plot_attention
+
+    shown = [answer.attention for answer in answers if answer.attention is not None]
+    drawings = [
+        Bars(a.weights[0].tolist(), a.keys, a.queries[0]) if is_wide(a) else Heat(a.weights, a.keys, a.queries)
+        for a in shown
+        if a.queries
+    ]
+    plot_attention(drawings, path)
 
 
 def _answers(
     model: Run,
     examples: Iterator[Example],
-    workers: int,
-    batch_size: int,
+    computing: ComputingOptions,
     options: dict[str, Any],
     looking: str | None,
     strange: Strange,
-    rescoring: Ranking | None = None,
+    ranking: Ranking | None,
 ) -> Iterator[tuple[Example, Answer]]:
     """Each input with its answer, in order; answers are printed before more inputs are read."""
     from saccade.runs.workers import Workers
 
     read = long = 0
-    task = model.task
+    task, workers = model.task, computing.workers or 1
     with Workers(task, model.model, workers) if workers != 1 else nullcontext() as several:
         predict_all = partial(task.predict, model.model) if several is None else several.predict
         for chunk in chunks(examples, CHUNK):
@@ -223,10 +195,10 @@ def _answers(
                     print(f"Input {read + place + 1} has {left}.", file=sys.stderr)
             if task.empty_answer() is not None:
                 strange.add_empty([read + n for n, each in enumerate(chunk, start=1) if task.is_empty(each)])
-            asked = options if rescoring is None else rescoring.asked(options)
-            answers = predict_all(chunk, batch_size=batch_size, **asked)
-            if rescoring is not None:
-                answers = rescoring.ranked(answers, options)
+            asked = options if ranking is None else ranking.asked(options)
+            answers = predict_all(chunk, batch_size=computing.batch_size, **asked)
+            if ranking is not None:
+                answers = ranking.ranked(answers, options)
             strange.add(task.unknown(chunk, answers))
             if looking is not None and any(answer.attention is None for answer in answers):
                 raise ValueError(

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
-from saccade.commands.columns import parse_columns, parse_yes_no
 from saccade.commands.inputs import check_one_source, chunks, input_corpus, read_inputs
 from saccade.commands.interrupting import leaving_at_once
+from saccade.commands.options import TableOptions
 from saccade.commands.pictures import check_place
 from saccade.registry import nearest
 
@@ -32,9 +32,7 @@ def score(
     format: str = "text",
     words: bool = False,
     output: str | None = None,
-    columns: str | None = None,
-    header: str | None = None,
-    bad_rows: str = "error",
+    tables: TableOptions,
     batch_size: int = 64,
     cache_size: int | None = None,
     cache_weight: float | None = None,
@@ -59,9 +57,6 @@ def score(
         format: text, or jsonl (one object per line, with all words).
         words: also print the log-probability of each word.
         output: the file to write (default: standard output).
-        columns: which column of a table to read, as text=body.
-        header: whether tables begin with a header, yes or no.
-        bad_rows: what to do with a row that cannot be used, error or skip.
         batch_size: how many texts are read side by side.
         cache_size: mix in a cache of this many recent words (default: no cache).
         cache_weight: how much the cache counts, from 0 to less than 1 (default: 0.1).
@@ -89,8 +84,7 @@ def score(
     options = {"cache_size": cache_size, "cache_weight": cache_weight, "cache_flatness": cache_flatness}
     asked = {name: value for name, value in options.items() if value is not None}
     model.task.options.of({"score": True, **asked})
-    corpus = input_corpus(model, parse_columns(columns), parse_yes_no(header, "--header"), bad_rows)
-    examples = read_inputs(model.task, corpus, inputs, input)
+    examples = read_inputs(model.task, input_corpus(model, tables), inputs, input)
     read: list[Read] = []
     with contextlib.ExitStack() as opened:
         file = sys.stdout if output is None else opened.enter_context(open(output, "w", encoding="utf-8"))

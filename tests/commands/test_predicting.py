@@ -129,6 +129,9 @@ def test_flags_are_the_options_of_python(flags, options, run, call) -> None:
         (["--format", "jsonl", "--draw"], "cannot be combined"),
         (["--plot", "a.gif"], "no picture has the suffix '.gif'"),
         (["--plot", "nowhere/a.png"], "there is no folder nowhere"),
+        (["--details", "--engine", "ray"], "Only --data takes --engine or --details"),
+        (["--data", "big.csv", "--output", "out", "--scores", "--lm", "x"], "--data takes no --scores or --lm"),
+        (["--stream", "--workers", "2", "--format", "csv"], "--stream takes no --format csv or --workers"),
     ],
 )
 def test_impossible_options_are_refused_before_any_answer(flags, message, run, call) -> None:
