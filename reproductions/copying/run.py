@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.copying.corpora import Splits, aeslc, django, e2e, text2sql
 from reproductions.report import earlier, markdown_table, publish
 from saccade.data.special import UNK
@@ -71,20 +72,17 @@ CORPORA = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests what has not been, and writes the table after each model."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions copying", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument(
         "--data",
         type=Path,
         default=os.environ.get("COPYING"),
         help="folder with text2sql/, django/, e2e-nlg/ and aeslc/",
     )
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/copying"), help="folder for the trained models")
     parser.add_argument("--corpora", nargs="+", choices=CORPORA, default=list(CORPORA))
     parser.add_argument("--steps", type=int, help="updates per model, instead of each corpus's own number")
     parser.add_argument("--size", type=int, default=128, help="units of the models")
     parser.add_argument("--tests", type=int, help="the most test examples; by default, all")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.data is None:
         print(

@@ -4,7 +4,6 @@ A rule is a pattern of symbols with variables, such as `a b x c d y e f -> g h x
 with random symbols. One model learns all rules of all five types, and is tested on other instances of the same rules.
 """
 
-import argparse
 import random
 import shutil
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.models import Cho, CopyNet, RNNSearch
 
@@ -54,15 +54,11 @@ class Instance(NamedTuple):
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models one after another, and writes their accuracy on each type of rule."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions copynet", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/copynet"), help="folder for the trained models")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--steps", type=int, default=1500, help="updates per model")
     parser.add_argument("--rules", type=int, default=10, help="rules of each type; the paper has 40")
     parser.add_argument("--instances", type=int, default=100, help="training instances of each rule")
     parser.add_argument("--tests", type=int, default=20, help="test instances of each rule")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     generator = random.Random(given.seed)

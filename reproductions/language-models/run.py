@@ -5,7 +5,6 @@ which is as many steps as a processor makes in the given minutes. The validation
 how a neural cache is mixed in; the test text is read once per model.
 """
 
-import argparse
 import io
 import json
 import os
@@ -24,6 +23,7 @@ import numpy as np
 import torch
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import earlier, markdown_table, publish
 from saccade.fields import Text
 from saccade.models import LSTMLanguageModel, LSTMNLanguageModel, PointerSentinel, TransformerLanguageModel
@@ -50,16 +50,12 @@ RARE = 100
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests each model that has not been, and writes the tables."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions language-models", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=NAMES, seed=1)
     parser.add_argument("--data", type=Path, default=os.environ.get("PTB"), help="folder with ptb.zip or ptb.train.txt")
     parser.add_argument("--wikitext", type=Path, default=os.environ.get("WIKITEXT2"), help="folder of WikiText-2")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/language-models"), help="folder for trained models")
-    parser.add_argument("--models", nargs="+", choices=list(NAMES), default=list(NAMES))
     parser.add_argument("--dim", type=int, default=100, help="of the LSTM; the others get as many parameters")
     parser.add_argument("--minutes", type=float, default=4.0, help="of one processor, for the steps of each training")
     parser.add_argument("--steps", type=int, help="as many updates for all, instead of minutes: a table of its own")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     corpora = {"ptb": given.data, "wikitext2": given.wikitext}
     if given.data is None and given.wikitext is None:

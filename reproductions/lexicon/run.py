@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import markdown_table, publish
 from saccade.commands.lexicon import learned
 from saccade.data.lexicons import write_lexicon
@@ -37,16 +38,13 @@ Pair = tuple[str, str]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains a model without a lexicon and two with one on each corpus, and measures rare words as they learn."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions lexicon", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table, plots and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/lexicon"), help="folder for the trained models")
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--data", type=Path, default=None, help="the folder of Multi30k; without it, only the cipher")
     parser.add_argument("--steps", type=int, default=400, help="updates per model")
     parser.add_argument("--points", type=int, default=4, help="points of each learning curve")
     parser.add_argument("--pairs", type=int, default=3000, help="training pairs")
     parser.add_argument("--tests", type=int, default=200, help="test pairs")
     parser.add_argument("--size", type=int, default=64, help="units of the models")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     corpora = {"cipher": cipher(random.Random(given.seed), given.pairs + VALIDATED, given.tests)}

@@ -5,7 +5,6 @@ the parts of its name. Functions of whole modules are held out for the test. Thr
 convolutional attention that copies, and RNNsearch with additive attention.
 """
 
-import argparse
 import ast
 import io
 import keyword
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.report import earlier, markdown_table, publish
 from saccade.models import ConvolutionalAttention, RNNSearch
 
@@ -45,14 +45,10 @@ Example = tuple[str, str]
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models that have not been, and writes F1 and the share of unknown parts that are right."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions method-naming", description=__doc__)
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/method-naming"), help="folder for the trained models")
+    parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--library", type=Path, default=Path(sysconfig.get_paths()["stdlib"]), help="Python files")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--examples", type=int, default=6000, help="the most functions")
     parser.add_argument("--steps", type=int, default=2000, help="updates per model")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
     train, test = split(given.library, given.examples, random.Random(given.seed))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.pictures import read, weights
 from reproductions.report import markdown_table, publish
 
@@ -53,14 +54,11 @@ HIDDEN = "[colour]"
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains the models on both versions of the text, tests them with right and wrong pictures, writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions multi30k-pictures", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, seed=1)
     parser.add_argument("--texts", type=Path, default=os.environ.get("MULTI30K"), help="the folder of Multi30k")
     parser.add_argument("--pictures", type=Path, default=os.environ.get("FLICKR8K"), help="the folder of Flickr8k")
     parser.add_argument("--weights", type=Path, default=weights(), help="the state file of EfficientNet-Lite0")
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument("--runs", type=Path, default=Path("runs/multi30k-pictures"), help="folder for the models")
     parser.add_argument("--steps", type=int, default=3000, help="updates of each model")
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
     if given.texts is None or given.pictures is None:
         print("Skipped: this needs Multi30k and Flickr8k. Give --texts and --pictures.", file=sys.stderr)

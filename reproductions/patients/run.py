@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 import saccade
+from reproductions.arguments import make_parser
 from reproductions.patients.counts import fitted
 from reproductions.patients.records import Files, diabetes, mortality, next_diagnoses, simulated, synthea, write
 from reproductions.report import earlier, markdown_table, publish
@@ -44,15 +45,10 @@ shipped sizes."""
 
 def main(arguments: list[str] | None = None) -> int:
     """Trains and tests the models on the data at hand, and writes the table."""
-    parser = argparse.ArgumentParser(prog="python -m reproductions patients", description=__doc__)
+    parser = make_parser(FOLDER, __doc__, models=MODELS)
     parser.add_argument("--diabetes", type=Path, default=os.environ.get("UCI_DIABETES"), help="dataset_diabetes.zip")
     parser.add_argument("--synthea", type=Path, default=os.environ.get("SYNTHEA"), help="folder of Synthea's tables")
     parser.add_argument("--only", nargs="+", choices=list(TITLES), default=list(TITLES))
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
-    parser.add_argument("--output", type=Path, default=FOLDER / "results", help="folder for the table and JSON")
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs/patients"), help="folder for records and trained models"
-    )
     parser.add_argument("--steps", type=int, help="the most updates; by default those of each task")
     parser.add_argument("--records", type=int, default=30_000, help="how many made-up records")
     parser.add_argument("--bootstrap", type=int, default=500, help="resamplings for the intervals")

@@ -41,3 +41,8 @@ def test_a_readme_says_claim_paper_and_command_and_shows_what_was_measured(folde
     table = folder / "results" / "table.md"
     if table.is_file():
         assert table.read_text() in readme
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_script_takes_the_arguments_that_all_share(folder) -> None:
+    assert "ArgumentParser(" not in (folder / "run.py").read_text(), "see reproductions/arguments.py"
