@@ -38,7 +38,7 @@ MODELS: dict[str, Any] = {
     "additive": partial(RNNSearch, embedding_dim=128, hidden_dim=96, cell="fast", dropout=0.2),
 }
 PUBLISHED = {"convolutional": 43.6, "convolutional, copying": 44.7, "additive": 33.6}
-"""F1 of the best name over ten Java projects, as recalled from the paper's table."""
+"""F1 of the best name over ten Java projects, in the paper (unconfirmed)."""
 
 Example = tuple[str, str]
 

@@ -23,6 +23,7 @@ from saccade.configuration.hints import (
     is_class,
     is_list,
     is_mapping,
+    is_protocol,
     readable,
     takes_words,
     words_of,
@@ -110,7 +111,9 @@ class Checker:
         inner = {"allowed": allowed, "depth": depth + 1}
         if isinstance(value, PLAIN) and not isinstance(value, str):
             return self._scalar(members, value, where, allowed)
-        base = next((member for member in members if is_class(member)), None)
+        if any(is_protocol(member) and isinstance(value, member) for member in members) and not isinstance(value, str):
+            return value  # it stays in memory; the configuration describes it
+        base = next((member for member in members if is_class(member) and not is_protocol(member)), None)
         spelt = spell_out(value, where) if base is not None else value
         if base is not None and self._names_class(members, spelt):
             return self._class(members, base, spelt, where, usual, depth)

@@ -82,6 +82,11 @@ def is_class(hint: Any) -> bool:
     return not (plain or is_mapping(hint) or is_list(hint))
 
 
+def is_protocol(hint: Any) -> bool:
+    """Whether a hint asks for an object of a certain form, which only Python code can give."""
+    return isinstance(hint, type) and getattr(hint, "_is_protocol", False)  # typing.is_protocol of Python 3.13
+
+
 def readable(hint: Any) -> str:
     """An annotation in plain words: "a whole number or null"."""
     members = alternatives(hint)
@@ -101,6 +106,8 @@ def readable(hint: Any) -> str:
         return f"a list of {readable(given[0])}" if given else "a list"
     if is_mapping(hint):
         return f"a mapping from {readable(given[0])} to {readable(given[1])}" if given else "a mapping"
+    if is_protocol(hint):
+        return f"in Python, a {hint.__name__}"
     if is_class(hint):
         registry = registry_of(hint)
         if registry is not None:

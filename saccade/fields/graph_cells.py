@@ -8,7 +8,7 @@ from typing import Any
 
 from saccade.data.cell import Cell, shown, text_of
 from saccade.data.errors import DataError
-from saccade.fields.graph_data import LARGEST, from_pyg, is_pyg
+from saccade.fields.graph_data import LARGEST, GeometricData, from_pyg
 
 TAGS, NUMBERS = ("tags", "edge_tags", "names"), ("features", "edge_features")
 KNOWN = ("nodes", "edges", *TAGS, *NUMBERS)
@@ -22,7 +22,7 @@ MOST_BARE = 10_000
 
 def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:
     """A graph as plain lists: `nodes` (their number), `edges`, and those of tags, features and names that are given."""
-    if is_pyg(raw):
+    if isinstance(raw, GeometricData):
         return _from_pyg(raw, cell)
     if isinstance(raw, str):
         try:

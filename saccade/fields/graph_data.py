@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,12 +123,16 @@ def _labels(found: NDArray[Any], count: int, where: str) -> list[str]:
     return names
 
 
-def is_pyg(found: Any) -> bool:
-    """Whether something has the form of PyTorch Geometric's `Data`."""
-    return all(hasattr(found, name) for name in ("edge_index", "num_nodes", "x"))
+@runtime_checkable
+class GeometricData(Protocol):
+    """What has the form of PyTorch Geometric's `Data`."""
+
+    edge_index: Any
+    num_nodes: Any
+    x: Any
 
 
-def from_pyg(data: Any, *, skip: bool = False, where: str = "the graph in memory") -> Graph:
+def from_pyg(data: GeometricData, *, skip: bool = False, where: str = "the graph in memory") -> Graph:
     """A graph of PyTorch Geometric: its `x`, `edge_index` and, if present, `edge_attr` and `y` (one per node).
 
     Without `x`, every node has the one feature 1.

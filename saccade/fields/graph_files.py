@@ -16,7 +16,7 @@ from saccade.data.errors import DataError
 from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import suffix
 from saccade.fields.graph_arrays import CSR, is_mapped, mapped_rows, read_archive, read_folder, write_rows
-from saccade.fields.graph_data import Graph, from_pyg, is_pyg, made_graph
+from saccade.fields.graph_data import GeometricData, Graph, from_pyg, made_graph
 from saccade.fields.graph_tables import read_tables
 
 FILE, NODES = "graph.safetensors", "nodes.json"
@@ -27,7 +27,7 @@ MOST = 2**31
 """Numbers in a feature matrix: more would not fit into memory as a dense one."""
 
 
-def read_graph(graph: Any, nodes: str | None, *, skip: bool) -> Graph:
+def read_graph(graph: str | GeometricData, nodes: str | None, *, skip: bool) -> Graph:
     """Reads a NumPy archive, a folder of NumPy arrays, a table of edges and one of nodes, or a graph in memory.
 
     Args:
@@ -35,7 +35,7 @@ def read_graph(graph: Any, nodes: str | None, *, skip: bool) -> Graph:
         nodes: the table of nodes, for a table of edges.
         skip: leave out edges to unknown nodes instead of raising `DataError`.
     """
-    if is_pyg(graph):
+    if isinstance(graph, GeometricData):
         return from_pyg(graph, skip=skip)
     folder = os.path.isdir(graph)
     if not folder:
@@ -50,7 +50,7 @@ def read_graph(graph: Any, nodes: str | None, *, skip: bool) -> Graph:
     return read_tables(graph, nodes, skip=skip)
 
 
-def write_graph(graph: Any, path: str | Path) -> None:
+def write_graph(graph: GeometricData, path: str | Path) -> None:
     """Writes a `Data` of PyTorch Geometric as a NumPy archive that `read_graph` reads."""
     found = from_pyg(graph)
     arrays: dict[str, NDArray[Any]] = {"edges": found.edges, "x": found.features}

@@ -15,7 +15,7 @@ from saccade.artifacts import ArtifactError, pack_tensors, read_tensors
 from saccade.data.cell import Cell, shown
 from saccade.data.errors import DataError
 from saccade.fields.base import Padded, fields
-from saccade.fields.graph_data import Graph
+from saccade.fields.graph_data import GeometricData, Graph
 from saccade.fields.looking import Seen
 from saccade.fields.node import Node
 from saccade.fields.node_maps import seen_neighbours
@@ -48,7 +48,7 @@ class Link(Node):
     def __init__(
         self,
         *,
-        graph: str,
+        graph: str | GeometricData,
         nodes: str | None = None,
         edges: Literal["all", "trained"] = "all",
         hops: int = 2,

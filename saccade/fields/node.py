@@ -16,7 +16,7 @@ from saccade.checks import check_count
 from saccade.data.cell import Cell, shown, text_of
 from saccade.data.errors import DataError
 from saccade.fields.base import Field, Padded, fields
-from saccade.fields.graph_data import Graph
+from saccade.fields.graph_data import GeometricData, Graph
 from saccade.fields.graph_files import load_graph, read_graph, save_graph
 from saccade.fields.looking import Look, Seen
 from saccade.fields.neighbours import Around, Neighbours
@@ -61,7 +61,7 @@ class Node(Field):
     def __init__(
         self,
         *,
-        graph: str,
+        graph: str | GeometricData,
         nodes: str | None = None,
         hops: int = 2,
         directed: bool = False,
@@ -96,7 +96,7 @@ class Node(Field):
         assert self._graph is not None
         return self._graph
 
-    def replace_graph(self, graph: Any, nodes: str | None = None) -> None:
+    def replace_graph(self, graph: str | GeometricData, nodes: str | None = None) -> None:
         """Takes another graph from now on: a trained model then answers about its nodes.
 
         Args:

@@ -63,29 +63,57 @@ def lstmn_sequence(
     cell_weight: Float[Tensor, "4h h"],
     window: int | None = None,
     past: tuple[Float[Tensor, "b p 2h"], Float[Tensor, "b h"]] | None = None,
-) -> tuple[Float[Tensor, "b t 2h"], list[Float[Tensor, "b 1 read"]]]:
+) -> tuple[Float[Tensor, "b t 2h"], TapeReads]:
     """`lstmn_sequence_reference` over tapes allocated ahead, with weight gradients computed after the last step.
 
-    Also returns the attention weights of each step that has anything to read, without gradients.
+    Also returns what the steps read, without gradients.
     """
-    weights: list[Tensor] = []
+    looked = TapeReads(window)
     with torch.autocast(queries.device.type, enabled=False):
         tensors = [each.to(cell_weight.dtype) for each in (queries, gates, read_weight, key_weight, vector)]
         known = no_past(queries, cell_weight.shape[1]) if past is None else past
         earlier = [each.detach().to(cell_weight.dtype) for each in known]
         apply: Callable[..., Tensor] = _LSTMN.apply
-        return apply(*tensors, cell_weight, window, weights, *earlier), weights
+        learns = torch.is_grad_enabled() and any(each.requires_grad for each in (*tensors, cell_weight))
+        return apply(*tensors, cell_weight, learns, looked, *earlier), looked
 
 
-def square(
-    weights: list[Float[Tensor, "b 1 read"]], like: Float[Tensor, "b t d"], past: int = 0
-) -> Float[Tensor, "b t p+t"]:
-    """The weights of `lstmn_sequence` as one matrix; without a past, it has a row of zeros for the first step."""
-    steps = like.shape[1]
-    whole = like.new_zeros(len(like), steps, past + steps)
-    for t, row in enumerate(weights, start=steps - len(weights)):
-        whole[:, t, past + t - row.shape[-1] : past + t] = row.squeeze(1)
-    return whole
+class TapeReads:
+    """What the steps of `lstmn_sequence` read, and with which weights, which are computed when they are asked for.
+
+    All weights of a text without a window take memory that grows with the square of its length.
+    """
+
+    last: Float[Tensor, "b h"]
+    """The h that the last step read; zeros if there was nothing to read."""
+
+    def __init__(self, window: int | None) -> None:
+        self.window = window
+
+    def note(
+        self,
+        queries: Float[Tensor, "t b a"],
+        keys: Float[Tensor, "b p+t a"],
+        vector: Float[Tensor, " a"],
+        last: Float[Tensor, "b h"],
+    ) -> None:
+        """Keeps the queries with what they got from the reads before, and the keys of all states."""
+        self._queries, self._keys, self._vector, self.last = queries, keys, vector, last
+
+    def weights(self) -> Float[Tensor, "b t p+t"]:
+        """Those of each step; without a past, the first one has only zeros."""
+        steps, batch, past = len(self._queries), self._queries.shape[1], self._keys.shape[1] - len(self._queries)
+        whole = self._queries.new_zeros(batch, steps, past + steps)
+        for t in range(not past, steps):
+            end, start = past + t, _start(past + t, self.window)
+            whole[:, t, start:end] = _weights(self._queries[t], self._keys[:, start:end], self._vector).squeeze(1)
+        return whole
+
+
+def _weights(
+    query: Float[Tensor, "b a"], keys: Float[Tensor, "b read a"], vector: Float[Tensor, " a"]
+) -> Float[Tensor, "b 1 read"]:
+    return additive.forward(query.unsqueeze(1), keys, vector).softmax(-1)
 
 
 class _LSTMN(torch.autograd.Function):
@@ -98,8 +126,8 @@ class _LSTMN(torch.autograd.Function):
         key_weight: Tensor,
         vector: Tensor,
         cell_weight: Tensor,
-        window: int | None,
-        weights: list[Tensor],
+        learns: bool,
+        looked: TapeReads,
         before: Tensor,
         last: Tensor,
     ) -> Tensor:
@@ -108,15 +136,17 @@ class _LSTMN(torch.autograd.Function):
         keys = torch.cat([before[..., :size] @ key_weight.T, queries.new_empty(batch, steps, len(vector))], dim=1)
         queries, gates = queries.clone(), gates.clone()
         reads, squashed = queries.new_zeros(steps, batch, 2 * size), queries.new_empty(steps, batch, size)
+        kept: list[Tensor] = []
         for t in range(steps):
             end = past + t
-            start = _start(end, window)
+            start = _start(end, looked.window)
             if end:
                 read_before = reads[t - 1, :, :size] if t else last
                 torch.addmm(queries[t], read_before, read_weight.T, out=queries[t])
-                scores = additive.forward(queries[t].unsqueeze(1), keys[:, start:end], vector)
-                weights.append(scores.softmax(-1))
-                torch.bmm(weights[-1], tapes[:, start:end], out=reads[t].unsqueeze(1))
+                weights = _weights(queries[t], keys[:, start:end], vector)
+                if learns:
+                    kept.append(weights)
+                torch.bmm(weights, tapes[:, start:end], out=reads[t].unsqueeze(1))
             gate, read = gates[t], reads[t]
             gate.addmm_(read[:, :size], cell_weight.T)
             enter, forget, candidate, leave = gate.chunk(4, -1)
@@ -126,8 +156,9 @@ class _LSTMN(torch.autograd.Function):
             cell = torch.mul(forget, read[:, size:], out=tapes[:, end, size:]).addcmul_(enter, candidate)
             torch.mul(leave, torch.tanh(cell, out=squashed[t]), out=tapes[:, end, :size])
             torch.mm(tapes[:, end, :size], key_weight.T, out=keys[:, end])
-        ctx.window = window
-        ctx.weights = weights
+        looked.note(queries, keys, vector.detach(), reads[-1, :, :size].clone())
+        ctx.window = looked.window
+        ctx.weights = kept
         ctx.save_for_backward(
             queries, gates, reads, squashed, keys, tapes, read_weight, key_weight, vector, cell_weight, last
         )

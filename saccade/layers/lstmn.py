@@ -13,7 +13,7 @@ from saccade import masks
 from saccade.attention import Attention, check_growing, check_one_by_one
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
-from saccade.kernels.lstmn import lstmn_sequence, square
+from saccade.kernels.lstmn import TapeReads, lstmn_sequence
 from saccade.kernels.modes import exporting, plain_only, recording
 from saccade.kernels.steps import outputs_of_steps
 from saccade.layers.cell import glorot_by_gate
@@ -236,7 +236,7 @@ class LSTMNLayer(nn.Module):
             return None
         of_inputs, of_read = layer.query_weight.split([self.input_proj.in_features, self.hidden_dim], dim=1)
         bias = F.pad(self.cell.bias, (self.hidden_dim, 2 * self.hidden_dim))  # the forget gate is the second of four
-        values, weights = lstmn_sequence(
+        values, looked = lstmn_sequence(
             F.linear(inputs, of_inputs).transpose(0, 1),
             (self.input_proj(inputs) + bias).transpose(0, 1),
             of_read,
@@ -246,17 +246,9 @@ class LSTMNLayer(nn.Module):
             self.window,
             past,
         )
-        known = 0 if past is None else past.tapes.shape[1]
-        reading = Reading(values, deferred=_Weights(weights, values.detach(), known))
-        if not attention.note(reading):
+        if not attention.note(Reading(values, deferred=_Weights(looked))):
             return None
-        tapes = values.detach() if past is None else torch.cat([past.tapes, values.detach()], dim=1)
-        read = tapes.new_zeros(len(tapes), self.hidden_dim)
-        if weights:
-            end = tapes.shape[1] - 1
-            start = end - weights[-1].shape[-1]
-            read = (weights[-1] @ tapes[:, start:end, : self.hidden_dim]).squeeze(1)
-        return values, read
+        return values, looked.last
 
     def _advance(self, inputs: Tensor, projected: Tensor, state: LSTMNState) -> LSTMNState:
         hidden, cell, reading, of_source = self._next(inputs, projected, state)
@@ -282,12 +274,10 @@ class LSTMNLayer(nn.Module):
 
 
 class _Weights(NamedTuple):
-    steps: list[Tensor]
-    like: Tensor
-    past: int
+    reads: TapeReads
 
     def compute(self) -> Distribution:
-        return Categorical(square(self.steps, self.like, self.past))
+        return Categorical(self.reads.weights())
 
 
 def _read(attention: Attention, inputs: Tensor, before: TapeRead, tapes: Memory) -> Reading:

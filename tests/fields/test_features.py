@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch.nn import functional
 
 from saccade.artifacts import ArtifactError
 from saccade.data.cell import Cell
@@ -161,8 +162,15 @@ def test_vgg_reads_both_spellings_of_its_state(tmp_path) -> None:
     torch.save(bare, tmp_path / "vgg.pth")
     ours = VGG19(weights=str(tmp_path / "vgg.pth")).eval()
     read_backbone(ours)
-    assert ours(torch.randn(1, 3, 37, 37)).shape == (1, 512, ours.grid(37), ours.grid(37))
-    assert list(bare)[-2] == "34.weight"  # conv5_4 of torchvision's VGG-19
+    plain = picture = torch.randn(1, 3, 37, 37)
+    for number in range(36):  # the layers of torchvision's VGG-19 up to the activation after conv5_4
+        if f"{number}.weight" in bare:
+            plain = functional.conv2d(plain, bare[f"{number}.weight"], bare[f"{number}.bias"], padding=1).relu()
+        elif number in (4, 9, 18, 27):
+            plain = functional.max_pool2d(plain, 2)
+    assert plain.shape == (1, 512, ours.grid(37), ours.grid(37))
+    torch.testing.assert_close(ours(picture), plain)
+    assert list(bare)[-2] == "34.weight"
 
 
 @torch.no_grad()

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+import saccade
 from saccade.artifacts import ArtifactError
+from saccade.configuration import ConfigError
 from saccade.data.errors import BadRow, DataError
 from saccade.fields import Node, write_graph
 from saccade.fields.graph_data import Graph
@@ -190,3 +192,21 @@ def test_real_data_of_pytorch_geometric():
     graph = read_graph(pyg.Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES.T)), None, skip=False)
     assert np.array_equal(graph.edges, EDGES)
     assert graph.edge_features is None
+
+
+def test_graph_in_memory_in_a_configuration(tmp_path, capsys):
+    data = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES.T))
+    rows = [{"node": place, "label": "ab"[place % 2]} for place in range(7)]
+    settings = {"data": {"train": rows, "valid": rows}, "trainer": {"max_steps": 2}}
+    given = {"class": "node", "graph": data}
+    run = saccade.train("graphs/gat", task={"inputs": {"node": given}}, output=tmp_path / "a", **settings)
+    made = saccade.train("graphs/gat", task={"inputs": {"node": Node(graph=data)}}, output=tmp_path / "b", **settings)
+    loaded = saccade.load(tmp_path / "a")
+    nodes = list(range(7))
+    assert loaded.predict(nodes)[3].details == run.predict(nodes)[3].details
+    assert made.task.inputs["node"].graph.edges.tolist() == loaded.task.inputs["node"].graph.edges.tolist()
+    more = saccade.train(resume=tmp_path / "a", data=settings["data"], overrides={"trainer.max_steps": 3})
+    assert more.result.step == 3
+    with pytest.raises(ConfigError, match="graph must be text or in Python, a GeometricData, got 3"):
+        saccade.train("graphs/gat", task={"inputs": {"node": {**given, "graph": 3}}}, output=tmp_path / "c", **settings)
+    capsys.readouterr()

@@ -1,9 +1,12 @@
 """All steps of an LSTMN at once against its equations, one step at a time."""
 
+import weakref
+
 import pytest
 import torch
 
-from saccade.kernels.lstmn import lstmn_sequence, lstmn_sequence_reference, square
+from saccade.kernels import lstmn
+from saccade.kernels.lstmn import lstmn_sequence, lstmn_sequence_reference
 
 STEPS, BATCH, ATTENTION, SIZE = 7, 3, 5, 2
 
@@ -45,12 +48,12 @@ def past(count):
 @pytest.mark.parametrize("steps", [1, STEPS])
 def test_goes_on_from_a_past_without_a_gradient_into_it(window, count, steps):
     given = tensors(steps)
-    fast, weights = lstmn_sequence(*given, window=window, past=past(count))
+    fast, looked = lstmn_sequence(*given, window=window, past=past(count))
     plain = lstmn_sequence_reference(*given, window=window, past=past(count))
     torch.testing.assert_close(fast, plain)
     towards = torch.randn_like(plain)
     torch.testing.assert_close(torch.autograd.grad(fast, given, towards), torch.autograd.grad(plain, given, towards))
-    whole = square(weights, fast, count)
+    whole = looked.weights()
     assert whole.shape == (BATCH, steps, count + steps)
     torch.testing.assert_close(whole.sum(-1), torch.ones_like(whole[..., 0]))
 
@@ -60,9 +63,8 @@ def test_two_pieces_equal_one(window):
     given = tensors()
     whole = lstmn_sequence_reference(*given, window=window)
     first = lstmn_sequence(*(each[:3] for each in given[:2]), *given[2:], window=window)
-    start = 0 if window is None else 2 - window
-    read = (first[1][-1] @ first[0][:, max(0, start) : 2, :SIZE]).squeeze(1)
-    second = lstmn_sequence(*(each[3:] for each in given[:2]), *given[2:], window=window, past=(first[0], read))
+    known = (first[0], first[1].last)
+    second = lstmn_sequence(*(each[3:] for each in given[:2]), *given[2:], window=window, past=known)
     torch.testing.assert_close(torch.cat([first[0], second[0]], 1), whole)
 
 
@@ -72,11 +74,29 @@ def test_gradcheck():
 
 @pytest.mark.parametrize("window", [None, 2])
 def test_the_weights_as_a_matrix(window):
-    tapes, weights = lstmn_sequence(*tensors(), window=window)
-    whole = square(weights, tapes)
+    tapes, looked = lstmn_sequence(*tensors(), window=window)
+    whole = looked.weights()
     assert whole.shape == (BATCH, STEPS, STEPS)
     torch.testing.assert_close(whole[:, 1:].sum(-1), torch.ones_like(whole[:, 1:, 0]))
     assert not whole.triu().any()
     if window is not None:
         assert not whole.tril(-window - 1).any()
         assert whole[:, -1, -3:-1].all()
+    torch.testing.assert_close(looked.last, (whole[:, -1:] @ tapes[..., :SIZE]).squeeze(1))
+
+
+@pytest.mark.parametrize("learns", [False, True])
+def test_weights_are_kept_only_for_gradients(monkeypatch, learns):
+    alive = weakref.WeakSet()
+    own = lstmn._weights
+
+    def weights(*given):
+        found = own(*given)
+        alive.add(found)
+        return found
+
+    monkeypatch.setattr(lstmn, "_weights", weights)
+    with torch.set_grad_enabled(learns):
+        _tapes, looked = lstmn_sequence(*tensors())
+    assert len(alive) == (STEPS - 1 if learns else 0)
+    assert looked.weights()[:, 1:].sum() == pytest.approx(BATCH * (STEPS - 1))
