@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from saccade.decoders.heads import OutputHead
+from saccade.decoders.heads import Entries, OutputHead
 from saccade.distributions import Distribution
 from saccade.encoders import EncoderOutput
 from saccade.kernels.top_log_probs import top_log_probs
@@ -46,6 +46,7 @@ class Step(_Looked):
     def __init__(self, logits: Tensor | tuple[OutputHead, Any], state: Any, weights: Weights = None) -> None:
         super().__init__(weights)
         self._logits = logits
+        self._said = logits if isinstance(logits, tuple) else None
         self.state = state
 
     @property
@@ -54,6 +55,13 @@ class Step(_Looked):
             head, features = self._logits
             self._logits = head.logits(features)
         return self._logits
+
+    def shares(self) -> dict[str, Entries]:
+        """What each way to say a word other than generating it adds to the words' probabilities, as logarithms."""
+        if self._said is None:
+            return {}
+        head, features = self._said
+        return head.shares(features)
 
     def log_probs(self) -> Tensor:
         """(batch, vocab): what a search adds up."""

@@ -24,4 +24,5 @@ def describe(run: Run, graphs: Sequence[TracedGraph]) -> dict[str, Any]:
     if step is not None:
         about["state"] = [name for name in step.inputs if name != "tokens"]
         about["changed"] = [name.removeprefix("next_") for name in step.outputs if name.startswith("next_")]
+        about["ways"] = [name.removesuffix("_log_probs") for name in step.outputs if name.endswith("_log_probs")]
     return about

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.data.special import BOS
+from saccade.decoders import Step
 from saccade.encoders import EncodedSources, JoinedSources
 from saccade.export.graphs import Make, TracedGraph, axes_between, axis_names
 from saccade.export.states import plain_values, tensors_of, with_tensors
@@ -30,11 +31,12 @@ class StartGraph(nn.Module):
         self.model = model
         self.networks = nn.ModuleList([network or nn.Identity() for network in networks])
 
-    def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Any]:
+    def first(self, *given: Tensor) -> tuple[dict[str, Tensor], Step]:
         """What a search must know of the encoded sources, and the first step.
 
-        That is the mask of all positions and, with several sources, which source each position belongs to: see
-        `Layout`. A model that copies is also given the words of its source, last.
+        That is the mask of all positions; with several sources, which source each position belongs to: see `Layout`;
+        and with several ways to say a word, what the entries of each say, which is the same at all steps. A model that
+        copies is also given the words of its source, last.
         """
         words = {"words": given[-1]} if self.model.head.copies else {}
         given = given[: 2 * len(self.networks)]
@@ -51,13 +53,14 @@ class StartGraph(nn.Module):
         if isinstance(encoded, JoinedSources | EncodedSources):
             owner, place, real = encoded.layout
             known |= {"owner": owner, "place": place, "lengths": torch.stack([each.sum(1) for each in real], dim=1)}
-        return known, self.model.step(tokens, self.model.begin(encoded))
+        step = self.model.step(tokens, self.model.begin(encoded))
+        known |= {f"{way}_words": entries.words for way, entries in step.shares().items()}
+        return known, step
 
     def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
         known, step = self.first(*given)
-        weights = () if step.weights is None else (step.weights,)
         shown = [tensor.clone() for tensor in known.values()]  # an output must not be an input, nor part of the state
-        return (log_probs(step), *weights, *shown, *tensors_of(step.state).values())
+        return (*outputs(self.model, step).values(), *shown, *tensors_of(step.state).values())
 
 
 class Opening(nn.Module):
@@ -67,19 +70,25 @@ class Opening(nn.Module):
         super().__init__()
         self.model = model
 
-    def first(self, tokens: Tensor) -> tuple[dict[str, Tensor], Any]:
+    def first(self, tokens: Tensor) -> tuple[dict[str, Tensor], Step]:
         mask = tokens.new_ones(tokens.shape[0], 1).bool()
         return {"mask": mask}, self.model.step(tokens, self.model.begin(Beginnings(mask[:, :0])))
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, ...]:
         known, step = self.first(tokens)
-        return (log_probs(step), *known.values(), *tensors_of(step.state).values())
+        return (*outputs(self.model, step).values(), *known.values(), *tensors_of(step.state).values())
 
 
-def log_probs(step: Any) -> Tensor:
-    """(batch, tokens): what a search adds up, so that the program around the graphs need not compute it."""
-    found: Tensor = step.logits.float().log_softmax(-1)
-    return found
+def outputs(model: nn.Module, step: Step) -> dict[str, Tensor]:
+    """What a step gives by name, each (batch, ...).
+
+    The log-probabilities of all tokens are what a search adds up; then come the weights, if there are any, and where a
+    text has a source, the log-probabilities of the entries of each way to say a word other than generating it.
+    """
+    found = {"log_probs": step.log_probs()}
+    found |= {} if step.weights is None else {"weights": step.weights}
+    ways = step.shares() if isinstance(model, EncoderDecoder) else {}
+    return found | {f"{way}_log_probs": entries.scores for way, entries in ways.items()}
 
 
 class StepGraph(nn.Module):
@@ -94,8 +103,7 @@ class StepGraph(nn.Module):
     def forward(self, tokens: Tensor, *state: Tensor) -> tuple[Tensor, ...]:
         step = self.model.step(tokens, with_tensors(self.state, state))
         after = tensors_of(step.state)
-        weights = () if step.weights is None else (step.weights,)
-        return (log_probs(step), *weights, *(after[name] for name in self.changed))
+        return (*outputs(self.model, step).values(), *(after[name] for name in self.changed))
 
 
 def writing_graphs(model: EncoderDecoder, make: Make, networks: Sequence[nn.Module | None]) -> list[TracedGraph]:
@@ -128,19 +136,17 @@ def _both(
         raise ValueError(f"{type(model).__name__} cannot be exported: the form of its state depends on the input.")
     before, after = tensors_of(two.state), tensors_of(three.state)
     changed = [name for name in before if before[name] is not after[name]]
-    looked = [] if one.weights is None else ["weights"]
+    given_out = list(outputs(model, one))
     names = axis_names(given, varied)
     state_axes = axes_between(tensors_of(one.state), tensors_of(other.state), names)
     for name, grown in axes_between(before, after, {(2, 3): "past"}).items():
         state_axes[name] = {**state_axes.get(name, {}), **grown}
-    encoder = TracedGraph(
-        "encoder", start, given, ["log_probs", *looked, *known, *before], axes_between(given, varied, names)
-    )
+    encoder = TracedGraph("encoder", start, given, [*given_out, *known, *before], axes_between(given, varied, names))
     decoder = TracedGraph(
         "decoder",
         StepGraph(model, two.state, changed),
         {"tokens": tokens, **{name: each.clone() for name, each in before.items()}},  # views would be looked into
-        ["log_probs", *looked, *(f"next_{name}" for name in changed)],
+        [*given_out, *(f"next_{name}" for name in changed)],
         {"tokens": {0: "batch"}, **state_axes},
     )
     return [encoder, decoder]

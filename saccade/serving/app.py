@@ -19,7 +19,7 @@ from pydantic import BaseModel
 import saccade
 from saccade.registry import nearest
 from saccade.serving.batching import Full, Gone, Unavailable
-from saccade.serving.hosting import BadInput, Hosted
+from saccade.serving.hosting import Hosted
 from saccade.serving.inputs import plain
 from saccade.serving.metrics import Metrics
 from saccade.serving.observing import Observed
@@ -28,6 +28,7 @@ from saccade.serving.schema import known_names, option_classes, options_name
 from saccade.serving.security import Guard
 from saccade.serving.settings import Settings
 from saccade.serving.status import add_status
+from saccade.serving.version import BadInput
 
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """What a request may call a server without a token."""

@@ -12,8 +12,9 @@ from typing import Any
 from fastapi import Request
 
 from saccade.serving.batching import Gone, Job, Unavailable
-from saccade.serving.hosting import BadInput, Hosted, Mistake, Version
+from saccade.serving.hosting import Hosted
 from saccade.serving.inputs import read_inputs
+from saccade.serving.version import BadInput, Mistake, Version
 from saccade.tasks import Example, Options
 
 SHORT = 4096

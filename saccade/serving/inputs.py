@@ -10,7 +10,7 @@ from typing import Any
 
 from saccade.fields import Field
 from saccade.serving.batching import Gone, Unavailable
-from saccade.serving.hosting import BadInput, Version
+from saccade.serving.version import BadInput, Version
 from saccade.tasks import Example
 
 BASE64 = "base64"

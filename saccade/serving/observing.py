@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from saccade.serving.hosting import Mistake
 from saccade.serving.metrics import Metrics
+from saccade.serving.version import Mistake
 from saccade.serving.worker import place_of
 
 log = logging.getLogger("saccade.serving")

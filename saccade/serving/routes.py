@@ -20,11 +20,12 @@ from saccade.serving.asking import (
     read,
 )
 from saccade.serving.batching import Job
-from saccade.serving.hosting import BadInput, Hosted, Version
+from saccade.serving.hosting import Hosted
 from saccade.serving.inputs import Upload
 from saccade.serving.json_route import JsonRoute
 from saccade.serving.schema import bodies
 from saccade.serving.settings import Settings
+from saccade.serving.version import BadInput, Version
 
 
 def add_routes(app: FastAPI, models: Mapping[str, Hosted], limits: Settings) -> dict[str, type[BaseModel]]:

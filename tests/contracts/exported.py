@@ -340,6 +340,16 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "rnnsearch, copying": partial(
         writes, "rnnsearch", tokeniser="char", copying=True, head="pointer_generator", selection="sparsemax", **TINY
     ),
+    "transformer, copying": partial(
+        writes,
+        "transformer",
+        tokeniser="word",
+        copying=True,
+        head="pointer_generator",
+        encoder_layers=1,
+        decoder_layers=2,
+        **HEADS,
+    ),
     "luong, lexicon": partial(looks_up, "luong", **TINY),
     "hard_monotonic": partial(writes, "hard_monotonic", attends=False, **TINY),
     "ssnt": partial(writes, "ssnt", attends=False, **TINY),

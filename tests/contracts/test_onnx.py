@@ -133,6 +133,7 @@ def assert_same_answer(one, other, attends):
             assert ours.details["reasons"] == theirs["reasons"]
         if "start" in theirs:
             assert (ours.details["start"], ours.details["end"]) == (theirs["start"], theirs["end"])
+        assert_same_origins(ours, theirs)
         if attends and ours.attention is None:
             assert "weights" not in theirs
         elif attends and len(ours.attention.queries):
@@ -142,6 +143,17 @@ def assert_same_answer(one, other, attends):
             for role, looked in getattr(ours, "others", {}).items():
                 np.testing.assert_allclose(looked.weights.numpy(), theirs["sources"][role]["weights"], atol=1e-4)
                 assert looked.keys == theirs["sources"][role]["keys"]
+
+
+def assert_same_origins(ours, theirs):
+    """Where each token came from; an untrained model leaves some of them undecided."""
+    origins = getattr(ours, "origins", None)
+    assert (origins is None) == ("origins" not in theirs)
+    for one, other in zip(origins or (), theirs.get("origins", ()), strict=True):
+        assert (one.token, one.share) == (other["token"], pytest.approx(other["share"], abs=1e-4))
+        assert one.as_json().keys() == other.keys()
+        used = (one.way, one.position, one.key, one.word)
+        assert used == (other["from"], other.get("position"), other.get("key"), other.get("word"))
 
 
 @pytest.mark.parametrize(

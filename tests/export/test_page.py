@@ -53,8 +53,18 @@ def ask(page, text):
     page.fill("#input", text)
     page.wait_for_selector(f"#answer[data-input='{text}']", state="attached", timeout=60_000)
     rows = page.query_selector_all("#weights tbody tr")
-    weights = [[float(cell.get_attribute("data-weight")) for cell in row.query_selector_all("td")] for row in rows]
+    weights = [[float(cell.get_attribute("data-weight")) for cell in row.query_selector_all("td.weight")] for row in rows]
     return page.inner_text("#answer"), weights
+
+
+def came_from(page):
+    """For each word of the answer: the way, its share, the position and what is there."""
+    found = []
+    for cell in page.query_selector_all("#weights td.origin"):
+        place, key = cell.get_attribute("data-place"), cell.inner_text().partition("(")[2].removesuffix(")")
+        share = float(cell.get_attribute("data-share"))
+        found.append((cell.get_attribute("data-way"), share, int(place) if place else None, key))
+    return found
 
 
 @pytest.mark.slow
@@ -88,6 +98,10 @@ def test_page_copies_words_as_the_run(tokeniser, trained, offline, tmp_path):
         assert answer == wanted.text.strip()
         assert weights == [pytest.approx(row, abs=2e-4) for row in wanted.weights.tolist()]
         assert "urak" in answer or "urak" not in asked  # no word of the training
+        assert came_from(page) == [
+            (each.way, pytest.approx(each.share, abs=2e-4), each.position, (each.key or "").replace("▁", ""))
+            for each in wanted.origins
+        ]
     assert noted == []
 
 

@@ -12,8 +12,8 @@ import pytest
 from saccade.serving.app import make_app
 from saccade.serving.asking import read
 from saccade.serving.batching import Gone
-from saccade.serving.hosting import READERS
 from saccade.serving.settings import Settings
+from saccade.serving.version import READERS
 
 LONG = "good " * 1000
 """Long enough to be read in a thread."""

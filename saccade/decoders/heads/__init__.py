@@ -1,7 +1,7 @@
 """Output heads: from a decoder's features to logits and to a loss."""
 
 from saccade.decoders.heads.adaptive import AdaptiveHead
-from saccade.decoders.heads.base import Cues, Origins, OutputHead, heads
+from saccade.decoders.heads.base import Cues, Entries, Origins, OutputHead, heads
 from saccade.decoders.heads.blends import Bias, Blend, Gate, GivenGate, Sentinel, SharedSoftmax
 from saccade.decoders.heads.choices import make_head
 from saccade.decoders.heads.copying import CopyAttended, CopyScored
@@ -11,7 +11,7 @@ from saccade.decoders.heads.linear import LinearHead
 from saccade.decoders.heads.low_rank import LowRankHead
 from saccade.decoders.heads.mixture import MixtureHead
 from saccade.decoders.heads.pointer_generator import PointerGeneratorHead
-from saccade.decoders.heads.ways import GENERATE, Entries, Said, Way, WaysHead
+from saccade.decoders.heads.ways import GENERATE, Said, Way, WaysHead
 
 __all__ = [
     "GENERATE",

@@ -46,6 +46,20 @@ class Origins(NamedTuple):
     places: Tensor
 
 
+class Entries(NamedTuple):
+    """What one way can say: each entry is a position of the source, an earlier word or a line of a lexicon.
+
+    Args:
+        scores: (*, entries), log-weights, -inf for an entry that is not there.
+        words: (*, entries), the word that each entry says, an id of the extended vocabulary.
+        of_place: how many entries in a row belong to one position.
+    """
+
+    scores: Tensor
+    words: Tensor
+    of_place: int = 1
+
+
 class OutputHead(nn.Module):
     """Turns features into logits over the vocabulary.
 
@@ -95,6 +109,10 @@ class OutputHead(nn.Module):
             without: (n,), classes that are not to be found.
         """
         return top_log_probs(self.logits(features).float(), count, without)
+
+    def shares(self, features: Any) -> dict[str, Entries]:
+        """What each way to say a word other than generating it adds to the words' probabilities, as logarithms."""
+        return {}
 
     def origins(self, features: Any, tokens: Tensor) -> Origins | None:
         """Where tokens (*,) came from; None for a head with only one way to say a word."""

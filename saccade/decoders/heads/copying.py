@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from saccade.decoders.heads.base import Cues
-from saccade.decoders.heads.ways import Entries, Way
+from saccade.decoders.heads.base import Cues, Entries
+from saccade.decoders.heads.ways import Way
 
 LEAST = 1e-10
 """The least weight of a position that may be copied."""

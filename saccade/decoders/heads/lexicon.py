@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from saccade.checks import check_count
-from saccade.decoders.heads.base import Cues, heads
+from saccade.decoders.heads.base import Cues, Entries, heads
 from saccade.decoders.heads.blends import Bias, Blend, Gate
 from saccade.decoders.heads.copying import log_weights
 from saccade.decoders.heads.linear import LinearHead
-from saccade.decoders.heads.ways import Entries, Way, WaysHead
+from saccade.decoders.heads.ways import Way, WaysHead
 
 
 class LookUp(Way):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.decoders.heads.base import Cues, Origins, OutputHead
+from saccade.decoders.heads.base import Cues, Entries, Origins, OutputHead
 from saccade.decoders.heads.blends import LOWEST, Blend, Shared
 from saccade.decoders.heads.linear import LinearHead
 from saccade.kernels.chunked_loss import chunked_loss
@@ -19,20 +19,6 @@ from saccade.kernels.picked_logits import Picked, picked_logits
 GENERATE = "generate"
 UNKNOWN = 3
 """The id of the unknown word."""
-
-
-class Entries(NamedTuple):
-    """What one way can say: each entry is a position of the source, an earlier word or a line of a lexicon.
-
-    Args:
-        scores: (*, entries), log-weights, -inf for an entry that is not there.
-        words: (*, entries), the word that each entry says, an id of the extended vocabulary.
-        of_place: how many entries in a row belong to one position.
-    """
-
-    scores: Tensor
-    words: Tensor
-    of_place: int = 1
 
 
 class Said:
@@ -122,14 +108,23 @@ class WaysHead(OutputHead):
 
     def logits(self, features: Said) -> Tensor:
         logits = self.generate.logits(features.features)
-        scores = _scores(features)
-        words = [each.words.clamp(max=self.vocab_size - 1) for each in features.entries.values()]
-        shared = self.blend(features.cue, picked_logits(logits, torch.cat(words, -1)), scores)
+        shared = self._share_all(features, logits)
         exact = logits.to(shared.generate.dtype)
         found = F.pad(exact + shared.generate.unsqueeze(-1), (0, features.extra), value=LOWEST)
         for log_probs, each in zip(shared.others, features.entries.values(), strict=True):
             found = torch.logaddexp(found, _by_word(log_probs, each.words, found.shape[-1]))
         return found.masked_fill(found <= LOWEST / 2, -torch.inf)
+
+    def shares(self, features: Said) -> dict[str, Entries]:
+        shared = self._share_all(features, self.generate.logits(features.features))
+        each = zip(features.entries.items(), shared.others, strict=True)
+        return {name: entries._replace(scores=log_probs) for (name, entries), log_probs in each}
+
+    def _share_all(self, said: Said, logits: Tensor) -> Shared:
+        """How probability is shared, given the logits of the whole vocabulary."""
+        words = [each.words.clamp(max=self.vocab_size - 1) for each in said.entries.values()]
+        shared: Shared = self.blend(said.cue, picked_logits(logits, torch.cat(words, -1)), _scores(said))
+        return shared
 
     def loss(self, features: Said, targets: Tensor, *, smoothing: float = 0.0, first: int = 0) -> CrossEntropy:
         """The cross-entropy of the targets; smoothing spreads probability over what is generated alone."""

@@ -38,13 +38,21 @@ function copied({ source, target }, text, length) {
   return { said: [...said.slice(0, length - 1), EOS], extra: [...extra.keys()] };
 }
 
+// The names of positions, unknown words as the text spells them where it can be told.
+function spelled({ source }, text, keys) {
+  const parts = source.units(text).map(([unit]) => unit);
+  return source.subwords ? keys : [...parts.slice(0, keys.length - 1), NAMES[EOS]];
+}
+
 async function write(model, text, options) {
   const { ids, keys } = read(model, text), target = model.target;
   if (ids.length === 1) return { answer: "", keys, queries: [], weights: [] };
   const { said, extra } = model.about.task.copying ? copied(model, text, ids.length) : {};
   const found = await searchText(model.graphs, model.about, ids, said, options);
   const queries = [...target.named(found.tokens, extra), ...(found.finished ? [NAMES[EOS]] : [])];
-  return { answer: target.decode(found.tokens, extra), score: found.score, keys, queries, weights: found.looks };
+  const names = spelled(model, text, keys);
+  const origins = model.about.ways.length ? found.origins.map((each) => ({ ...each, key: names[each.place] })) : null;
+  return { answer: target.decode(found.tokens, extra), score: found.score, keys, queries, weights: found.looks, origins };
 }
 
 async function label(model, text) {
@@ -85,7 +93,16 @@ function cell(tag, text, name) {
   return made;
 }
 
-function draw({ keys, queries, weights }) {
+// Where a word came from: the position is named beside its row.
+function cameFrom({ way, share, place, key }) {
+  const how = way === "copy" ? "copied from" : `${way}, from`;
+  const made = cell("td", place === null ? "" : `${how} ${place + 1} (${shown(key)})`, "origin");
+  made.title = `${way}: ${(100 * share).toFixed(0)} % of its probability`;
+  Object.assign(made.dataset, { way, share: share.toFixed(4), place: place ?? "" });
+  return made;
+}
+
+function draw({ keys, queries, weights, origins }) {
   const table = document.getElementById("weights");
   table.replaceChildren();
   if (!weights.length) return;
@@ -100,8 +117,10 @@ function draw({ keys, queries, weights }) {
       made.style.setProperty("--weight", weight.toFixed(4));
       made.dataset.weight = weight.toFixed(4);
       made.title = `${shown(query)} ← ${shown(keys[key])}: ${weight.toFixed(4)}`;
+      made.classList.toggle("used", origins?.[place].place === key);
       line.append(made);
     });
+    if (origins) line.append(cameFrom(origins[place]));
   });
 }
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import Answering, padded, part
-from .search import EOS, search
+from .search import EOS, Found, search
 
 END = "</s>"
 
@@ -44,8 +44,8 @@ class Answerer(Answering):
         found = iter(search(self.model, self.arrays(real), limits, beam, nbest, **options) if real else ())
         answers = []
         for row, empty in zip(rows, blank):
-            several = [(True, 0.0, 0.0, [], None)] if empty else next(found)
-            best = [self.written(row, *each, empty) for each in several]
+            several = [Found(True, 0.0, 0.0, [])] if empty else next(found)
+            best = [self.written(row, each, empty) for each in several]
             answers.append(best[0] if nbest == 1 else {**best[0], "nbest": best})
         return answers
 
@@ -54,16 +54,27 @@ class Answerer(Answering):
         text = self.model.about["inputs"][role]["kind"] == "text"
         return value is None or (text and self.model.readers[role].size(value) == 1)
 
-    def written(self, row, finished, score, log_prob, tokens, weights, empty):
+    def written(self, row, found, empty):
         extra = row["source"]["extra"] if self.about["copying"] else ()
-        answer = {"answer": self.target.decode(tokens, extra), "score": score, "log_prob": log_prob}
-        answer["finished"] = finished
-        answer["queries"] = [*self.target.named(tokens, extra), *[END] * (finished and not empty)]
+        answer = {"answer": self.target.decode(found.tokens, extra), "score": found.score, "log_prob": found.log_prob}
+        answer["finished"] = found.finished
+        answer["queries"] = [*self.target.named(found.tokens, extra), *[END] * (found.finished and not empty)]
+        if found.origins is not None:
+            answer["origins"] = self.origins(row["source"], answer["queries"], found.origins)
         looked = {}
-        for (role, reader), own in zip(self.model.readers.items(), weights or [None] * len(row)):
+        for (role, reader), own in zip(self.model.readers.items(), found.weights or [None] * len(row)):
             looked[role] = {"keys": reader.names(row[role], None if own is None else own.shape[1]), "weights": own}
         answer.update(looked["source"])
         return answer if len(looked) == 1 else {**answer, "sources": looked}
+
+    def origins(self, source, tokens, origins):
+        """Where each token came from: the way that contributed most, its share, and the position that it used."""
+        keys, words = self.model.readers["source"].spelled(source)
+        said = []
+        for token, (way, share, place) in zip(tokens, origins):
+            used = {} if place is None else {"position": place, "key": keys[place], "word": words[place]}
+            said.append({"token": token, "from": way, "share": share, **used})
+        return said
 
     def limits(self, lengths):
         """The most tokens of an answer to sources of these lengths."""

@@ -68,7 +68,7 @@ class Answerer(Answering):
         for row, prompt, known, several in zip(rows, prompts, before, found):
             known = sum(float(known[place, token]) for place, token in enumerate(prompt))
             texts = []
-            for finished, _, total, tokens, _ in several:
+            for finished, _, total, tokens, *_ in several:
                 steps, log_prob = len(tokens) - len(prompt) + finished, total - known
                 score = log_prob / ((5 + steps) / 6) ** length_penalty
                 about = {"score": score, "log_prob": log_prob, "finished": finished}

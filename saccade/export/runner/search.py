@@ -1,12 +1,34 @@
 """Beam search over the two graphs of a model that writes texts; a beam of 1 is greedy."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 PAD, BOS, EOS = range(3)
 
 
+class Trace(NamedTuple):
+    """What a step leaves behind, for each of its rows."""
+
+    parents: np.ndarray  # of the rows of the next step
+    totals: np.ndarray  # the log-probability before the step
+    weights: np.ndarray | None
+    entries: dict  # for each way to say a word but generating it, the log-probabilities of what it can say
+
+
+class Found(NamedTuple):
+    """A hypothesis."""
+
+    finished: bool
+    score: float
+    log_prob: float
+    tokens: list
+    weights: list | None = None  # (steps, positions) of each source
+    origins: list | None = None  # for each token, its end included: the way, its share of the probability, the position
+
+
 def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_penalty=0.0, prefix=None):
-    """The best hypotheses for each source: (finished, score, log-probability, tokens, weights for each source).
+    """The best hypotheses for each source: `Found`.
 
     Args:
         model: with `run`, and `about` with the names of the state.
@@ -60,11 +82,15 @@ def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_pen
         done = stopped | (best[:, -1] >= attainable) | (grown[:, 0] == -np.inf)
         for place in np.flatnonzero(stopped & (counts < nbest)):
             for row in place * width + np.flatnonzero(totals[place] > -np.inf):
-                total, before = float(totals[place, row - place * width]), (step - 1, trail[-1][0][row] if trail else 0)
+                total, before = (
+                    float(totals[place, row - place * width]),
+                    (step - 1, trail[-1].parents[row] if trail else 0),
+                )
                 ended[sources[place]].append((False, score(total, step, covered, row), total, past[row], before))
         going = np.flatnonzero(~done)
         parents = np.take_along_axis(rows, order, 1)[going].reshape(-1)
-        trail.append((parents, look))
+        entries = {way: out[f"{way}_log_probs"] for way in model.about["ways"]}
+        trail.append(Trace(parents, totals.reshape(-1), look, entries))
         if not len(going):
             break
         written = np.take_along_axis(tokens, order, 1)[going].reshape(-1)
@@ -80,9 +106,39 @@ def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_pen
     answers = []
     for number, several in enumerate(ended):
         chosen = sorted(several, key=lambda entry: entry[:2], reverse=True)[:nbest]
-        split = [split_by_source(looked(trail, *entry[4]), known, number) for entry in chosen]
-        answers.append([(*entry[:3], entry[3].tolist(), weights) for entry, weights in zip(chosen, split)])
+        answers.append([followed(trail, known, number, *entry) for entry in chosen])
     return answers
+
+
+def followed(trail, known, number, finished, score, log_prob, tokens, last):
+    """The hypothesis of a source that ended in this step and row."""
+    rows, (step, row) = [], last
+    while step >= 0:
+        rows.append(row)
+        step, row = step - 1, trail[step - 1].parents[row] if step else 0
+    rows, tokens = rows[::-1], tokens.tolist()
+    looked = [trace.weights[row] for trace, row in zip(trail, rows) if trace.weights is not None]
+    weights = split_by_source(np.array(looked), known, number) if looked else None
+    ways = [way for trace in trail[:1] for way in trace.entries]
+    words = {way: known[f"{way}_words"][number] for way in ways}
+    after = [*(trace.totals[row] for trace, row in zip(trail[1:], rows[1:])), log_prob]
+    origins = [
+        origin(token, total - trace.totals[row], {way: trace.entries[way][row] for way in ways}, words, known["mask"])
+        for token, total, trace, row in zip([*tokens, *[EOS] * finished], after, trail, rows)
+    ]
+    return Found(finished, score, log_prob, tokens, weights, origins if ways else None)
+
+
+def origin(token, log_prob, entries, words, mask):
+    """The way that contributed most to a token, its share of the probability, and the position that it used, if any."""
+    shares, places = {}, {}
+    for way, log_probs in entries.items():
+        own = np.where(words[way] == token, log_probs, -np.inf)
+        shares[way] = float(np.exp(own - log_prob).sum())
+        places[way] = int(own.argmax()) // (len(own) // mask.shape[1]) if own.max(initial=-np.inf) > -1e29 else None
+    shares = {"generate": max(0.0, 1.0 - sum(shares.values())), **shares}
+    best = max(shares, key=shares.get)
+    return best, shares[best], places.get(best)
 
 
 def likeliest(log_probs, count, prefix, owners, step):
@@ -97,23 +153,14 @@ def likeliest(log_probs, count, prefix, owners, step):
     return np.take_along_axis(log_probs, tokens, 1), tokens
 
 
-def looked(trail, step, row):
-    """(steps, positions) of a hypothesis that ended in this row; None without attention."""
-    found = []
-    while step >= 0 and trail[step][1] is not None:
-        found.append(trail[step][1][row])
-        step, row = step - 1, trail[step - 1][0][row] if step else 0
-    return np.array(found[::-1]) if found else None
-
-
 def split_by_source(weights, known, number):
-    """The weights as (steps, positions) of each source, without padding; None without attention.
+    """The weights as (steps, positions) of each source, without padding.
 
     What belongs to all of a source is spread evenly over it: its owner is the number of the source and of all sources.
     """
     real = known["mask"][number]
-    if weights is None or "owner" not in known:
-        return None if weights is None else [weights[:, real]]
+    if "owner" not in known:
+        return [weights[:, real]]
     weights, owner, place = weights[:, real], known["owner"][number, real], known["place"][number, real]
     parts = [np.zeros((len(weights), length), dtype=weights.dtype) for length in known["lengths"][number]]
     for source, part in enumerate(parts):

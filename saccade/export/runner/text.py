@@ -33,6 +33,13 @@ class InputReader:
     def names(self, encoded, count=None):
         return [*(self.vocabulary.pieces[number] for number in encoded["ids"][:-1]), NAMES[EOS]]
 
+    def spelled(self, encoded):
+        """The positions as the text spells them, and the number of the word that each belongs to, if any."""
+        count = len(encoded["ids"]) - 1
+        pieces, words = self.vocabulary.words(encoded["text"])
+        shown = [piece.replace(JOINER, "") or piece if self.vocabulary.kind == "word" else piece for piece in pieces]
+        return [*shown[:count], NAMES[EOS]], [*words[:count], None]
+
     def seen(self, encoded, weights):
         """The weights of the positions of a value, and the names of these."""
         keys = self.names(encoded)
@@ -76,6 +83,25 @@ class Vocabulary:
         """The parts of a text that can be copied, each with its ids."""
         split = {"bpe": self._merged, "unigram": self._likeliest}.get(self.kind, lambda word: [self.ids.get(word, UNK)])
         return [(word, split(word)) for word in self._split(self._normalised(text))]
+
+    def words(self, text):
+        """The pieces of a text, unknown ones as it spells them where it can be told, and the word of each, if any."""
+        pieces, words, number, before = [], [], -1, " "
+        for unit, ids in self.units(text):
+            pieces += self.named(ids) if self.kind in ("bpe", "unigram") else [unit]
+        for piece in pieces:
+            number += not piece.isspace() and (number < 0 or before.isspace() or not self._touches(before, piece))
+            words.append(None if piece.isspace() else number)
+            before = piece
+        return pieces, words
+
+    def _touches(self, before, piece):
+        """Whether a piece belongs to the same word as the one before it."""
+        if self.kind == "word":
+            return before.endswith(JOINER) or piece.startswith(JOINER)
+        if self.kind == "tagged":
+            return is_tag(before) == is_tag(piece)
+        return not piece.startswith(SPACE) if self.kind in ("bpe", "unigram") else self.kind == "char"
 
     def named(self, ids, extra=()):
         """The piece for each id; from the size of the vocabulary on, those of `extra`."""
