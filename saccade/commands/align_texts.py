@@ -41,7 +41,8 @@ from saccade.tasks.generation.forced_alignment import (
     usual_choice,
 )
 from saccade.tasks.generation.measures import testable
-from saccade.tasks.generation.sides import WORDS, writer
+from saccade.tasks.generation.sides import WORDS
+from saccade.tasks.generation.writer import writer
 
 CHUNK = 1024
 """How many pairs are read before the first is written: pairs of similar length are aligned together."""

@@ -181,7 +181,7 @@ def test_a_stream_reads_as_much_as_a_prediction_does(runs, folder, monkeypatch, 
     online = runs["online"]
     (file, *_) = sorted((folder / "test").iterdir())
     whole = online.predict([str(file)], beam=1, ctc_weight=0.0, max_length=12)[0]
-    for place in ("listening", "sides"):
+    for place in ("listening", "unseen"):
         monkeypatch.setattr(f"saccade.tasks.generation.{place}.most_read", lambda model, trained: 7)
     assert main(["predict", str(online.folder), str(file), "--stream", "--max-length", "12", "--format", "jsonl"]) == 0
     last = json.loads(capsys.readouterr().out.splitlines()[-1])

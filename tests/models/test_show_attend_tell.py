@@ -9,7 +9,7 @@ from saccade.decoders import shift_right
 from saccade.models import ShowAttendTell
 from saccade.search import beam, greedy
 from saccade.selections import Hard
-from saccade.tasks.generation.sides import log_likelihoods
+from saccade.tasks.generation.writer import log_likelihoods
 from tests.oracles.recurrent import sigmoid
 
 D, VOCAB, N, E = 7, 11, 6, 5

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from saccade.fields import Field, Text
-from saccade.tasks.generation.sides import same_arguments
+from saccade.registry import arguments_of, constructor_parameters
 
 
 def check_sides(
@@ -21,7 +22,7 @@ def check_sides(
     alone = isinstance(source, Text) and not sources
     if joint and not isinstance(source, Text):
         raise ValueError("joint=True shares a vocabulary between two texts, but the source is not a text.")
-    if joint and target is not None and not same_arguments(target, source):
+    if joint and target is not None and not _same_arguments(target, source):
         raise ValueError(
             "joint=True means one vocabulary for both sides: leave target out, or set joint to no (--task.joint no) "
             "for two."
@@ -42,3 +43,14 @@ def check_sides(
 def _units(kind: str) -> str:
     """How tokenisers of a kind spell what they split off: units of one can be said in another's place."""
     return {"pretokenised": "word", "unigram": "bpe"}.get(kind, kind)
+
+
+def _same_arguments(part: Any, whole: Any) -> bool:
+    """Whether an instance has the arguments of another one of its class, but for those left at their defaults."""
+    given, known = arguments_of(part), arguments_of(whole)
+    if given is None or known is None:
+        return bool(part == whole)
+    usual = {name: each.default for name, each in constructor_parameters(type(part)).items()}
+    return type(part) is type(whole) and all(
+        value == usual[name] or (name in known and _same_arguments(value, known[name])) for name, value in given.items()
+    )

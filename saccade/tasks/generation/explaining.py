@@ -35,14 +35,15 @@ from saccade.tasks.generation.measures import (
     unknown,
 )
 from saccade.tasks.generation.origins import forced_origins, told
-from saccade.tasks.generation.sides import SourceToTarget, writer
+from saccade.tasks.generation.unseen import UnseenSources
+from saccade.tasks.generation.writer import writer
 
 CHEAP = 1024
 """Input positions times output tokens, over all inputs, up to which faithfulness is tested unasked."""
 
 
 def explain(
-    task: SourceToTarget,
+    task: UnseenSources,
     model: nn.Module,
     examples: Sequence[Example],
     answers: Sequence[Answer] | None,
@@ -82,7 +83,7 @@ def explain(
 
 
 def _check(
-    task: SourceToTarget,
+    task: UnseenSources,
     model: nn.Module,
     examples: Sequence[Example],
     forced: list[bool],
@@ -116,7 +117,7 @@ def _check(
 
 
 def _explain(
-    task: SourceToTarget,
+    task: UnseenSources,
     model: nn.Module,
     example: Example,
     row: dict[str, Any],
@@ -159,7 +160,7 @@ def _explain(
 
 @torch.no_grad()
 def _origins(
-    task: SourceToTarget,
+    task: UnseenSources,
     model: nn.Module,
     batch: dict[str, Tensor],
     written: Written,
@@ -183,7 +184,7 @@ def _origins(
 
 
 def _explain_several(
-    task: SourceToTarget,
+    task: UnseenSources,
     model: nn.Module,
     example: Example,
     row: dict[str, Any],
@@ -240,7 +241,7 @@ def _item(
 
 
 @torch.no_grad()
-def _by_source(task: SourceToTarget, model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
+def _by_source(task: UnseenSources, model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]:
     """(steps, positions) of each source while the model writes the target; nothing without attention."""
     model, was_training = writer(model), model.training
     model.eval()

@@ -30,7 +30,9 @@ from saccade.interpretation.source import attention_maps
 from saccade.registry import nearest
 from saccade.tasks.base import Example, Task
 from saccade.tasks.generation.posteriors import sums_alignments
-from saccade.tasks.generation.sides import WORDS, SourceToTarget, writer
+from saccade.tasks.generation.sides import WORDS
+from saccade.tasks.generation.unseen import UnseenSources
+from saccade.tasks.generation.writer import writer
 
 Extract = Literal["max", "threshold", "mutual"]
 EXTRACTIONS: tuple[Extract, ...] = ("max", "threshold", "mutual")
@@ -145,7 +147,7 @@ def align_pairs(
 
 def usual_choice(task: Task) -> HeadChoice:
     """How a run's attention is read unless its user says otherwise."""
-    return HeadChoice(shift=task.alignment_shift if isinstance(task, SourceToTarget) else 0)
+    return HeadChoice(shift=task.alignment_shift if isinstance(task, UnseenSources) else 0)
 
 
 def best_choice(
@@ -187,7 +189,7 @@ def word_maps(
     """
     source_tokeniser, _ = tokenisers_of(task)
     check_count("batch_size", batch_size)
-    assert isinstance(task, SourceToTarget)
+    assert isinstance(task, UnseenSources)
     examples: list[Example] = [{"source": source, "target": target} for source, target in pairs]
     rows = [task.encode(example) for example in examples]
     ids = [(row["source"][:-1], row["target"][:-1]) for row in rows]
@@ -241,7 +243,7 @@ def forced_maps(model: nn.Module, batch: dict[str, Tensor]) -> dict[str, Tensor]
 
 def tokenisers_of(task: Task) -> tuple[Tokeniser, Tokeniser]:
     """The tokenisers of source and target; raises unless both are texts."""
-    if not isinstance(task, SourceToTarget) or not isinstance(task.source, Text) or len(task.inputs) > 1:
+    if not isinstance(task, UnseenSources) or not isinstance(task.source, Text) or len(task.inputs) > 1:
         raise TypeError(f"Word alignments need two texts, and this {type(task).__name__} task does not have them.")
     return task.source.tokeniser, task.target.tokeniser
 
@@ -279,5 +281,5 @@ def _names(task: Task, source: str, target: str, subwords: bool) -> tuple[list[s
         return source.split(), target.split()
     sides = zip(tokenisers_of(task), (source, target), strict=True)
     first, second = (tokeniser.pieces(tokeniser.encode(text)) for tokeniser, text in sides)
-    extension = task.extension({"source": source}) if isinstance(task, SourceToTarget) else None
+    extension = task.extension({"source": source}) if isinstance(task, UnseenSources) else None
     return first, second if extension is None else extension.pieces(extension.encode(target))

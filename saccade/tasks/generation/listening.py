@@ -16,9 +16,10 @@ from saccade.fields.audio_stream import AudioStream, no_samples
 from saccade.models.online import OnlineReader, WrittenToken, is_online
 from saccade.tasks.base import Task
 from saccade.tasks.generation.options import SearchOptions
-from saccade.tasks.generation.sides import most_read, writer
 from saccade.tasks.generation.streaming import one_by_one
 from saccade.tasks.generation.task import Generation
+from saccade.tasks.generation.unseen import most_read
+from saccade.tasks.generation.writer import writer
 from saccade.tasks.options import Options
 
 Emit = Callable[[dict[str, Any]], None]

@@ -18,7 +18,7 @@ from saccade.tasks.answers import Answer, GeneratedText
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.forced_alignment import forced_maps
 from saccade.tasks.generation.posteriors import sums_alignments
-from saccade.tasks.generation.sides import writer
+from saccade.tasks.generation.writer import writer
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from saccade.fields.text import texts_of
 from saccade.interpretation.alignments import merge_words
 from saccade.tasks.base import Example
 from saccade.tasks.generation.forced_alignment import forced_maps, read_head, usual_choice
-from saccade.tasks.generation.sides import SourceToTarget
+from saccade.tasks.generation.unseen import UnseenSources
 from saccade.tasks.pointing import BOXES, POINTING
 
 BATCH = 32
 
 
 def pointing_figures(
-    task: SourceToTarget, model: nn.Module, examples: Sequence[Example], names: Sequence[str]
+    task: UnseenSources, model: nn.Module, examples: Sequence[Example], names: Sequence[str]
 ) -> dict[str, Figure]:
     """The figures of these names, while the model is made to write the first caption of each picture."""
     weights = forced_weights(task, model, examples)
@@ -31,7 +31,7 @@ def pointing_figures(
     return {name: POINTING[name](weights, boxes, (side, side)) for name in names}
 
 
-def forced_weights(task: SourceToTarget, model: nn.Module, examples: Sequence[Example]) -> list[Tensor]:
+def forced_weights(task: UnseenSources, model: nn.Module, examples: Sequence[Example]) -> list[Tensor]:
     """(words, places) of each example: what the model attends to while it is made to write the first of its targets."""
     tokeniser, choice = task.target.tokeniser, usual_choice(task)
     found = []

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell
 from saccade.data.special import EOS, PAD
-from saccade.decoders import Decoded
 from saccade.fields import Field, OptionalField, Text, plain
 from saccade.fields.text import texts_of
 from saccade.layers.limits import most_positions
 from saccade.models import EncoderDecoder
-from saccade.registry import arguments_of, constructor_parameters
-from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Row, Task
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outside
@@ -30,10 +26,6 @@ from saccade.tasks.generation.supervision import gold_matrix, link_pieces, outsi
 LENGTHS = "lengths.json"
 WORDS = "words"
 """The column of what the source says, as ids of the extended vocabulary."""
-
-READ = 1000
-STRETCH = 4
-"""Inputs are read up to STRETCH times the length of the longest training example, and at least up to READ positions."""
 
 
 class SourceToTarget(Task):
@@ -199,66 +191,6 @@ class SourceToTarget(Task):
         """What a model that copies also needs: the words of the source."""
         return {"words": batch[WORDS]} if WORDS in batch else {}
 
-    def prepare(self, model: nn.Module, example: Example) -> Row:
-        return self.prepare_all(model, [example])[0]
-
-    def prepare_all(self, model: nn.Module, examples: Sequence[Example]) -> list[Row]:
-        most = {role: self.most_read(model, field) for role, field in self.inputs.items()}
-        return [self._clipped(example, most) for example in examples]
-
-    def _clipped(self, example: Example, most: dict[str, int]) -> Row:
-        row = {role: field.clip(field.encode(example[role]), most[role]) for role, field in self.inputs.items()}
-        extension = self.extension(example)
-        if extension is not None:
-            row[WORDS] = [*extension.said[: len(row["source"]) - 1], EOS]
-        return row
-
-    def most_read(self, model: nn.Module, field: Field | None = None) -> int:
-        """How many positions of a source a model reads; of the first by default."""
-        longest = (field or self.source).longest
-        return most_read(model, 2**31 - 1 if longest is None else longest)
-
-    def truncated(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        examples = [self.example(value) for value in inputs]
-        found: dict[int, str] = {}
-        for role, field in self.inputs.items():
-            read, of = self.most_read(model, field), "" if len(self.inputs) == 1 else f" in {role}"
-            text = isinstance(plain(field), Text)
-            for number, example in enumerate(examples):
-                value = example[role]
-                # A piece has at least half a character: short texts need not be tokenised.
-                if value is None or (text and 2 * len(value) <= read):
-                    continue
-                length = self._length(field, value)
-                if length > read:
-                    found[number] = f"{length:,} {field.unit}{of}, and the model reads only the first {read:,}"
-        return found
-
-    def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
-        found = super().unknown(inputs)
-        if answers is None or not self.copying:
-            return found
-        for number in list(found):
-            several = [answers[number], *answers[number].alternatives]
-            written = {token for answer in several for token in getattr(answer, "tokens", [])}
-            found[number] = self.lost(self.example(inputs[number]), written)
-        return {number: parts for number, parts in found.items() if parts}
-
-    def lost(self, example: Example, written: Collection[int]) -> list[str]:
-        """The unknown parts of the inputs, without the words of a source that a text of these ids copies."""
-        extension = self.extension(example)
-        if extension is None:
-            return super().unknown([example]).get(0, [])
-        return extension.lost(written)
-
-    def length(self, example: Example) -> int:
-        return sum(self._length(field, example[role]) for role, field in self.inputs.items())
-
-    @staticmethod
-    def _length(field: Field, value: Any) -> int:
-        size = field.size(field.encode(value))
-        return size - 1 if isinstance(plain(field), Text) and size else size  # without the end
-
     def save(self, folder: Path) -> None:
         super().save(folder)
         lengths = {"longest_target": self.longest_target, "target_ratio": self.target_ratio}
@@ -291,37 +223,3 @@ def inputs_of(source: Field, others: dict[str, Field]) -> dict[str, Field]:
         return {"source": source}
     first = OptionalField(source, role="source", column=True)
     return {"source": first, **{role: OptionalField(field, role=role) for role, field in others.items()}}
-
-
-def writer(model: nn.Module) -> EncoderDecoder:
-    """The model of such a task, which may be any module with the methods of an `EncoderDecoder`."""
-    return cast(EncoderDecoder, model)
-
-
-def most_read(model: nn.Module, trained: int) -> int:
-    """How many positions of an input a model reads, if training examples had at most `trained`.
-
-    Far beyond the lengths it was trained on, a model writes nothing useful, and takes hours to do so.
-    """
-    positions = writer(model).longest_source()
-    return min(max(READ, STRETCH * trained), *([] if positions is None else [positions]), 2**31 - 1)
-
-
-@torch.no_grad()
-def log_likelihoods(model: EncoderDecoder, decoded: Decoded, target: Tensor, real: Tensor) -> Tensor:
-    """(batch,): the log-probability of each target, the sum over its real tokens, without a graph."""
-    logits = model.head.logits(decoded.features[real])
-    exact = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    losses = F.cross_entropy(exact, target[real], reduction="none")
-    return losses.new_zeros(real.shape).masked_scatter(real, -losses).sum(1)
-
-
-def same_arguments(part: Any, whole: Any) -> bool:
-    """Whether an instance has the arguments of another one of its class, but for those left at their defaults."""
-    given, known = arguments_of(part), arguments_of(whole)
-    if given is None or known is None:
-        return bool(part == whole)
-    usual = {name: each.default for name, each in constructor_parameters(type(part)).items()}
-    return type(part) is type(whole) and all(
-        value == usual[name] or (name in known and same_arguments(value, known[name])) for name, value in given.items()
-    )

@@ -15,7 +15,7 @@ from saccade.models import EncoderDecoder
 from saccade.tasks.base import rounded
 from saccade.tasks.generation.extension import Extension
 from saccade.tasks.generation.options import SearchOptions
-from saccade.tasks.generation.sides import writer
+from saccade.tasks.generation.writer import writer
 
 
 def one_by_one(options: SearchOptions) -> SearchOptions:

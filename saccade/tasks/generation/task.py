@@ -4,55 +4,37 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from saccade.data.lexicons import read_lexicon
 from saccade.data.special import BOS, EOS
 from saccade.decoders import shift_right
-from saccade.evaluation import Figure, Table
 from saccade.evaluation.text import TOKENISATIONS, Tokenisation
-from saccade.fields import Boxes, Field, Image, Links, Text, fields, plain
-from saccade.fields.text import texts_of
-from saccade.interpretation.alignments import pharaoh
+from saccade.fields import Field, Links, Text, fields
 from saccade.interpretation.explorer import Item
 from saccade.registry import nearest
-from saccade.tasks.answers import NOWHERE, Answer, GeneratedText
+from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
-from saccade.tasks.base import Example, Loss, Row, Task, tasks
-from saccade.tasks.generation.answers import (
-    aer,
-    alignment_of,
-    answer_of,
-    generated_json,
-    layout_of,
-    source_lengths,
-)
+from saccade.tasks.base import Example, Loss, tasks
 from saccade.tasks.generation.checks import check_sides
-from saccade.tasks.generation.constraint_ids import as_ids
 from saccade.tasks.generation.explain_options import ExplainOptions
 from saccade.tasks.generation.explaining import explain
-from saccade.tasks.generation.figures import AER, KNOWN, OF_VOCABULARY, edit_tables, text_figures
 from saccade.tasks.generation.forced_alignment import AlignedPair, align_pairs
-from saccade.tasks.generation.options import RANGES, SearchOptions
-from saccade.tasks.generation.origins import origins_of
-from saccade.tasks.generation.pointing import pointing_figures
-from saccade.tasks.generation.posteriors import sums_alignments, with_posteriors
-from saccade.tasks.generation.rescoring import Rescoring
-from saccade.tasks.generation.searching import search, with_ctc
-from saccade.tasks.generation.sides import SourceToTarget, inputs_of, log_likelihoods, writer
-from saccade.tasks.generation.streaming import one_by_one, watch
+from saccade.tasks.generation.measuring import MeasuredTexts
+from saccade.tasks.generation.options import RANGES
+from saccade.tasks.generation.posteriors import sums_alignments
+from saccade.tasks.generation.sides import inputs_of
 from saccade.tasks.generation.supervision import attention_loss
 from saccade.tasks.generation.word_tables import check_lexicon, fill_lexicon
+from saccade.tasks.generation.writer import log_likelihoods, writer
 from saccade.tasks.metric_names import GenerationMetric
-from saccade.tasks.pointing import BOXES, POINTING
 
 
 @tasks.register("generation")
-class Generation(SourceToTarget):
+class Generation(MeasuredTexts):
     """Writes a text for each input: translation, captions, transcripts, pronunciations.
 
     Args:
@@ -83,11 +65,8 @@ class Generation(SourceToTarget):
     """
 
     unit = "tokens"
-    options = SearchOptions
     explain_options = ExplainOptions
     usual_classes = {"target": "text"}  # noqa: RUF012 (a constant of the base)
-    known_metrics = KNOWN
-    writes_texts = True
 
     def __init__(
         self,
@@ -132,30 +111,6 @@ class Generation(SourceToTarget):
         self.longest_target = 0  # tokens, of the training examples
         self.target_ratio = 0.0  # target tokens to source positions
 
-    def choose_metrics(self, names: Sequence[str]) -> None:
-        if len(self.inputs) > 1 and (AER in names or self.alignment_weight):
-            raise ValueError(
-                "Alignments connect the words of two texts: leave out aer and alignment_weight, or sources."
-            )
-        pointing = next((name for name in names if name in POINTING), None)
-        if pointing and (len(self.inputs) > 1 or not isinstance(self.source, Image)):
-            raise ValueError(f"{pointing} is a figure of pictures: leave it out, or make the only source an image.")
-        super().choose_metrics(names)
-
-    @property
-    def scored(self) -> dict[str, Field]:
-        needed: dict[str, Field] = {"alignment": Links()} if AER in self.metrics else {}
-        boxes = {BOXES: Boxes()} if any(name in self.metrics for name in POINTING) else {}
-        return {**self.inputs, "target": self.target, **needed, **boxes}
-
-    @property
-    def figure_columns(self) -> dict[str, str]:
-        pointing = next((name for name in self.metrics if name in POINTING), None)
-        return {
-            **({"alignment": AER} if AER in self.metrics else {}),
-            **({} if pointing is None else {BOXES: pointing}),
-        }
-
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         model = writer(model)
         (source, mask, *others), target, real = self.sources_of(batch), batch["target"], batch["target_mask"]
@@ -198,60 +153,6 @@ class Generation(SourceToTarget):
         lexicon = read_lexicon(self.lexicon)
         return [fill_lexicon(model, self.lexicon, lexicon, self.source.tokeniser, self.target.tokeniser)]
 
-    def is_empty(self, example: Example, row: Row | None = None) -> bool:
-        if row is None or not all(isinstance(plain(field), Text) for field in self.inputs.values()):
-            return super().is_empty(example, row)
-        return all(row[role] is None or len(row[role]) <= 1 for role in self.inputs)  # no token but the end
-
-    def ranked_by(self, language: Task, model: nn.Module, weight: float) -> Rescoring:
-        return Rescoring(language, model, weight)
-
-    def empty_answer(self) -> Answer:
-        return GeneratedText("", 0.0, NOWHERE)
-
-    def answer(
-        self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: SearchOptions
-    ) -> list[Answer]:
-        model = writer(model)
-        source, mask, *others = self.sources_of(batch)
-        asked = as_ids(options, self.target.tokeniser)
-        positions = torch.stack([each.sum(dim=1) for each in (mask, *others[1::2])]).amax(0)
-        most, limit = model.longest_target(), self.most_tokens(positions)
-        limit = limit if most is None else limit.clamp(max=most)
-        encoded = model.encode(source, mask, *others, **self.words_of(batch))
-        found = search(with_ctc(model, options), encoded, asked, max_length=asked.max_length or limit)
-        if options.alignments and any(h.weights is None for several in found for h in several):
-            raise ValueError(f"alignments show what a model looked at, but {type(model).__name__} has no attention.")
-        if sums_alignments(model):
-            found = with_posteriors(model, source, mask, found)
-        origins = origins_of(model, encoded, found)
-        lengths = source_lengths(model, encoded, mask)
-        return [
-            answer_of(
-                self.inputs,
-                self.target,
-                example,
-                lengths[row],
-                hypotheses,
-                layout_of(encoded, row),
-                extension=self.extension(example),
-                origins=None if origins is None else origins[row],
-            )
-            for row, (example, hypotheses) in enumerate(zip(examples, found, strict=True))
-        ]
-
-    def most_tokens(self, positions: Tensor) -> Tensor:
-        """The maximum length of an answer to inputs with this many positions, by default.
-
-        As many as the longest training target has, or twice what the length of the input suggests, and ten; but no
-        more than a user may ask for.
-        """
-        suggested = 2 * (self._ratio() * positions).ceil().long() + 10
-        return suggested.clamp(min=self.longest_target + 10, max=RANGES["max_length"][1])
-
-    def _ratio(self) -> float:
-        return max(1.0, self.target_ratio) if isinstance(self.source, Text) else self.target_ratio
-
     def portable(self, model: nn.Module) -> dict[str, Any]:
         model = writer(model)
         most = {role: self.most_read(model, field) for role, field in self.inputs.items()}
@@ -260,48 +161,11 @@ class Generation(SourceToTarget):
             "target": self.target.portable(),
             "most": most if len(most) > 1 else most["source"],
             "longest": self.longest_target,
-            "ratio": self._ratio(),
+            "ratio": self.length_ratio(),
             "limit": RANGES["max_length"][1],
             "written": model.longest_target(),
             "copying": self.copying,
         }
-
-    def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        return text_figures(
-            answers,
-            self._wanted(examples),
-            lambda: [self.target_ids(example, self.extension(example))[:-1] for example in examples],
-            self.metrics,
-            tokeniser=self.target.tokeniser,
-            tokenize=self.bleu_tokenize,
-        )
-
-    def _wanted(self, examples: Sequence[Example]) -> list[list[str]]:
-        normalise = self.target.tokeniser.normalise
-        return [[normalise(text) for text in texts_of(example["target"])] for example in examples]
-
-    def tables(self, answers: Sequence[Answer], examples: Sequence[Example]) -> list[Table]:
-        return edit_tables(answers, self._wanted(examples), self.metrics)
-
-    def pooled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        """Without figures whose numbers differ between vocabularies."""
-        return {name: figure for name, figure in self.score(answers, examples).items() if name not in OF_VOCABULARY}
-
-    def measure(self, model: nn.Module, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-        figures = self.score(answers, examples)
-        if AER in self.metrics:
-            pairs = [(self.source.show(e["source"]), texts_of(e["target"])[0]) for e in examples]
-            figures[AER] = aer(self.align(model, pairs), examples)
-        pointing = [name for name in self.metrics if name in POINTING]
-        if pointing:
-            figures |= pointing_figures(self, model, examples, pointing)
-        return {name: figures[name] for name in self.metrics}
-
-    def remarks(self, answers: Sequence[Answer]) -> list[str]:
-        cut = sum(not getattr(answer, "finished", True) for answer in answers)
-        if len(answers) == 1:
-            return ["The answer was cut at its maximum length: see max_length."] if cut else []
-        return [f"{cut:,} of {len(answers):,} answers were cut at their maximum length: see max_length."] if cut else []
 
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
@@ -311,22 +175,3 @@ class Generation(SourceToTarget):
     def align(self, model: nn.Module, pairs: Sequence[tuple[str, str]], **options: Any) -> list[AlignedPair]:
         """The word alignment of each pair of texts, by forced decoding: see `align_pairs`."""
         return align_pairs(self, model, pairs, **options)
-
-    def columns(self, options: SearchOptions) -> list[str]:
-        return ["answer", *(["alignment"] if options.alignments else [])]
-
-    def cells(self, answer: Answer, options: SearchOptions) -> list[str]:
-        links = [pharaoh(alignment_of(answer, subwords=options.subwords))] if options.alignments else []
-        return [answer.text, *links]
-
-    def stream(
-        self, model: nn.Module, example: Example, options: SearchOptions, emit: Callable[[dict[str, Any]], None]
-    ) -> Answer:
-        """One text, token by token, by greedy search or a draw; other searches are refused."""
-        alone, vocabulary = one_by_one(options), self.extension(example) or self.target.tokeniser
-        return super().stream(watch(model, vocabulary, emit), example, alone, emit)
-
-    def as_json(self, example: Example, answer: Answer, *, attention: bool = True) -> dict[str, Any]:
-        shown = super().as_json(example, answer, attention=attention)
-        texts = [generated_json(each, attention=attention) for each in answer.alternatives or [answer]]
-        return {**{k: v for k, v in shown.items() if k in ("input", "answer", "score", "keys")}, "nbest": texts}

@@ -8,7 +8,7 @@ from torch import nn
 from saccade.data.lexicons import Lexicon, lexicon_table
 from saccade.data.tokenisers import Tokeniser
 from saccade.decoders.heads import LexiconHead
-from saccade.tasks.generation.sides import writer
+from saccade.tasks.generation.writer import writer
 
 
 def check_lexicon(model: nn.Module, lexicon: str | None) -> None:
