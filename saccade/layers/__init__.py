@@ -7,7 +7,7 @@ from saccade.layers.embedding import FeatureEmbedding, MaskedEmbedding, TokenEmb
 from saccade.layers.factorisation_machine import FactorisationMachine
 from saccade.layers.gru import GRUCell
 from saccade.layers.lstm import LSTMCell
-from saccade.layers.lstmn import LSTMNLayer, LSTMNState, Tapes
+from saccade.layers.lstmn import LSTMNLayer
 from saccade.layers.maxout import Maxout
 from saccade.layers.moving_baseline import MovingBaseline
 from saccade.layers.picked import ReadPicked
@@ -16,6 +16,7 @@ from saccade.layers.rcnn import RCNNCell
 from saccade.layers.recurrent import RecurrentLayer, RecurrentStack
 from saccade.layers.sequential import SequentialSelection
 from saccade.layers.spectrogram import SpectrogramEmbedding
+from saccade.layers.tapes import LSTMNState, Tapes
 from saccade.layers.text_convolution import TextConvolution
 from saccade.layers.transformer import FeedForward, Residual, TransformerDecoderLayer, TransformerEncoderLayer
 

@@ -19,52 +19,11 @@ from saccade.kernels.steps import outputs_of_steps
 from saccade.layers.cell import glorot_by_gate
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.lstm import LSTMCell, lstm_step
+from saccade.layers.tapes import CarriedTapes, LSTMNState, TapeRead, Tapes, as_read, read_of, read_tapes
 from saccade.memory import Memory
 from saccade.reading import Reading, State
 from saccade.scores import Score
 from saccade.selections import Selection
-
-
-class Tapes(NamedTuple):
-    """All states of an `LSTMNLayer`: h and c after each step, (batch, length, hidden_dim), and their mask."""
-
-    hidden: Tensor
-    cells: Tensor
-    mask: Tensor
-
-
-class TapeRead(NamedTuple):
-    """What a step read from tapes: h and c, (batch, hidden_dim), zeros before the first; `state` of the attention."""
-
-    hidden: Tensor
-    cell: Tensor
-    state: State
-
-
-class CarriedTapes(NamedTuple):
-    """What an `LSTMNLayer` carries from one piece of a text to the next; without a graph."""
-
-    tapes: Tensor
-    """[h; c] after each of the last steps, (batch, steps, 2 * hidden_dim)."""
-    read: Tensor
-    """The h that the last step read, (batch, hidden_dim)."""
-
-
-class LSTMNState(NamedTuple):
-    """What an `LSTMNLayer` keeps between steps.
-
-    Args:
-        hidden: the last h, (batch, hidden_dim), zeros before the first step.
-        tapes: every h so far, as the keys of a memory whose values are [h; c].
-        read: what the last step read from them.
-        source, source_read: the same of the source that is read, if there is one.
-    """
-
-    hidden: Tensor
-    tapes: Memory
-    read: TapeRead
-    source: Memory | None = None
-    source_read: TapeRead | None = None
 
 
 class LSTMNLayer(nn.Module):
@@ -144,7 +103,7 @@ class LSTMNLayer(nn.Module):
         zeros = like.new_zeros(batch, self.hidden_dim)
         none = TapeRead(zeros, zeros, State())
         values = like.new_zeros(batch, 0, 2 * self.hidden_dim) if past is None else past.tapes
-        keys, read = values[..., : self.hidden_dim], none if past is None else _as_read(past.read)
+        keys, read = values[..., : self.hidden_dim], none if past is None else as_read(past.read)
         # A query is at the position of the latest state.
         mask = None if self.window is None else masks.window(self.window - 1, 0)
         tapes = self.attention.prepare(keys, values, mask=mask).reserve(room)
@@ -208,11 +167,11 @@ class LSTMNLayer(nn.Module):
             memory = None
             if self.source_attention is not None and parts is not None:
                 memory = Memory(*parts, owner=self.source_attention, own_values=True)
-            known = LSTMNState(before, tapes, _as_read(before), memory, _as_read(source_before))
+            known = LSTMNState(before, tapes, as_read(before), memory, as_read(source_before))
             hidden, cell, reading, of_source = self._next(each, projected, known)
             new = torch.cat([hidden, cell], dim=-1)
             looked = [reading.weights] if of_source is None else [reading.weights, of_source.weights]
-            reads = [_read_of(read).hidden for read in (reading, of_source or reading)]
+            reads = [read_of(read).hidden for read in (reading, of_source or reading)]
             after = torch.where((places == place).unsqueeze(-1), new.unsqueeze(1), values)
             return (after, *reads), (new, *(weights.squeeze(1) for weights in looked))
 
@@ -253,22 +212,22 @@ class LSTMNLayer(nn.Module):
     def _advance(self, inputs: Tensor, projected: Tensor, state: LSTMNState) -> LSTMNState:
         hidden, cell, reading, of_source = self._next(inputs, projected, state)
         tapes = state.tapes.append(hidden.unsqueeze(1), torch.cat([hidden, cell], dim=-1).unsqueeze(1))
-        source_read = None if of_source is None else _read_of(of_source)
-        return LSTMNState(hidden, tapes, _read_of(reading), state.source, source_read)
+        source_read = None if of_source is None else read_of(of_source)
+        return LSTMNState(hidden, tapes, read_of(reading), state.source, source_read)
 
     def _next(
         self, inputs: Tensor, projected: Tensor, state: LSTMNState
     ) -> tuple[Tensor, Tensor, Reading, Reading | None]:
         """h and c after one more step, and what it read from its own tapes and from those of the source."""
-        reading, of_source, added = _read(self.attention, inputs, state.read, state.tapes), None, None
+        reading, of_source, added = read_tapes(self.attention, inputs, state.read, state.tapes), None, None
         if self.source_attention is not None:
             assert state.source is not None
             assert state.source_read is not None
-            of_source = _read(self.source_attention, inputs, state.source_read, state.source)
-            source_read = _read_of(of_source)
+            of_source = read_tapes(self.source_attention, inputs, state.source_read, state.source)
+            source_read = read_of(of_source)
             gate = self.source_input(inputs) + self.source_gate(source_read.hidden)
             added = gate.sigmoid() * source_read.cell
-        read = _read_of(reading)
+        read = read_of(reading)
         hidden, cell = lstm_step(projected, read.hidden, read.cell, self.cell.weight, self.cell.bias, added)
         return hidden, cell, reading, of_source
 
@@ -278,21 +237,3 @@ class _Weights(NamedTuple):
 
     def compute(self) -> Distribution:
         return Categorical(self.reads.weights())
-
-
-def _read(attention: Attention, inputs: Tensor, before: TapeRead, tapes: Memory) -> Reading:
-    query = torch.cat([inputs, before.hidden], dim=-1).unsqueeze(1)
-    if exporting() and tapes.values.shape[-2] == 0:  # a graph cannot look at nothing
-        nothing = tapes.values.new_zeros(query.shape[0], 1, 0)
-        return Reading(nothing @ tapes.values, Categorical(nothing))
-    return attention.read(query, tapes, state=before.state)
-
-
-def _read_of(reading: Reading) -> TapeRead:
-    hidden, cell = reading.context.squeeze(1).chunk(2, -1)
-    return TapeRead(hidden, cell, reading.state)
-
-
-def _as_read(hidden: Tensor) -> TapeRead:
-    """All that the next query takes from what was read, by an attention without a state."""
-    return TapeRead(hidden, hidden, State())

@@ -14,7 +14,7 @@ from saccade.decoders.base import index_state
 from saccade.decoders.heads import OutputHead
 from saccade.layers import LSTMNLayer, LSTMNState, TokenEmbedding
 from saccade.layers.dropout import locked_dropout
-from saccade.layers.lstmn import CarriedTapes
+from saccade.layers.tapes import CarriedTapes
 from saccade.models.base import LanguageModel, models
 from saccade.models.lstm_language_model import check_causal, word_head
 from saccade.scores import Score

@@ -20,11 +20,12 @@ from saccade.configuration import ConfigError, read_config
 from saccade.data.spool import Spool
 from saccade.evaluation import Figure, Table
 from saccade.runs.folder import check_same, with_absolute_paths
+from saccade.runs.loading import load
 from saccade.runs.origin import find_origin
 from saccade.runs.plan import PartOf, Plan
 from saccade.runs.provenance import this_start
 from saccade.runs.reading import read_examples
-from saccade.runs.run import Run, load
+from saccade.runs.run import Run
 from saccade.runs.splitting import Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
 from saccade.runs.summary import described

@@ -21,11 +21,11 @@ from saccade.data.errors import DataError
 from saccade.data.readers.columns import parts as single_columns
 from saccade.data.spool import Spool
 from saccade.data.storage import Stored, content_of, fingerprint_of, store
+from saccade.runs.evaluating import report_skipped
 from saccade.runs.folder import save_config, save_task, verify_task
 from saccade.runs.plan import Plan
 from saccade.runs.provenance import Provenance, this_start
 from saccade.runs.reading import read_examples
-from saccade.runs.run import report_skipped
 from saccade.runs.splitting import Purpose, Split, chosen, fields_of
 from saccade.runs.stages import Stage, say
 from saccade.runs.summary import counted, described, described_sources, summary

@@ -14,64 +14,26 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import sys
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from saccade import gpt2
-from saccade.artifacts import check_header, load_weights, read_header, shapes_of
-from saccade.configuration import read_config
 from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.data.errors import LEAVE_OUT, BadRow, DataError
-from saccade.data.examples import Examples, read_rows
+from saccade.data.examples import read_rows
 from saccade.data.readers.memory import Rows
-from saccade.evaluation import Figure, LengthBin, Table, by_length
 from saccade.interpretation.explorer import Item
-from saccade.models.quantised import quantise_layers, quantised_in
-from saccade.runs.folder import check_run, chosen_weights, verify_run
+from saccade.runs.evaluating import Evaluation, ExampleSource, evaluate
 from saccade.runs.plan import Plan
-from saccade.runs.reading import read_examples
-from saccade.runs.summary import unread_columns
 from saccade.runs.workers import Workers
-from saccade.tasks import Answer, Example, LanguageModelling, Task
-from saccade.tasks.noticing import never_seen
+from saccade.tasks import Answer, Example, Task
 from saccade.tasks.vectors import vectors_of
 from saccade.training import Result
-from saccade.training.processes import check_device
-
-ExampleSource = str | os.PathLike[str] | list[str] | Sequence[Example] | Sequence[Sequence[Any]]
-"""Files, or examples in memory: dictionaries, or tuples in the order of the task's fields."""
-
-
-OWN_OPTIONS = ("workers", "batch_size", "lm", "lm_weight")
-"""Options of `Run.answer` that are not the task's."""
-
-
-class Evaluation(NamedTuple):
-    """The figures of a model on some examples."""
-
-    figures: dict[str, Figure]
-    examples: int
-    seconds: float
-    remarks: list[str]
-    """What to know about the answers: how many were cut short, or inputs truncated."""
-    skipped: int
-    """How many bad rows were left out, if they may be."""
-    by_length: list[LengthBin]
-    """By the length of the input, if asked for."""
-    varied: dict[str, dict[str, Figure]]
-    """For each value of an option, such as `beam=5`, if asked for."""
-    tables: Sequence[Table] = ()
-    """Details that the task gives, such as a confusion matrix."""
 
 
 class Run:
@@ -223,105 +185,16 @@ class Run:
             bootstrap: how often the examples are resampled for an interval of each figure.
             options: as those of `predict`.
         """
-        task = copy.copy(self.task)
-        if metrics is not None:
-            task.choose_metrics(metrics)
-        if plot is not None and not task.picture:
-            raise ValueError(f"{type(task).__name__} has no picture of an evaluation.")
-        options = {**options, **task.evaluate_options}
-        for changes in ({}, *_variations(vary)):
-            shared = {name: value for name, value in options.items() if name not in OWN_OPTIONS}
-            task.options.of({**shared, **changes})
-        needed = {role: field for role, field in task.scored.items() if role not in task.figure_columns}
-        read = read_examples(corpus or self.plan.data, data, task, needed)
-        examples = task.joined(read)
-        if not examples:
-            raise ValueError(f"There are no examples in {data!r:.80}.")
-        started = time.monotonic()
-        answers = self.answer(examples, **options)
-        seconds = time.monotonic() - started
-
-        def score(numbers: list[int]) -> dict[str, Figure]:
-            return task.measure(self.model, [answers[n] for n in numbers], [examples[n] for n in numbers])
-
-        bins = [] if by is None else by_length([task.length(example) for example in examples], score, width=by)
-        varied = {
-            ", ".join(f"{name}={value}" for name, value in changes.items()): task.measure(
-                self.model, self.answer(examples, **{**options, **changes}), examples
-            )
-            for changes in _variations(vary)
-        }
-        remarks = task.remarks(answers)
-        long = len(task.truncated(self.model, examples))
-        if long:
-            remarks.append(f"{long:,} of {len(examples):,} inputs were too long and were truncated.")
-        strange = task.unknown(examples, answers)
-        if strange:
-            seen = never_seen(dict.fromkeys(part for parts in strange.values() for part in parts))
-            remarks.append(f"{len(strange):,} of {len(examples):,} inputs have {seen}")
-        if task.about_unread and read.unread():
-            remarks.append(unread_columns(task, read.unread()))
-        skipped = report_skipped(read)
-        if plot is not None:
-            task.draw(answers, examples, plot)
-        figures, tables = task.measure(self.model, answers, examples), task.tables(answers, examples)
-        known = {} if bootstrap is None else task.intervals(answers, examples, bootstrap)
-        figures = {name: figure._replace(interval=known.get(name)) for name, figure in figures.items()}
-        return Evaluation(figures, len(examples), seconds, remarks, skipped, bins, varied, tables)
-
-
-def load(folder: str | os.PathLike[str], *, device: str | torch.device | None = None, trust: bool = False) -> Run:
-    """The model of a run folder, ready to predict.
-
-    Nothing in a run is a pickle, but its configuration may name any class by dotted path, and building the model runs
-    that class. So classes that are not Saccade's are refused unless the caller trusts the author of the run.
-
-    A training that was interrupted has no model yet: its best checkpoint is loaded, with a warning.
-
-    Args:
-        folder: what `train` made, or a GPT-2 that the `transformers` library saved.
-        device: where the model goes; the CPU unless another one is named.
-        trust: whether the run may use classes that are not Saccade's.
-    """
-    if gpt2.is_folder(folder):
-        return _foreign(Path(folder), device)
-    path = check_run(folder)
-    if device is not None and torch.device(device).type in ("cuda", "mps"):
-        check_device(str(device))
-    weights = chosen_weights(path)
-    verify_run(path)
-    plan = Plan(read_config(path / "config.yaml"), trust=trust)
-    plan.task.load(path / "task")
-    with torch.device("meta"):
-        outline = plan.build()
-    found = {name: dtype for name, (_, dtype) in read_header(weights.file).items()}
-    rounded = quantised_in(found, outline)
-    check_header(weights.file, shapes_of(quantise_layers(outline, rounded)))  # before any such size is allocated
-    model = quantise_layers(plan.build(), rounded)
-    load_weights(model, weights.file)
-    if weights.remark:
-        warnings.warn(weights.remark, stacklevel=2)
-    return Run(path, plan, model if device is None else model.to(device))
-
-
-def _foreign(folder: Path, device: str | torch.device | None) -> Run:
-    """The GPT-2 of a folder as a run of language modelling."""
-    found = gpt2.load(folder)  # which checks everything
-    plan = Plan(gpt2.settings_of(folder))
-    assert isinstance(plan.task, LanguageModelling)
-    plan.task.text.tokeniser, plan.task.text.fitted = found.tokeniser, True
-    return Run(folder, plan, found.model if device is None else found.model.to(device))
-
-
-def report_skipped(examples: Examples) -> int:
-    """How many bad rows the last reading left out; which ones is printed to standard error."""
-    skipped = examples.skipped
-    if not skipped.count:
-        return 0
-    if int(os.environ.get("RANK", "0")) == 0:  # one of the processes that torchrun starts prints
-        print(skipped.report(), file=sys.stderr)
-    return skipped.count
-
-
-def _variations(vary: Mapping[str, Sequence[Any]] | None) -> list[dict[str, Any]]:
-    return [{name: value} for name, values in (vary or {}).items() for value in values]
+        return evaluate(
+            self.task,
+            self.model,
+            self.answer,
+            corpus or self.plan.data,
+            data,
+            by=by,
+            vary=vary,
+            plot=plot,
+            metrics=metrics,
+            bootstrap=bootstrap,
+            options=options,
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -19,30 +19,21 @@ from saccade.evaluation.figures import Figure
 from saccade.evaluation.neural_cache import NeuralCache
 from saccade.evaluation.perplexity import HIGHER_IS_BETTER, Read, about_unknown, score_reading
 from saccade.fields import Field, Text
-from saccade.fields.looking import maps_over
-from saccade.fields.wordpieces import MASK
-from saccade.interpretation.explorer import Item, Map, Measure, Outcome, TextAxis
-from saccade.interpretation.recording import Trace
 from saccade.layers.limits import most_positions
 from saccade.models import LanguageModel
 from saccade.tasks.answers import Answer
 from saccade.tasks.arguments import field_of
 from saccade.tasks.base import Example, Loss, Row, tasks
 from saccade.tasks.continuing import ADDED, ContinuationOptions, continue_texts
-from saccade.tasks.explaining import RecordOptions, explain_inputs, recorded
+from saccade.tasks.explained_texts import ExplainedTexts, reader_of
 from saccade.tasks.guessing import fill_blanks, guesses, summed_over_texts
 from saccade.tasks.metric_names import LanguageModellingMetric
-from saccade.tasks.pointing_back import trust, with_vocabulary
 from saccade.tasks.reading_texts import Tokens, in_lanes, read_lanes
 from saccade.tasks.scored_texts import Scored, by_frequency, measured
-from saccade.tasks.text_data import TextData
-
-SHOWN = 300
-"""How many tokens of a text are explained, if a model reads any number."""
 
 
 @tasks.register("language_modelling")
-class LanguageModelling(TextData):
+class LanguageModelling(ExplainedTexts):
     r"""Learns what texts look like: each token from those before it, or masked tokens from those around them.
 
     .. math:: -\sum_t \log p(x_t \mid x_{<t}) \qquad\text{or}\qquad -\sum_{t \in M} \log p(x_t \mid \tilde x)
@@ -70,7 +61,6 @@ class LanguageModelling(TextData):
 
     unit = "tokens"
     options = ContinuationOptions
-    explain_options = RecordOptions
     evaluate_options: ClassVar[dict[str, Any]] = {"score": True}
     known_metrics = HIGHER_IS_BETTER
 
@@ -110,7 +100,7 @@ class LanguageModelling(TextData):
 
     def loss(self, model: nn.Module, batch: dict[str, Tensor]) -> Loss:
         given, mask, asked, targets = self._question(batch)
-        own, after = _read_by(model), dict[str, Tensor]()
+        own, after = reader_of(model), dict[str, Tensor]()
         if self.contiguous:
             features, after = own.read(given, mask, carried(batch))
         else:
@@ -125,7 +115,7 @@ class LanguageModelling(TextData):
     def prepare(self, model: nn.Module, example: Example) -> Row:
         """The text without its end, or with masks for blanks; texts that are too long lose their beginning."""
         ids = [*self._ids(example["text"]), *([] if self.causal else [EOS])]
-        most = _read_by(model).longest()
+        most = reader_of(model).longest()
         kept = len(ids) if most is None else most // 2 if self.causal else most - 1
         return {"text": [BOS, *ids[max(0, len(ids) - kept) :]]}
 
@@ -140,7 +130,7 @@ class LanguageModelling(TextData):
         was_training = model.training
         model.eval()
         try:
-            found = self._read(_read_by(model), examples, batch_size, asked.cache())
+            found = self._read(reader_of(model), examples, batch_size, asked.cache())
         finally:
             model.train(was_training)
         return [measured(self.text.tokeniser, *each) for each in zip(examples, found, strict=True)]
@@ -173,7 +163,7 @@ class LanguageModelling(TextData):
     def answer(
         self, model: nn.Module, batch: dict[str, Tensor], examples: Sequence[Example], options: ContinuationOptions
     ) -> list[Answer]:
-        model = _read_by(model)
+        model = reader_of(model)
         sums = partial(self._sums, model)
         if options.score:  # of a masked model
             found = summed_over_texts(self, model, examples, sums, width=3, together=len(examples))
@@ -222,7 +212,7 @@ class LanguageModelling(TextData):
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
         about = {"causal": self.causal, "mask_id": self.mask_id, "every": self.every, "piece": self.text.max_length}
-        more = {"contiguous": self.contiguous, "added": ADDED, "most": _read_by(model).longest()}
+        more = {"contiguous": self.contiguous, "added": ADDED, "most": reader_of(model).longest()}
         return {"kind": "language_modelling", **about, **more}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
@@ -242,61 +232,6 @@ class LanguageModelling(TextData):
         """Nothing: long texts are scored in pieces, and `remarks` says if only the end of one is read to write on."""
         return {}
 
-    def shown_in_part(self, model: nn.Module, inputs: Sequence[Any]) -> dict[int, str]:
-        most = self._most_shown(model) - self.causal  # the last one is only predicted
-        lengths = {number: len(self._ids(self.example(value)["text"])) for number, value in enumerate(inputs)}
-        return {
-            number: f"{length:,} tokens, and the explanation reads only the first {most:,}"
-            for number, length in lengths.items()
-            if length > most
-        }
-
     def unknown(self, inputs: Sequence[Any], answers: Sequence[Answer] | None = None) -> dict[int, list[str]]:
         texts = [self.example(value)["text"] for value in inputs]
         return super().unknown([" ".join(self._between_blanks(text)) for text in texts])
-
-    def explain(
-        self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
-    ) -> list[Item]:
-        own = {**options, "score": True}
-        describe = partial(self._describe, model)
-        return explain_inputs(self.apart(), model, examples, answers, describe=describe, look=self._look, **own)
-
-    def _describe(self, model: nn.Module, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:
-        meaning = "The mean log-probability of the tokens of this text, in nats: higher is more expected."
-        found = [Measure(name="mean log-probability", value=answer.score, meaning=meaning)]
-        trusted = trust(self._read_and_recorded(model, example)[1])
-        if trusted is not None:
-            meaning = "The mean share of the pointer in the probability of a next token; the vocabulary has the rest."
-            found.append(Measure(name="trust in the pointer", value=float(trusted.mean()), meaning=meaning))
-        return found, []
-
-    def _read_and_recorded(self, model: nn.Module, example: Example) -> tuple[list[int], Trace]:
-        """The tokens that an explanation shows, the one to predict last included, and all attention over them."""
-        ids = self.encode(example)["text"][: self._most_shown(model) + 1]
-        given = torch.tensor([ids[:-1] if self.causal else ids])
-        return ids, recorded(model, given, torch.ones_like(given, dtype=torch.bool))
-
-    def _most_shown(self, model: nn.Module) -> int:
-        """The most tokens of a text that an explanation shows."""
-        return _read_by(model).longest() or SHOWN if self.contiguous else self.text.max_length
-
-    def _look(self, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-        """Every attention of the text to itself; of a long text, of its first piece."""
-        ids, trace = self._read_and_recorded(model, example)
-        pieces, words, tokeniser = [NAMES[BOS]], [], self.text.tokeniser
-        for number, part in enumerate(self._between_blanks(example["text"])):
-            pieces += [MASK] * (number > 0)
-            words += [[place + len(pieces) for place in word] for word in tokeniser.words(part) if word]
-            pieces += map(tokeniser.shown, tokeniser.parts(part))
-        every = [*pieces, NAMES[EOS]][: len(ids)]
-        pieces = every[: len(ids) - self.causal]
-        inside = [word for word in words if word[-1] < len(pieces)]
-        special = [place for place, piece in enumerate(pieces) if place == 0 or ids[place] == EOS]
-        axis = TextAxis(pieces=pieces, words=inside if len(inside) > 1 else None, special=special)
-        return [with_vocabulary(each, every[1:]) for each in maps_over(axis, trace, answer.text)]
-
-
-def _read_by(model: nn.Module) -> LanguageModel:
-    """The model of this task, which may be any module with the methods of a `LanguageModel`."""
-    return cast(LanguageModel, model)

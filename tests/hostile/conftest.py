@@ -7,7 +7,7 @@ import pytest
 
 import saccade
 import saccade.commands.align_texts
-import saccade.runs.run
+import saccade.runs.loading
 from tests.hostile.counting import SECONDS, Cases
 
 LETTERS = random.Random(5)
@@ -65,7 +65,7 @@ loaded: dict[str, saccade.runs.Run] = {}
 
 def load_once(folder, **options):
     if folder not in loaded:
-        loaded[folder] = saccade.runs.run.load(folder, **options)
+        loaded[folder] = saccade.runs.loading.load(folder, **options)
     return loaded[folder]
 
 
