@@ -14,6 +14,7 @@ from saccade import masks
 from saccade.aggregations import Aggregation
 from saccade.checks import check_count
 from saccade.distributions import Categorical, Distribution
+from saccade.kernels.finite import surely_finite
 from saccade.kernels.modes import exporting, visible
 from saccade.kernels.nested import map_tensors, tensors_in, with_tensors
 from saccade.kernels.online import online_softmax
@@ -46,7 +47,7 @@ def read_fast(attention: Attends, query: Tensor, memory: Memory, state: State) -
     """Reads with a stateless score by the first path that applies."""
     reading = _read_by_path(attention, query, memory, state)
     if reading is not None and visible(reading.context):
-        _check_scores(attention, query, memory, reading.context.detach())
+        _check_scores(attention, query, memory, reading.context)
     return reading
 
 
@@ -56,7 +57,7 @@ def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Te
     Such scores make contexts that are not finite. One sum tells this in the usual case; scores are computed only for
     the error message, or where the values themselves are not finite.
     """
-    if bool(torch.isfinite(context.sum())) or bool(torch.isfinite(context).all()):
+    if surely_finite(context) or bool(torch.isfinite(context).all()):
         return
     with torch.no_grad():
         scores = attention.score.compare(query, memory.prepared[0])

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from saccade.attention import Attention
 from saccade.kernels import decoder_step, native
 from saccade.kernels.decoder_step import Computed, Layer, Norm, PastSteps, Source
+from saccade.kernels.finite import surely_finite
 from saccade.kernels.linear import Activation, PackedLayers
 from saccade.kernels.private_torch import function_modes, hooked
 from saccade.layers import FeedForward, TransformerDecoderLayer
@@ -75,7 +76,7 @@ def step(inputs: Tensor, state: FusedState) -> tuple[Computed, FusedState] | Non
     """One step of inputs (rows, dim); None if a number in it is not finite."""
     past = state.past
     computed = state.kernel(inputs.contiguous(), state.source, past)
-    if not bool(torch.isfinite(computed.features.sum())):
+    if not surely_finite(computed.features):
         return None
     ancestry = torch.cat([past.ancestry, torch.arange(len(inputs))[:, None]], dim=1)
     return computed, state._replace(past=PastSteps((*past.steps, computed.now), ancestry, past.sentences))

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
+from saccade.kernels.finite import NotFiniteError
 from saccade.kernels.sparse import MAPPINGS as SPARSE
-from saccade.kernels.sparse import NotFiniteError
 
 MAPPINGS = ("softmax", "sparsemax", "entmax15")
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.kernels import native
+from saccade.kernels.finite import NotFiniteError
 from saccade.kernels.modes import plain_only, recording
 
 
@@ -55,10 +56,6 @@ def entmax15_gradient(weights: Tensor, grad: Tensor) -> Tensor:
     total = root.sum(-1, keepdim=True)
     mean = (root * grad).sum(-1, keepdim=True) / torch.where(total > 0, total, 1.0)
     return root * (grad - mean)
-
-
-class NotFiniteError(ValueError):
-    """A score that may have weight is not finite."""
 
 
 class _Mapping(NamedTuple):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from saccade.aggregations import Aggregation
 from saccade.checks import keep_declared
 from saccade.distributions import Distribution
+from saccade.kernels.finite import NotFiniteError, surely_finite
 from saccade.kernels.modes import visible
-from saccade.kernels.sparse import NotFiniteError
 from saccade.masks import fitted
 from saccade.registry import Registry
 
@@ -109,8 +109,7 @@ def check_finite(scores: Tensor, mask: Tensor) -> None:
     """
     if not visible(scores):
         return
-    # A finite sum means that all scores are finite: a cheap check for the usual case.
-    if bool(torch.isfinite(scores.detach().sum())):
+    if surely_finite(scores):
         return
     wrong = ~torch.isfinite(scores.detach()) & mask
     if bool(wrong.any()):

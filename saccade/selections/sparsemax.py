@@ -7,7 +7,8 @@ from torch import Tensor
 
 from saccade.distributions import Categorical, Distribution
 from saccade.kernels import native
-from saccade.kernels.sparse import NotFiniteError, normalise
+from saccade.kernels.finite import NotFiniteError
+from saccade.kernels.sparse import normalise
 from saccade.selections.base import Selection, check_finite, full_mask, selections
 
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from saccade.artifacts import restore_folders, save_weights
 from saccade.kernels.allocation import keep_freed_memory
-from saccade.kernels.sparse import NotFiniteError
+from saccade.kernels.finite import NotFiniteError
 from saccade.tasks import Example, Row, Task
 from saccade.training.budget import BUDGET_STEPS, describe_budget, describe_epochs, speed_is_known
 from saccade.training.checkpoints import Checkpoint, Checkpoints

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from saccade.kernels import native
+from saccade.kernels.finite import NotFiniteError
 from saccade.kernels.modes import plainly
 from saccade.kernels.segments import MAPPINGS, segment_reference, segment_weights
-from saccade.kernels.sparse import NotFiniteError
 from saccade.selections import entmax15, segment_entmax15, segment_softmax, segment_sparsemax, softmax, sparsemax
 
 needs_compiler = pytest.mark.skipif(native._load() is None, reason="there is no C compiler")

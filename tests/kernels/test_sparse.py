@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.kernels import native, sparse
-from saccade.kernels.sparse import MAPPINGS, NotFiniteError, normalise
+from saccade.kernels.finite import NotFiniteError
+from saccade.kernels.sparse import MAPPINGS, normalise
 
 mappings = pytest.mark.parametrize("mapping", MAPPINGS)
 needs_compiler = pytest.mark.skipif(native._load() is None, reason="there is no C compiler")
