@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention, check_one_by_one
-from saccade.decoders.base import Decoded, Decoder, Step
+from saccade.attention import Attention
+from saccade.decoders.attentive import AttentiveDecoder
+from saccade.decoders.base import Decoded, Step
 from saccade.decoders.bridge import ProjectSummary
 from saccade.decoders.heads import CopyScored, Entries, Said
 from saccade.decoders.heads.copynet import CopyNetHead
@@ -37,7 +38,7 @@ class CopyNetState(NamedTuple):
     attention: State
 
 
-class CopyNetDecoder(Decoder):
+class CopyNetDecoder(AttentiveDecoder):
     r"""A gated recurrent unit that attends to the source, copies from it, and reads again where it copied.
 
     .. math:: c_t = \mathrm{attention}(s_{t-1}, h), \quad
@@ -76,11 +77,7 @@ class CopyNetDecoder(Decoder):
         readout: bool = False,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_one_by_one(attention)
-        self.vocab_size = embedding.vocab_size
-        self.embedding = embedding
-        self.attention = attention
+        super().__init__(embedding=embedding, attention=attention, dropout=dropout)
         self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
         self.input_proj = nn.Linear(embedding.dim, 3 * hidden_dim)
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
@@ -90,7 +87,6 @@ class CopyNetDecoder(Decoder):
         self.head = CopyNetHead(
             input_dim=hidden_dim, vocab_size=self.vocab_size, state_dim=hidden_dim, context_dim=context_dim
         )
-        self.dropout = dropout
         for linear in (self.input_proj, self.context_proj, self.selected_proj):
             if linear is not None:
                 glorot_by_gate(linear, hidden_dim)
@@ -98,7 +94,7 @@ class CopyNetDecoder(Decoder):
     def begin(self, encoded: EncoderOutput) -> CopyNetState:
         if encoded.words is None or encoded.words.words is None:
             raise ValueError("CopyNet copies words of the source, but did not get them: set task.copying to yes.")
-        memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
+        memory = self.prepare(encoded)
         hidden = self.bridge(encoded.summary)[0][0]
         kept = CopyNetMemory(memory, self._copying.prepare(memory.values), encoded.words)
         nothing = hidden.new_full(encoded.mask.shape, -torch.inf)  # the start token was not copied

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention, check_one_by_one
-from saccade.decoders.base import Decoded, Decoder, Step, by_memory
+from saccade.attention import Attention
+from saccade.decoders.attentive import AttentiveDecoder
+from saccade.decoders.base import Decoded, Step, by_memory
 from saccade.decoders.bridge import ProjectSummary
 from saccade.decoders.heads import Cues, OutputHead, make_head
 from saccade.encoders import EncoderOutput, SourceWords
@@ -35,7 +36,7 @@ class RNNSearchState(NamedTuple):
     words: SourceWords | None = None
 
 
-class RNNSearchDecoder(Decoder):
+class RNNSearchDecoder(AttentiveDecoder):
     r"""A gated recurrent unit that attends to the source before each step, with a maxout readout.
 
     .. math:: c_i = \mathrm{attention}(s_{i-1}, h), \quad s_i = \mathrm{GRU}([e_{i-1}; c_i], s_{i-1}), \quad
@@ -80,17 +81,13 @@ class RNNSearchDecoder(Decoder):
         source_vocab: int | None = None,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(embedding=embedding, attention=attention, dropout=dropout)
         if query not in ("state", "state_and_token"):
             raise ValueError(f"query must be 'state' or 'state_and_token', got {query!r}.")
         if cell not in ("paper", "fast"):
             raise ValueError(f"cell must be 'paper' or 'fast', got {cell!r}.")
         if readout_state not in ("previous", "current"):
             raise ValueError(f"readout_state must be 'previous' or 'current', got {readout_state!r}.")
-        check_one_by_one(attention)
-        self.vocab_size = embedding.vocab_size
-        self.embedding = embedding
-        self.attention = attention
         self.bridge = bridge or ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim)
         self.input_proj = nn.Linear(embedding.dim, 3 * hidden_dim)
         self.context_proj = nn.Linear(context_dim, 3 * hidden_dim, bias=False)
@@ -107,7 +104,6 @@ class RNNSearchDecoder(Decoder):
         )
         self.query = query
         self.readout_state = readout_state
-        self.dropout = dropout
         for linear in (self.input_proj, self.context_proj):
             glorot_by_gate(linear, hidden_dim)
 

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from saccade.attention import Attention, check_one_by_one
-from saccade.decoders.base import Decoded, Decoder, Step, by_memory
+from saccade.attention import Attention
+from saccade.decoders.attentive import AttentiveDecoder
+from saccade.decoders.base import Decoded, Step, by_memory
 from saccade.decoders.bridge import ProjectSummary
 from saccade.decoders.heads import LinearHead
 from saccade.encoders import EncoderOutput
@@ -27,7 +28,7 @@ class ShowAttendTellState(NamedTuple):
     attention: State
 
 
-class ShowAttendTellDecoder(Decoder):
+class ShowAttendTellDecoder(AttentiveDecoder):
     r"""A long short-term memory that attends to the annotations before each step.
 
     .. math:: h_0, c_0 = \tanh(W \bar a), \quad z_t = \mathrm{attention}(h_{t-1}, a), \quad
@@ -58,11 +59,7 @@ class ShowAttendTellDecoder(Decoder):
         summary_dim: int,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
-        check_one_by_one(attention)
-        self.vocab_size = embedding.vocab_size
-        self.embedding = embedding
-        self.attention = attention
+        super().__init__(embedding=embedding, attention=attention, dropout=dropout)
         read = attention.aggregation.output_dim(context_dim)
         self.bridge = ProjectSummary(summary_dim=summary_dim, hidden_dim=hidden_dim, num_states=2, all_states=True)
         self.input_proj = nn.Linear(embedding.dim, 4 * hidden_dim)
@@ -71,7 +68,6 @@ class ShowAttendTellDecoder(Decoder):
         self.state_readout = nn.Linear(hidden_dim, embedding.dim)
         self.context_readout = nn.Linear(read, embedding.dim, bias=False)
         self.head = LinearHead(input_dim=embedding.dim, vocab_size=self.vocab_size)
-        self.dropout = dropout
         for linear in (self.input_proj, self.context_proj):
             glorot_by_gate(linear, hidden_dim)
 
@@ -79,8 +75,7 @@ class ShowAttendTellDecoder(Decoder):
         return self.attention.independent_queries
 
     def begin(self, encoded: EncoderOutput) -> ShowAttendTellState:
-        memory = self.attention.prepare(encoded.states, mask=encoded.mask.unsqueeze(1))
-        return ShowAttendTellState(memory, self.bridge(encoded.summary)[0], State())
+        return ShowAttendTellState(self.prepare(encoded), self.bridge(encoded.summary)[0], State())
 
     def step(self, tokens: Tensor, state: ShowAttendTellState) -> Step:
         embedded = self.embedding(tokens)
