@@ -53,7 +53,8 @@ def ask(page, text):
     page.fill("#input", text)
     page.wait_for_selector(f"#answer[data-input='{text}']", state="attached", timeout=60_000)
     rows = page.query_selector_all("#weights tbody tr")
-    weights = [[float(cell.get_attribute("data-weight")) for cell in row.query_selector_all("td.weight")] for row in rows]
+    cells = [row.query_selector_all("td.weight") for row in rows]
+    weights = [[float(cell.get_attribute("data-weight")) for cell in row] for row in cells]
     return page.inner_text("#answer"), weights
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from . import Answering, padded, part
-from .search import EOS, Found, search
+from .search import EOS, FoundText, search
 
 END = "</s>"
 
@@ -44,7 +44,7 @@ class Answerer(Answering):
         found = iter(search(self.model, self.arrays(real), limits, beam, nbest, **options) if real else ())
         answers = []
         for row, empty in zip(rows, blank):
-            several = [Found(True, 0.0, 0.0, [])] if empty else next(found)
+            several = [FoundText(True, 0.0, 0.0, [])] if empty else next(found)
             best = [self.written(row, each, empty) for each in several]
             answers.append(best[0] if nbest == 1 else {**best[0], "nbest": best})
         return answers

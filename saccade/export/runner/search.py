@@ -7,7 +7,7 @@ import numpy as np
 PAD, BOS, EOS = range(3)
 
 
-class Trace(NamedTuple):
+class StepTrail(NamedTuple):
     """What a step leaves behind, for each of its rows."""
 
     parents: np.ndarray  # of the rows of the next step
@@ -16,7 +16,7 @@ class Trace(NamedTuple):
     entries: dict  # for each way to say a word but generating it, the log-probabilities of what it can say
 
 
-class Found(NamedTuple):
+class FoundText(NamedTuple):
     """A hypothesis."""
 
     finished: bool
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_penalty=0.0, prefix=None):
-    """The best hypotheses for each source: `Found`.
+    """The best hypotheses for each source: `FoundText`.
 
     Args:
         model: with `run`, and `about` with the names of the state.
@@ -90,7 +90,7 @@ def search(model, given, limits, size, nbest=1, length_penalty=0.6, coverage_pen
         going = np.flatnonzero(~done)
         parents = np.take_along_axis(rows, order, 1)[going].reshape(-1)
         entries = {way: out[f"{way}_log_probs"] for way in model.about["ways"]}
-        trail.append(Trace(parents, totals.reshape(-1), look, entries))
+        trail.append(StepTrail(parents, totals.reshape(-1), look, entries))
         if not len(going):
             break
         written = np.take_along_axis(tokens, order, 1)[going].reshape(-1)
@@ -126,7 +126,7 @@ def followed(trail, known, number, finished, score, log_prob, tokens, last):
         origin(token, total - trace.totals[row], {way: trace.entries[way][row] for way in ways}, words, known["mask"])
         for token, total, trace, row in zip([*tokens, *[EOS] * finished], after, trail, rows)
     ]
-    return Found(finished, score, log_prob, tokens, weights, origins if ways else None)
+    return FoundText(finished, score, log_prob, tokens, weights, origins if ways else None)
 
 
 def origin(token, log_prob, entries, words, mask):
