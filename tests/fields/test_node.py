@@ -10,7 +10,7 @@ import torch
 
 from saccade.artifacts import ArtifactError, pack_tensors
 from saccade.data.cell import Cell
-from saccade.data.errors import DataError
+from saccade.data.errors import BadRow, DataError
 from saccade.fields.graph_files import FILE, NODES, load_graph, read_graph, save_graph
 from saccade.fields.node import CACHED, Node
 from saccade.fields.node_looks import attending_layers
@@ -167,17 +167,17 @@ def test_numbers(npz, raw):
 
 @pytest.mark.parametrize("raw", ["5", "-1", "x", 1.5, "1e0", 10**30, None, ""])
 def test_unknown_numbers_name_the_row(npz, raw):
-    with pytest.raises(DataError, match=r"train\.csv, line 7: "):
+    with pytest.raises(BadRow, match=r"train\.csv, line 7: "):
         Node(graph=npz).read(raw, CELL)
 
 
 def test_unknown_nodes_get_a_hint(tmp_path, npz):
-    with pytest.raises(DataError, match=r"line 7: the graph has no node '5'\. Nodes are numbered from 0 to 4\."):
+    with pytest.raises(BadRow, match=r"line 7: the graph has no node '5'\. Nodes are numbered from 0 to 4\."):
         Node(graph=npz).read("5", CELL)
     field = Node(graph=tables(tmp_path)[0], nodes=str(tmp_path / "nodes.csv"))
-    with pytest.raises(DataError, match=r"the graph has no node 'bbo'\. .*bob"):
+    with pytest.raises(BadRow, match=r"the graph has no node 'bbo'\. .*bob"):
         field.read("bbo", CELL)
-    with pytest.raises(DataError, match=r"no node 'zzz'\. Correct the name"):
+    with pytest.raises(BadRow, match=r"no node 'zzz'\. Correct the name"):
         field.read("zzz", CELL)
 
 
