@@ -66,7 +66,7 @@ def predict_streamed(run: Run, inputs: list[str], file: TextIO, *, as_json: bool
         print(file=file, flush=True)
         first = f"first letters after {found.read[0]:.2f} s, " if found.read else ""
         pace = f"{found.proportion:.0%} read on average, {found.lagging:.2f} s behind an even pace"
-        print(f"{name}: {found.seconds:.2f} s, {first}{pace}; {spent:.2f} s of computing.", file=sys.stderr)
+        print(f"{name}: {found.seconds:.2f} s heard, {first}{pace}; {spent:.2f} s of computing.", file=sys.stderr)
     return count
 
 

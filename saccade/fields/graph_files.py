@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from saccade.artifacts import ArtifactError, JsonObject, pack_tensors, read_json, read_tensors, write_file
-from saccade.data.errors import DataError
+from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import suffix
 from saccade.fields.graph_arrays import CSR, is_mapped, mapped_rows, read_archive, read_folder, write_rows
@@ -47,7 +47,10 @@ def read_graph(graph: str | GeometricData, nodes: str | None, *, skip: bool) -> 
     if nodes is None:
         raise DataError(f"{graph} has only edges: name the file with the features of the nodes (nodes: nodes.csv).")
     check_file(nodes)
-    return read_tables(graph, nodes, skip=skip)
+    try:
+        return read_tables(graph, nodes, skip=skip)
+    except BadRow as error:  # a row of the graph is none of the data, which may be skipped
+        raise DataError(str(error)) from None
 
 
 def write_graph(graph: GeometricData, path: str | Path) -> None:

@@ -47,7 +47,7 @@ def summary(plan: Plan, data: Provenance, examples: Examples, read: int, rows: i
     if out > MANY * (out + data.train):
         share = f"{out / (out + data.train):.0%}"
         yield f"WARNING: {share} of the training examples are left out. Raise the limit if that is not what you want."
-    cut = "" if rows == data.train else f", cut into {rows:,} pieces"
+    cut = "" if rows == data.train else f" that make {rows:,} rows"
     valid = f"validating on {data.valid:,} ({data.sources.get('valid')})" if data.valid else "without validation"
     yield f"Training on {counted(data.train)}{cut}, {valid}."
     warnings: dict[str, list[str]] = {}  # a vocabulary that two roles share has one

@@ -7,7 +7,7 @@ import torch
 import saccade
 from saccade.artifacts import ArtifactError
 from saccade.configuration import ConfigError
-from saccade.data.errors import BadRow, DataError
+from saccade.data.errors import DataError
 from saccade.fields import Node, write_graph
 from saccade.fields.graph_data import Graph
 from saccade.fields.graph_files import load_graph, read_graph, save_graph
@@ -153,10 +153,10 @@ def test_tables(tmp_path, suffix):
 def test_tables_with_gaps(tmp_path):
     (tmp_path / "nodes.csv").write_text("name,a\nann,1\nbob,0\n")
     (tmp_path / "edges.csv").write_text("from,to,weight\nann,bob,1\nbob,ann\n")
-    with pytest.raises(BadRow, match="line 3: 2 columns, but the header has 3"):
+    with pytest.raises(DataError, match="line 3: 2 columns, but the header has 3"):
         read_graph(str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv"), skip=False)
     (tmp_path / "edges.csv").write_text("from,to,weight\nann,bob,x\n")
-    with pytest.raises(BadRow, match="line 2: the column 'weight' holds 'x'"):
+    with pytest.raises(DataError, match="line 2: the column 'weight' holds 'x'"):
         read_graph(str(tmp_path / "edges.csv"), str(tmp_path / "nodes.csv"), skip=False)
 
 
@@ -209,4 +209,20 @@ def test_graph_in_memory_in_a_configuration(tmp_path, capsys):
     assert more.result.step == 3
     with pytest.raises(ConfigError, match="graph must be text or in Python, a GeometricData, got 3"):
         saccade.train("graphs/gat", task={"inputs": {"node": {**given, "graph": 3}}}, output=tmp_path / "c", **settings)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("bad_rows", ["error", "skip"])
+def test_a_bad_row_of_the_graph_is_not_one_of_the_data(tmp_path, capsys, bad_rows):
+    (tmp_path / "edges.csv").write_text("from,to\nann,bob\nbob,zoe\n")
+    (tmp_path / "nodes.csv").write_text("node,age\nann,1\nbob,2\n")
+    (tmp_path / "train.csv").write_text("node,label\nann,x\nbob,y\n")
+    options = {"graph": str(tmp_path / "edges.csv"), "nodes": str(tmp_path / "nodes.csv")}
+    with pytest.raises(DataError, match=r"line 3: there is no node 'zoe'\. .*bad_edges skip\)\.$"):
+        saccade.train(
+            "graphs/gat",
+            task={"inputs": {"node": {"class": "node", **options}}},
+            data={"train": str(tmp_path / "train.csv"), "bad_rows": bad_rows},
+            output=tmp_path / "run",
+        )
     capsys.readouterr()

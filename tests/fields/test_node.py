@@ -298,7 +298,7 @@ def test_bad_tables_of_nodes(tmp_path, nodes, message):
     ],
 )
 def test_bad_tables_of_edges(tmp_path, edges, message):
-    with pytest.raises(BadRow, match=message):
+    with pytest.raises(DataError, match=message):
         read_graph(*tables(tmp_path, edges=edges), skip=False)
 
 
