@@ -1,9 +1,10 @@
 """Saccade: every attention mechanism as a score, a selection and an aggregation."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # as type checkers know it; to import typing takes time, in which Ctrl-C is not yet handled
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from saccade import aggregations, losses, masks, scores, selections
     from saccade.attention import Attention
     from saccade.interpretation.recording import Trace, record
@@ -49,10 +50,12 @@ _HOMES = {
 """Where the public names come from; all others are modules."""
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Imports a public name when it is first used: the command line answers simple questions without torch."""
     if name not in __all__:
         raise AttributeError(f"module 'saccade' has no attribute {name!r}")
+    import importlib
+
     found = getattr(importlib.import_module(_HOMES[name]), name) if name in _HOMES else _module(name)
     globals()[name] = found
     return found
@@ -62,5 +65,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> "Any":
+    import importlib
+
     return importlib.import_module(f"saccade.{name}")

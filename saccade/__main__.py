@@ -1,13 +1,33 @@
-"""`python -m saccade`, and the `saccade` command."""
+"""`python -m saccade`, and the `saccade` command: first of all, Ctrl-C gets a short answer in place of a traceback."""
 
-from saccade.commands.interrupting import leaving_at_once
+import os
+
+try:
+    import signal
+
+    from saccade.commands.interrupting import leave
+
+    BEFORE = signal.getsignal(signal.SIGINT)
+    if BEFORE is signal.default_int_handler:  # else it is ignored, as in the background
+        signal.signal(signal.SIGINT, leave)
+except KeyboardInterrupt:
+    os.write(2, b"Interrupted.\n")
+    os._exit(130)
 
 
 def run() -> int:
     """Runs the command line."""
-    with leaving_at_once():
-        from saccade.cli import main
-    return main()
+    from saccade.cli import main
+
+    try:
+        signal.signal(signal.SIGINT, BEFORE)
+        return main()
+    except KeyboardInterrupt:  # before the command line began or after it ended
+        os.write(2, b"Interrupted.\n")
+        return 130
+    finally:
+        if BEFORE is signal.default_int_handler:  # while Python shuts down, nothing is left to be saved
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from types import FrameType
 
 
 @contextlib.contextmanager
@@ -17,13 +16,14 @@ def leaving_at_once() -> Iterator[None]:
     if handler is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
         yield
         return
-    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGINT, leave)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
 
 
-def _leave(number: int, frame: FrameType | None) -> None:
+def leave(number: int, frame: object) -> None:
+    """Ends the process on Ctrl-C, whatever is under way."""
     os.write(2, b"Interrupted before anything was written: run the same command again.\n")
     os._exit(130)
