@@ -317,9 +317,33 @@ LOOKS = [
     ("raw,clean\n" + "".join(f"{n}grams,{n} g\n" for n in range(4)) + "some,any\n", False),
     ("raw,clean 1\n" + "".join(f"{n}grams,{n} g\n" for n in range(5)), False),
     ("label,Etikett\ncat,Katze\n", False),  # words, and only one of them a usual name
+    ("singular,plural\ncat,cats\nox,oxen\n", True),
+    ("Review text,Star rating\nIt was good,1\nnot so bad,0\n", True),
+    ("source_text,target_text\ncat,Katze\n", True),
     ("text,label\ntext,mail\n", False),  # the first word comes again
     ("It was good,1\nnot so bad,0\n", False),
     ("source,target\n", False),
+]
+
+WORDS = [first + second for first in ("ba", "do", "ge", "ki", "lu", "mo") for second in ("nar", "tel", "vis", "pok", "rud")]
+PLURALS = "".join(f"{word},{word}s\n" for word in WORDS)
+NAMES = "".join(f"{word.title()},{word.upper()}\n" for word in WORDS)
+SPOKEN = "".join(f"{word},{' '.join(word)}\n" for word in WORDS)
+GREEK = "".join(f"{word},{''.join(chr(ord(letter) + 848) for letter in word)}\n" for word in WORDS)
+TEAMS = "".join(f"the {word} is late,{('sales', 'stores')[place % 2]}\n" for place, word in enumerate(WORDS))
+LOOKS += [
+    (f"noun,many\n{PLURALS}", True),  # less alike than any other pair
+    (f"Noun,Many\n{PLURALS}", True),
+    (f"noun,nouns\n{PLURALS}", False),
+    (f"badok,badoks\n{PLURALS}", False),
+    (f"town,shouted\n{NAMES}", True),  # in lower case
+    (f"Town,TOWN\n{NAMES}", False),
+    (f"spelling,sound\n{SPOKEN}", True),  # one word
+    (f"sound,s o u n d\n{SPOKEN}", False),
+    (f"roman,greek\n{GREEK}", True),  # in other letters
+    (f"complaint,team\n{TEAMS}", True),  # a label that does not come again
+    (f"the lid is late,sales\n{TEAMS}", False),
+    ("noun,many\n" + "".join(PLURALS.splitlines(True)[:20]), False),  # too few rows to know
 ]
 
 

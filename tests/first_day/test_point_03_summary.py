@@ -60,3 +60,9 @@ def test_a_header_above_numbers_is_reported_in_a_wide_table(train, work) -> None
     write(work / "units.tsv", [("quantity", "unit", "metres"), *rows])
     err = train(data="units.tsv")[2]
     assert "WARNING: units.tsv, line 1 looks like a header but is read as an example: 'quantity', 'unit'," in err
+
+
+def test_a_header_of_words_above_words_is_reported(train, work) -> None:
+    write(work / "plurals.tsv", [("singular", "plural"), *((latin, f"{latin}s") for latin, _ in PAIRS)])
+    err = train(data="plurals.tsv")[2]
+    assert "WARNING: plurals.tsv, line 1 looks like a header but is read as an example: 'singular', 'plural'." in err

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 
 from saccade.data.errors import DataError
 from saccade.data.readers.columns import Column, Columns, by_position, listed
+from saccade.data.readers.odd_rows import is_odd
 
-SAMPLE = 20
+SAMPLE = 200
 """How many rows are compared with the first."""
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,29}")
+
+NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w.()/#-]*( [\w.()/#-]+){0,3}")
+"""What may name a column: up to four words."""
 
 _DIGIT = re.compile(r"\d").search
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)*([eE][+-]?\d+)?").fullmatch
@@ -29,6 +33,8 @@ COMMON = frozenset(
     tokens tag tags lemma form features input inputs output outputs prompt response reference translation transcript
     transcription id idx index no path file filename filepath audio recording image picture caption url class category
     sentiment stars score rating value date locale language lang alignment split
+    singular plural infinitive participle inflected pronunciation phonemes graphemes abbreviation expansion acronym
+    intent utterance original corrected misspelt misspelled latin cyrillic
     ar bg bn ca cs da de el en es et eu fa fi fr ga gl he hi hr hu id is it ja ka kk ko lt lv mk ms mt nl nn no pl pt
     ro ru sk sl sq sr sv ta te th tr uk ur vi zh
     english german french spanish italian dutch portuguese russian chinese japanese czech polish turkish arabic
@@ -40,14 +46,15 @@ COMMON = frozenset(
 def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles: Sequence[str]) -> bool:
     """Whether the first row is probably a header: on the safe side, since single words may well be data.
 
-    Its cells are distinct identifiers that do not recur below. Either all of them are usual names of columns, or one is
+    Its cells are distinct names that do not recur below. Either all of them are usual names of columns, or one is
     and the rows below it look different: they hold sentences or numbers. Or every cell below has digits, and none
-    above; or a column holds nothing but numbers.
+    above; or a column holds nothing but numbers. Or it differs from all rows below as they do not from each other.
     """
     cells = [cell.strip() for cell in first]
-    if not rows or len(set(cells)) < len(cells) or not all(IDENTIFIER.fullmatch(cell) for cell in cells):
+    if not rows or len(set(cells)) < len(cells) or not all(NAME.fullmatch(cell) for cell in cells):
         return False
-    known = [cell.lower() in COMMON or cell.lower() in [role.lower() for role in roles] for cell in cells]
+    usual = COMMON | {role.lower() for role in roles}
+    known = [cell.lower() in usual or re.split("[ _]", cell.lower())[-1] in usual for cell in cells]
     below = _below(len(cells), rows)
     if any(cell in column for cell, column in zip(cells, below, strict=True)):
         return False
@@ -56,7 +63,8 @@ def looks_like_header(first: Sequence[str], rows: Sequence[Sequence[str]], roles
         if digits or any(column and all(map(_NUMBER, column)) for column in below):
             return True
     differs = [bool(column) and not any(IDENTIFIER.fullmatch(cell) for cell in column) for column in below]
-    return all(known) or any(name and other for name, other in zip(known, differs, strict=True))
+    told = all(known) or any(name and other for name, other in zip(known, differs, strict=True))
+    return told or is_odd(cells, below)
 
 
 def looks_like_row(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
