@@ -111,7 +111,7 @@ def _main(given: list[str]) -> int:
         if code:
             return code
     try:
-        options = vars(parse(parser, given, named))
+        options = vars(parse(parser, given, named, overrides))
     except SystemExit as leave:
         config = _asked_to_explain(parser, given) if command == "train" and leave.code == 0 else None
         if config is None:

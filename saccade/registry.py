@@ -28,10 +28,22 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 
 
 def closest(name: str, choices: Collection[str]) -> str | None:
-    """The choice that is spelt most like the name, or that the name abbreviates, as `lr` does `learning_rate`."""
-    close = difflib.get_close_matches(name[:100], choices, n=1)
+    """The choice that the name was probably meant to be.
+
+    The name lacks words that it has, as `heads` for `num_heads`; or it is spelt nearly the same; or the name has more
+    words, as `embedding_dim` for `dim`; or its spelling is similar; or the name abbreviates it, as `lr` does
+    `learning_rate`.
+    """
+    name = name[:100]
+    words = {each: set(each.split("_")) for each in choices}
+    own = set(name.split("_"))
+    by_words = sorted(choices, key=lambda each: len(own ^ words[each]))
+    longer = [each for each in by_words if own < words[each]]
+    same = difflib.get_close_matches(name, choices, n=1, cutoff=0.85)
+    shorter = [each for each in by_words if own > words[each]]
+    close = difflib.get_close_matches(name, choices, n=1)
     short = [each for each in choices if "_" in each and name == "".join(word[:1] for word in each.split("_"))]
-    return next(iter([*close, *short]), None)
+    return next(iter([*longer, *same, *shorter, *close, *short]), None)
 
 
 class Registry(Generic[T]):

@@ -46,7 +46,9 @@ class BulkJob:
         """The rows of files, or of a part of one, as the task reads them."""
         task = self.task
         check = task.check_example
-        return self.corpus.read(source, task.inputs, extras=task.extras, check=check, part=part, blank=True)
+        return self.corpus.read(
+            source, task.inputs, extras=task.extras, check=check, part=part, blank=True, unread=task.targets
+        )
 
     def run(self, block: Block, predict: Predict | None = None) -> Done:
         """Answers the rows of a block and writes its output file; `predict` is the task's unless workers share it."""

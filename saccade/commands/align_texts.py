@@ -7,15 +7,13 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from saccade.checks import check_count
-from saccade.data.cell import Cell, text_of
+from saccade.commands.align_inputs import ids_of, pairs_of_lines, unknown_parts, warn_about_long
+from saccade.commands.strange import Strange
 from saccade.data.readers.files import check_file
 from saccade.data.readers.lines import read_lines
 from saccade.evaluation import CAUTION, MEANINGS
@@ -37,15 +35,10 @@ from saccade.tasks.generation.forced_alignment import (
     Pair,
     best_choice,
     tokenisers_of,
-    too_long,
     usual_choice,
 )
 from saccade.tasks.generation.measures import testable
-from saccade.tasks.generation.sides import WORDS
 from saccade.tasks.generation.writer import writer
-
-CHUNK = 1024
-"""How many pairs are read before the first is written: pairs of similar length are aligned together."""
 
 FAITHFUL_PAIRS = 50
 """How many pairs --faithfulness tests: each runs the model some twenty times for every target token."""
@@ -120,9 +113,11 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
     kept: list[AlignedPair] = []
     first: list[Pair] = []
     number = 0
-    for pairs in _chunks(source, target):
+    strange = Strange("pair")
+    for pairs in pairs_of_lines(source, target):
+        strange.add(unknown_parts(model, pairs))
         first += pairs[: FAITHFUL_PAIRS - len(first)] if given.faithfulness else []
-        _warn_about_long(model, pairs, number)
+        warn_about_long(model, pairs, number)
         lines = []
         for aligned in model.align(pairs, **options):
             number += 1
@@ -132,14 +127,17 @@ def align_texts(run: str | None, source: str | None, target: str | None, given: 
             if wanted is not None:
                 kept.append(aligned)
         _write(lines, needed=wanted is None and not given.faithfulness)
+    remarks = strange.remarks()
     figures: dict[str, AlignmentFigure] = {}
     if wanted is not None:
         backward = [aligned.backward for aligned in kept if aligned.backward is not None]
         figures = alignment_figures([a.links for a in kept], [a.weights for a in kept], backward, wanted)
     if given.faithfulness:
-        figures |= test_faithfulness(writer(model.model), _ids(model, first))
+        figures |= test_faithfulness(writer(model.model), ids_of(model, first))
     if figures:
-        _print_figures(figures, given.json, sys.stderr)
+        _print_figures(figures, given.json, sys.stderr, remarks)
+    else:
+        print("".join(f"{remark}\n" for remark in remarks), end="", file=sys.stderr)
 
 
 def _write(lines: Sequence[str], *, needed: bool) -> None:
@@ -177,7 +175,7 @@ def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned:
         raise ValueError(f"--choose takes two texts and their links, as dev.en,dev.de,dev.talp; got {files!r}.")
     for name in names:
         check_file(name)
-    pairs = [pair for chunk in _chunks(names[0], names[1]) for pair in chunk]
+    pairs = [pair for chunk in pairs_of_lines(names[0], names[1]) for pair in chunk]
     gold = read_alignments(names[2], sentences=len(pairs), **of_gold)
     if turned:
         pairs = [(target, source) for source, target in pairs]
@@ -186,38 +184,6 @@ def _chosen(run: Run, files: str, of_gold: dict[str, Any], sink: Any, *, turned:
     head = "the mean of heads" if choice.head is None else f"head {choice.head}"
     print(f"{run.folder}: layer {choice.layer}, {head}, shift {choice.shift}: AER {aer:.4f}", file=sys.stderr)
     return choice
-
-
-def _chunks(source: str, target: str) -> Iterator[list[Pair]]:
-    """The pairs of lines, some at a time; empty lines are pairs too."""
-    pairs: list[Pair] = []
-    number = 0
-    for number, lines in enumerate(zip_longest(read_lines(Path(source)), read_lines(Path(target))), start=1):
-        if None in lines:
-            counts = (f"{file} has {sum(1 for _ in read_lines(Path(file)))} lines" for file in (source, target))
-            raise ValueError(f"The texts to align must have the same number of lines: {', '.join(counts)}.")
-        for text, role, file in zip(lines, ("source", "target"), (source, target), strict=True):
-            if text.strip():
-                text_of(text, Cell(file, number, role, Path()))
-        pairs.append(lines)
-        if len(pairs) == CHUNK:
-            yield pairs
-            pairs = []
-    if pairs:
-        yield pairs
-    elif not number:
-        raise ValueError(f"{source} and {target} are empty: there is nothing to align.")
-
-
-def _warn_about_long(run: Run, pairs: Sequence[Pair], before: int) -> None:
-    lines = [str(before + number + 1) for number in too_long(run.task, run.model, pairs)]
-    if lines:
-        shown = ", ".join(lines[:5]) + (", ..." if len(lines) > 5 else "")
-        print(
-            f"{len(lines)} pairs have more tokens than the model has positions and get no links: lines {shown}. Split "
-            "them into sentences.",
-            file=sys.stderr,
-        )
 
 
 def _line(aligned: AlignedPair, format: Format, number: int, one_based: bool) -> str:
@@ -229,24 +195,12 @@ def _line(aligned: AlignedPair, format: Format, number: int, one_based: bool) ->
     return json_module.dumps(content, ensure_ascii=False)
 
 
-def _ids(run: Run, pairs: Sequence[Pair]) -> list[tuple[torch.Tensor, ...]]:
-    """The pairs that can be aligned, as ids."""
-    left_out = set(too_long(run.task, run.model, pairs))
-    device = next(run.model.parameters()).device
-    found = []
-    for number, (source, target) in enumerate(pairs):
-        if number not in left_out and source.strip() and target.strip():
-            row = run.task.encode({"source": source, "target": target})
-            sides = (row[side] for side in ("source", "target", WORDS) if side in row)
-            found.append(tuple(torch.tensor(side, device=device) for side in sides))
-    return found
-
-
-def _print_figures(figures: Mapping[str, AlignmentFigure], json: bool, file: Any) -> None:
+def _print_figures(figures: Mapping[str, AlignmentFigure], json: bool, file: Any, remarks: Sequence[str] = ()) -> None:
     if json:
         known = {n: None if isinstance(v, float) and math.isnan(v) else v for n, v in figures.items()}
-        print(json_module.dumps(known, indent=2), file=file)
+        print(json_module.dumps({**known, **({"remarks": remarks} if remarks else {})}, indent=2), file=file)
         return
+    print("".join(f"{remark}\n" for remark in remarks), end="", file=file)
     width = max(map(len, figures))
     for name, value in figures.items():
         text = textwrap.wrap(MEANINGS[name], 110 - width - 14)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from saccade.configuration.yaml_files import parse_yaml
 
 
-def parse_columns(text: str | None) -> dict[str, Any] | None:
-    """`source=en,target=2`, or the same as YAML: `{source: en, target: 2}`. `source=lemma+tags` joins two columns."""
+def parse_columns(text: str | None, roles: Iterable[str] = ()) -> dict[str, Any] | None:
+    """`source=en,target=2`, or the same as YAML: `{source: en, target: 2}`. `source=lemma+tags` joins two columns.
+
+    Args:
+        text: the value of the option.
+        roles: those of the task, for an error message.
+    """
     if text is None:
         return None
     if text.lstrip().startswith("{"):
@@ -19,10 +25,9 @@ def parse_columns(text: str | None) -> dict[str, Any] | None:
     for entry in text.split(","):
         role, equals, column = (part.strip() for part in entry.partition("="))
         if not equals or not role or not column:
-            raise ValueError(
-                "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; "
-                f"got {text!r:.60}."
-            )
+            from saccade.data.readers.columns import not_columns
+
+            raise ValueError(not_columns(text, list(roles)))
         columns[role] = parse_column(column)
     return columns
 

@@ -82,7 +82,7 @@ def evaluate(
             "--plot draws figures by length or by option: add --by-length 10, or --vary with an option and its values"
         )
     figures = None if metrics is None else [name.strip() for name in metrics.split(",")]
-    corpus = _corpus(model, figures, tables.reading())
+    corpus = _corpus(model, figures, tables.reading(model.task.fields))
     found = model.evaluate(
         data,
         by=by_length,

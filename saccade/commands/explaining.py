@@ -88,7 +88,10 @@ def explain(
             known = model.task.targets if model.task.compared and wanted is None else {}
             given = list(read_inputs(model.task, input_corpus(model, tables, extras=known), inputs, extras=known))
         if len(given) > MOST:
-            raise ValueError(f"A page shows at most {MOST} inputs, got {len(given):,}.")
+            raise ValueError(
+                f"A page shows at most {MOST} inputs, got {len(given):,}: write the ones to look at to a file of their "
+                "own, or give them with --input."
+            )
         several.append(_explain(model, given, wanted, read=bool(inputs), name=name, options=options))
     items = [item for each in zip(*several, strict=True) for item in each]
     about = " and ".join(name or Path(run).resolve().name for name in names)

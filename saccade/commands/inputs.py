@@ -29,7 +29,7 @@ def input_corpus(run: Run, tables: TableOptions, *, extras: Iterable[str] = ()) 
     """
     from saccade.data.corpus import Corpus
 
-    trained, asked = run.plan.data, tables.reading()
+    trained, asked = run.plan.data, tables.reading(run.task.inputs)
     check_roles(run.task, asked.get("columns"))
     roles = {*run.task.inputs, *run.task.extras, *extras}
     known = {role: column for role, column in (trained.columns or {}).items() if role in roles}
@@ -128,7 +128,8 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
         if not files:
             raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
     if not files:
-        examples = corpus.read(path, task.inputs, extras=extras, check=task.check_example, blank=True)
+        unread = [role for role in task.targets if role not in extras]
+        examples = corpus.read(path, task.inputs, extras=extras, check=task.check_example, blank=True, unread=unread)
         yield from examples
         if examples.skipped.count:
             print(examples.skipped.report(), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,12 +36,12 @@ class TableOptions:
     def __post_init__(self) -> None:
         if self.bad_rows not in (None, "error", "skip"):
             raise ValueError(f"--bad-rows must be error or skip, got {self.bad_rows!r:.60}.")
-        self.reading()
+        parse_yes_no(self.header, "--header")
 
-    def reading(self) -> dict[str, Any]:
-        """What the user asked for, as arguments of a `Corpus`."""
+    def reading(self, roles: Iterable[str]) -> dict[str, Any]:
+        """What the user asked for, as arguments of a `Corpus`; an error about columns names these roles."""
         header = parse_yes_no(self.header, "--header")
-        found = {"columns": parse_columns(self.columns), "header": header, "bad_rows": self.bad_rows}
+        found = {"columns": parse_columns(self.columns, roles), "header": header, "bad_rows": self.bad_rows}
         return {name: value for name, value in found.items() if value is not None}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shlex
 from collections.abc import Sequence
 
 from saccade.commands.columns import parse_column, parse_columns
@@ -35,8 +36,17 @@ def split_overrides(
         value = next(remaining, None) if match[2] is None else match[2]
         if value is None or (match[2] is None and value.startswith("--")):
             parser.error(f"{argument} needs a value.")
+        if _is_open(value):  # which the shell has split at its spaces
+            while _is_open(value) and (more := next(remaining, None)) is not None:
+                value = f"{value} {more}"
+            parser.error(f"put a value with spaces in quotes: --{match[1]} {shlex.quote(value)}")
         overrides[match[1].replace("-", "_")] = value
     return rest, overrides
+
+
+def _is_open(value: str) -> bool:
+    """Whether a mapping or a list begins and does not end."""
+    return value.startswith(("{", "[")) and any(value.count(a) > value.count(b) for a, b in ("{}", "[]"))
 
 
 def join_columns(given: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:

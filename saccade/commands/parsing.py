@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from saccade.commands.arguments import list_argument, takes
 from saccade.commands.task_options import check_required, other_task
+from saccade.commands.training import misspelt
 from saccade.configuration.catalogue import catalogue, described
+from saccade.configuration.files import TABLES
 from saccade.configuration.sections import SECTIONS
 from saccade.registry import closest
 
@@ -30,13 +32,19 @@ class Command(NamedTuple):
     parser: argparse.ArgumentParser
 
 
-def parse(parser: argparse.ArgumentParser, given: Sequence[str], command: Command | None = None) -> argparse.Namespace:
+def parse(
+    parser: argparse.ArgumentParser,
+    given: Sequence[str],
+    command: Command | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> argparse.Namespace:
     """The options of a command line.
 
     Args:
         parser: that of all commands.
         given: the command line.
         command: the command that it names, if it names one.
+        overrides: the arguments of a configuration on it, which are checked too if an option does not exist.
     """
     if command is None:
         return parser.parse_args(given)
@@ -44,16 +52,27 @@ def parse(parser: argparse.ArgumentParser, given: Sequence[str], command: Comman
     options, unknown = parser.parse_known_args(given)
     wrong = list(dict.fromkeys(argument.partition("=")[0] for argument in unknown if argument.startswith("-")))
     if wrong:
-        command.parser.error(_no_options(wrong, given, command))
+        named = [getattr(options, "config", None), *unknown]
+        others = misspelt([name for name in named if name and name not in wrong], overrides) if overrides else ()
+        command.parser.error("\n  ".join([_no_options(wrong, given, command), *others]))
     several = list_argument(command.function)
     if unknown and several is None:
         data = takes(command.function, "overrides") and os.path.exists(unknown[0])
-        hint = f". Is that the data? --data.train {unknown[0]}" if data else ""
+        files = _joined((overrides or {}).get("data.train"), unknown)
+        hint = f". Is that the data? --data.train {files}" if data else ""
         command.parser.error(f"there is one argument too many: {unknown[0]!r:.60}{hint}")
     if several is None or not unknown:
         return parser.parse_args(given)
     getattr(options, several).extend(unknown)  # inputs after an option, which argparse does not take
     return options
+
+
+def _joined(file: str | None, others: Sequence[str]) -> str:
+    """How to name several files: tables in a list, parallel texts with commas."""
+    files = [file, *others] if file else [others[0]]
+    if len(files) > 1 and any(name.endswith(TABLES) for name in files):
+        return f"'[{', '.join(files)}]'"
+    return ",".join(files)
 
 
 def _no_options(wrong: Sequence[str], given: Sequence[str], command: Command) -> str:

@@ -216,4 +216,5 @@ def _bare(answer: Answer) -> Answer:
     from dataclasses import replace
 
     counts = {name: value for name, value in answer.details.items() if isinstance(value, int | float)}
-    return replace(answer, value=None, attention=None, alternatives=[], details=counts)
+    value = answer.value if answer.value == [] else None  # of several labels none
+    return replace(answer, value=value, attention=None, alternatives=[], details=counts)

@@ -7,9 +7,14 @@ NAMED = 5
 
 
 class Strange:
-    """Inputs that are empty, or have parts that the training data did not have."""
+    """Inputs that are empty, or have parts that the training data did not have.
 
-    def __init__(self) -> None:
+    Args:
+        what: what an input is called.
+    """
+
+    def __init__(self, what: str = "input") -> None:
+        self.what = what
         self.inputs = 0
         self.parts: dict[str, None] = {}
         self.empty = 0
@@ -36,5 +41,5 @@ class Strange:
             return found
         from saccade.tasks.noticing import never_seen  # which imports torch
 
-        have = "1 input has" if self.inputs == 1 else f"{self.inputs:,} inputs have"
+        have = f"1 {self.what} has" if self.inputs == 1 else f"{self.inputs:,} {self.what}s have"
         return [*found, f"{have} {never_seen(self.parts)}"]

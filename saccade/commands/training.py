@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,7 +19,7 @@ from saccade.commands.interrupting import leaving_at_once
 from saccade.configuration import ConfigError, override, read_config
 from saccade.configuration.catalogue import described
 from saccade.configuration.files import find_config
-from saccade.configuration.spelling import check_spelling
+from saccade.configuration.spelling import check_spelling, wrong_names
 from saccade.configuration.yaml_files import read_text
 
 
@@ -196,6 +196,14 @@ def validate_config(config: str, *, trust_classes: bool = False, **overrides: st
     print(f"{config} is valid: {type(outline).__name__}, {count:,} parameters without embeddings.")
 
 
+def misspelt(configs: Sequence[str], overrides: Mapping[str, str]) -> list[str]:
+    """What is misspelt in the arguments on a command line, whose configuration is the first of these that is one."""
+    for config in configs:
+        with contextlib.suppress(ConfigError, OSError):
+            return [problem.text for problem in wrong_names(override(read_config(config), _with_data(overrides)))]
+    return []
+
+
 def copy_config(name: str, file: str) -> None:
     """Copy a configuration that comes with Saccade, to edit it.
 
@@ -233,7 +241,7 @@ def explain_config(config: str, overrides: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _with_data(overrides: dict[str, str]) -> dict[str, str]:
+def _with_data(overrides: Mapping[str, str]) -> dict[str, str]:
     """`--data pairs.tsv` means what to train on; columns may be written as for `saccade evaluate`.
 
     `--data.text body` is the column of the role `text`, if that is a role of the task.
@@ -246,7 +254,8 @@ def _with_data(overrides: dict[str, str]) -> dict[str, str]:
     if not changed.get("data", "{").lstrip().startswith("{"):
         changed["data.train"] = changed.pop("data")
     if "=" in changed.get("data.columns", ""):
-        changed["data.columns"] = parse_columns(changed["data.columns"])
+        with contextlib.suppress(ValueError):  # reported with whatever else is wrong
+            changed["data.columns"] = parse_columns(changed["data.columns"])
     return changed
 
 

@@ -38,8 +38,10 @@ def find_config(name: str | os.PathLike[str]) -> Path:
         return shipped()[short.as_posix()]
     # Compare the last parts only: a shared folder would make all names alike.
     near = [each for each in shipped() if difflib.get_close_matches(short.name, [Path(each).name], cutoff=0.75)]
-    close = difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0) or _beside(path)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    same = [each for each in near if Path(each).name == short.name]
+    close = same if short.parent == Path() else []
+    close = close or difflib.get_close_matches(short.as_posix(), near, n=1, cutoff=0.0) or _beside(path)
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise ConfigError(
         f"There is no file {str(name)!r}, and no configuration of that name.{hint} `saccade list configs` lists the "
         "configurations that come with Saccade."

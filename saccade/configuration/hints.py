@@ -111,7 +111,8 @@ def readable(hint: Any) -> str:
     if is_class(hint):
         registry = registry_of(hint)
         if registry is not None:
-            return f"the name of a {registry.kind} or {{class: name, argument: value}}"
+            article = "an" if registry.kind[0] in "aeiou" else "a"
+            return f"the name of {article} {registry.kind} or {{class: name, argument: value}}"
         return f"the class of a {hint.__name__}"
     return str(hint).replace("typing.", "").replace("collections.abc.", "")
 

@@ -33,7 +33,7 @@ def check_spelling(config: Mapping[str, Any]) -> None:
     Wrong words and numbers are in the same list. If nothing else is wrong, they are left to `Plan`, which lists them
     with what only constructors know, such as ranges. Classes given by dotted path are left to it, too.
     """
-    found = list(_misspelt(config))
+    found = list(wrong_names(config))
     if any(problem.names for problem in found):
         refuse([problem.text for problem in found])
 
@@ -53,7 +53,8 @@ def unknown_sections(config: Mapping[str, Any]) -> Iterator[str]:
             yield f"There is no section {name!r}.{nearest(str(name), SECTIONS)}"
 
 
-def _misspelt(config: Mapping[str, Any]) -> Iterator[Problem]:
+def wrong_names(config: Mapping[str, Any]) -> Iterator[Problem]:
+    """Everything that is wrong with a configuration, as far as the catalogue tells."""
     yield from map(Problem, unknown_sections(config))
     for name, section in SECTIONS.items():
         given = config.get(name)
@@ -66,9 +67,31 @@ def _misspelt(config: Mapping[str, Any]) -> Iterator[Problem]:
     task, trainer = config.get("task"), config.get("trainer")
     named = task.get("class", SECTIONS["task"].usual) if isinstance(task, Mapping) else task or SECTIONS["task"].usual
     found = catalogue()["tasks"].find(named) if isinstance(named, str) else None
+    if found is not None:
+        yield from _misspelt_roles(found, task if isinstance(task, Mapping) else {}, config)
     if found is not None and isinstance(trainer, Mapping):
         yield from _misspelt_metric(found, trainer.get("metric"))
         yield from wrong_options(trainer.get("validate_options"), option_names(found))
+
+
+def _misspelt_roles(found: Described, task: Mapping[str, Any], config: Mapping[str, Any]) -> Iterator[Problem]:
+    """The problem of each column in the data section whose role is nearly one that the task has."""
+    data, roles = config.get("data"), set[str]()
+    for name, parameter in found.parameters.items():
+        if "Field" in parameter.annotation:
+            given = task.get(name)
+            several = parameter.annotation.startswith(MAPPINGS)
+            roles |= {*map(str, given)} if several and isinstance(given, Mapping) else set() if several else {name}
+    arguments = described(str(SECTIONS["data"].usual)).parameters
+    for name in data if isinstance(data, Mapping) else ():
+        known = name in arguments or name in roles or not may_be_role(name, arguments, config)
+        if not known and closest(name, roles) is not None:
+            yield Problem(no_role(name, [*arguments, *roles]), names=False)
+
+
+def no_role(name: str, choices: Collection[str]) -> str:
+    """The message for a name in the data section that is neither an argument nor a role."""
+    return f"data has no argument {shown(name)}, and the task no column of that name.{nearest(name, choices)}"
 
 
 def wrong_options(given: Any, known: Collection[str]) -> Iterator[Problem]:

@@ -106,6 +106,7 @@ class Corpus:
         check: Check | None = None,
         part: FilePart | None = None,
         blank: bool = False,
+        unread: Collection[str] = (),
     ) -> Examples:
         """The examples of a source, read as the training data are.
 
@@ -120,6 +121,7 @@ class Corpus:
             check: whether the values of an example belong together.
             part: the rows to read, of a source that is a single file.
             blank: whether empty texts are read, as inputs of a prediction are.
+            unread: roles whose columns may follow without being read, such as the targets of a prediction.
         """
         extra = {role: field for role, field in (extras or {}).items() if role in (self.columns or {})}
         given = ((FOLD, self.folds), (GROUP, self.group))
@@ -140,6 +142,7 @@ class Corpus:
             part=part,
             blank=blank,
             group=self.group,
+            unread=unread,
         )
 
 

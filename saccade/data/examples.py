@@ -12,6 +12,7 @@ from saccade.data.long_tables import GROUP, gathered, gathering
 from saccade.data.readers import Reader, open_readers
 from saccade.data.readers.columns import Column, Columns, check_columns
 from saccade.data.readers.folder import PATH, FolderOfFiles
+from saccade.data.readers.likely import Kind
 from saccade.data.readers.memory import InMemory, Rows
 from saccade.data.readers.parts import FilePart
 
@@ -78,6 +79,7 @@ class Examples:
         blank: whether empty texts are read, as inputs of a prediction are; otherwise a row with one is bad.
         group: the column that says which rows belong together. Where a field takes several rows as one value
             (`Field.gather`), the rows of a group are one example.
+        unread: roles whose columns may follow those of the others without being read.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Examples:
         part: FilePart | None = None,
         blank: bool = False,
         group: str | None = None,
+        unread: Collection[str] = (),
     ) -> None:
         if bad_rows not in ("error", "skip"):
             raise DataError(f"data.bad_rows must be 'error' or 'skip', got {bad_rows!r}.")
@@ -107,7 +110,10 @@ class Examples:
         self._absent = absent_values(fields)
         may_lack = [*optional, *self._absent]
         roles = [*fields, GROUP] if self._long and GROUP not in fields else [*fields]
-        wanted = Columns(check_columns(columns), roles, optional=may_lack, paragraphs=paragraphs)
+        kinds: dict[str, Kind] = {role: getattr(field, "holds", "") for role, field in fields.items()}
+        wanted = Columns(
+            check_columns(columns), roles, optional=may_lack, paragraphs=paragraphs, kinds=kinds, unread=unread
+        )
         self.readers = open_readers(source, wanted, header=header)
         for reader in self.readers:  # a wrong column shows before any work starts
             reader.part = part

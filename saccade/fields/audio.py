@@ -80,6 +80,7 @@ class Audio(Field):
         speech recognition.
     """
 
+    holds = "file"
     decodes = True
     suffixes = (".wav", ".flac", ".ogg")
     unit = "frames"

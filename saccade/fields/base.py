@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.data.cell import Cell
+from saccade.data.readers.likely import Kind
 from saccade.data.vectors import Vectors
 from saccade.fields.looking import Look, Seen, last_pooling, maps_over, picked_by
 from saccade.interpretation.explorer import Axis, Map, TextAxis
@@ -36,6 +37,9 @@ class Field:
 
     unit: str = "positions"
     """What the size of a value counts: tokens, frames."""
+
+    holds: Kind = ""
+    """What its cells are like, for advice on columns."""
 
     repeats: bool = False
     """Whether rows with equal values give several right answers to one input: a picture with a row for each caption."""

@@ -45,6 +45,7 @@ class Document(Field):
     """
 
     blank: Any = ()
+    holds = "text"
     unit = "tokens"
 
     def __init__(

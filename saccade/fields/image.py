@@ -62,6 +62,7 @@ class Image(Field):
         features: the folder for annotations, by default in the user's cache folder; several trainings may share it.
     """
 
+    holds = "file"
     decodes = True
     repeats = True
     suffixes = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")

@@ -15,6 +15,7 @@ import torch
 from saccade.artifacts import JsonObject, read_json
 from saccade.data.cell import Cell, text_of
 from saccade.data.errors import LEAVE_OUT, DataError, one_line
+from saccade.data.readers.likely import Kind
 from saccade.fields.base import Field, Padded, fields
 from saccade.registry import nearest
 
@@ -41,6 +42,8 @@ class Label(Field):
             sensitivity, specificity and the calibration of its probability. It is the answer from the option
             `threshold` on, which is 0.5 unless a user says otherwise.
     """
+
+    holds: Kind = "label"
 
     def __init__(self, *, names: list[str] | None = None, ordered: bool = False, positive: str | None = None) -> None:
         if names is not None and len(set(names)) != len(names):

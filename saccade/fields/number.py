@@ -25,6 +25,8 @@ MOST = 1e30
 class Number(Field):
     """A number, such as a rating or a price; models see it scaled to mean 0 and standard deviation 1."""
 
+    holds = "number"
+
     def __init__(self) -> None:
         self.mean = 0.0
         self.deviation = 1.0

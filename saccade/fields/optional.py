@@ -33,7 +33,7 @@ class OptionalField(Field):
         self.inner, self.role = field, role
         self.optional = not column
         self.decodes, self.suffixes, self.unit = field.decodes, field.suffixes, field.unit
-        self.repeats, self.paragraphs = field.repeats, field.paragraphs
+        self.repeats, self.paragraphs, self.holds = field.repeats, field.paragraphs, field.holds
 
     @property
     def vectors(self) -> Vectors | None:  # type: ignore[override]

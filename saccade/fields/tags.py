@@ -24,6 +24,8 @@ class Tags(Label):
         names: the classes; by default those of the training data.
     """
 
+    holds = ""
+
     def __init__(self, *, names: list[str] | None = None) -> None:
         super().__init__(names=names)
 

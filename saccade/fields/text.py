@@ -36,6 +36,7 @@ class Text(Field):
             `{class: file, path: glove.txt}` reads them from a file. They are random by default.
     """
 
+    holds = "text"
     blank = ""
     unit = "tokens"
 

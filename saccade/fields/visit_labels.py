@@ -29,6 +29,7 @@ class VisitLabel(Label):
         positive: of two classes, the one that is looked for; see `Label`.
     """
 
+    holds = ""
     gathers = True
 
     def __init__(self, *, names: list[str] | None = None, positive: str | None = None) -> None:

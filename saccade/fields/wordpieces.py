@@ -47,6 +47,7 @@ class WordPieces(Field):
         Devlin et al. (2019), arXiv:1810.04805, section 3; the middle: Sun et al. (2019), arXiv:1905.05583, section 5.3.
     """
 
+    holds = "text"
     blank = ""
     unit = "tokens"
 

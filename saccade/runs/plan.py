@@ -25,8 +25,9 @@ from saccade.configuration.classes import find_class, name_of, spell_out
 from saccade.configuration.errors import ConfigError, refuse, shown
 from saccade.configuration.hints import hint_of, words_of
 from saccade.configuration.sections import OTHERS, SECTIONS, say_which, sizes_of_data
-from saccade.configuration.spelling import may_be_role, no_metric, unknown_sections, wrong_options
+from saccade.configuration.spelling import may_be_role, no_metric, no_role, unknown_sections, wrong_options
 from saccade.data.corpus import FOLD, GROUP, Corpus
+from saccade.data.readers.columns import not_columns
 from saccade.models import models
 from saccade.registry import constructor_parameters, nearest
 from saccade.tasks import Task, tasks
@@ -126,6 +127,9 @@ class Plan:
                 parameters = constructor_parameters(kind)
                 if name == "data":
                     given = {key: value for key, value in given.items() if key not in _short_columns(config)}
+                    if not isinstance(given.get("columns"), Mapping | None):
+                        fields = made["task"].fields if isinstance(made.get("task"), Task) else ()
+                        checker.problems.append(f"data: {not_columns(given.pop('columns'), list(fields))}")
                 hidden = sizes_of_data({n: p.default is p.empty for n, p in parameters.items()})
                 found[name] = checker.blueprint(kind, given, name, hidden=hidden if name == "model" else ())
                 if name != "model":
@@ -231,13 +235,7 @@ def _short_columns(config: Mapping[str, Any]) -> dict[str, Any]:
 def _with_columns(data: Blueprint, short: Mapping[str, Any], task: Task, trust: bool) -> Blueprint:
     """The data section with `text: body` under its columns, if `text` is a role of the task."""
     choices = [*constructor_parameters(Corpus), *task.fields]
-    refuse(
-        [
-            f"data has no argument {shown(name)}, and the task no column of that name.{nearest(name, choices)}"
-            for name in short
-            if name not in task.fields
-        ]
-    )
+    refuse([no_role(name, choices) for name in short if name not in task.fields])
     columns = data.given.get("columns") or {}
     if not short or not isinstance(columns, Mapping):
         return data

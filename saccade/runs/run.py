@@ -26,6 +26,7 @@ from saccade.data.cell import Cell
 from saccade.data.corpus import Corpus
 from saccade.data.errors import LEAVE_OUT, BadRow, DataError
 from saccade.data.examples import read_rows
+from saccade.data.readers import absolute
 from saccade.data.readers.memory import Rows
 from saccade.interpretation.explorer import Item
 from saccade.runs.evaluating import Evaluation, ExampleSource, evaluate
@@ -185,7 +186,7 @@ class Run:
             bootstrap: how often the examples are resampled for an interval of each figure.
             options: as those of `predict`.
         """
-        return evaluate(
+        found = evaluate(
             self.task,
             self.model,
             self.answer,
@@ -198,3 +199,7 @@ class Run:
             bootstrap=bootstrap,
             options=options,
         )
+        trained = self.plan.data.train if self.plan.data.folds is None else None
+        if trained is not None and isinstance(data, str | os.PathLike) and absolute(data) == trained:
+            found.remarks.append("The model was trained on this file: the figures say little about new examples.")
+        return found

@@ -19,6 +19,10 @@ MANY = 0.05
 """The share of left-out examples that deserves a warning."""
 
 
+FEW = 10
+"""With fewer examples nothing is learned."""
+
+
 def summary(plan: Plan, data: Provenance, examples: Examples, read: int, rows: int) -> Iterator[str]:
     """What a user should know before training starts.
 
@@ -50,6 +54,8 @@ def summary(plan: Plan, data: Provenance, examples: Examples, read: int, rows: i
     cut = "" if rows == data.train else f" that make {rows:,} rows"
     valid = f"validating on {data.valid:,} ({data.sources.get('valid')})" if data.valid else "without validation"
     yield f"Training on {counted(data.train)}{cut}, {valid}."
+    if rows < FEW:
+        yield "WARNING: That is enough to try out the command, but too little to learn from."
     warnings: dict[str, list[str]] = {}  # a vocabulary that two roles share has one
     for role, field in plan.task.fields.items():
         if field.learned():

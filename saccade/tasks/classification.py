@@ -173,6 +173,11 @@ class Classification(Task):
     def empty_answer(self) -> Answer:
         return self.form.empty_answer()
 
+    def remarks(self, answers: Sequence[Answer]) -> list[str]:
+        none = sum(answer.value == [] for answer in answers)
+        said = f"{none:,} of {len(answers):,} answers have no label, since none is likely enough: see threshold."
+        return [said] if none else []
+
     def cells(self, answer: Answer, options: ClassificationOptions) -> list[str]:
         several = isinstance(answer.value, list)  # and not one of them
         return [self.label.show(answer.value) if several else answer.text]

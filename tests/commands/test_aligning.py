@@ -45,6 +45,18 @@ def test_a_line_for_each_pair(run, call, texts) -> None:
         assert len(aligned.links) == len(pair[1].split())
 
 
+def test_unknown_words_of_both_texts_are_named(run, call, texts) -> None:
+    said = "1 pair has parts that the model has never seen and reads as unknown: 'z', 'Ŧ'"
+    for name, word in (("a.en", "zebra"), ("b.de", "Ŧebra")):
+        (texts / name).write_text((texts / name).read_text() + f"{word}\n")
+    code, out, err = call("align", run, *given(texts))
+    assert (code, out.count("\n")) == (0, 4)
+    assert err == f"{said}\n"
+    (texts / "gold.talp").write_text((texts / "gold.talp").read_text() + "0-0\n")
+    err = call("align", run, *given(texts), "--gold", str(texts / "gold.talp"), "--json")[2]
+    assert json.loads(err)["remarks"] == [said]
+
+
 @pytest.mark.parametrize("format", ["pharaoh", "talp", "naacl", "json"])
 @pytest.mark.parametrize("one_based", [False, True])
 def test_formats(run, call, texts, format, one_based) -> None:

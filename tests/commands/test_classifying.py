@@ -109,6 +109,13 @@ def test_several_labels_are_listed_whole(tables, call):
     assert code == 0, err
     assert {line.split("\t")[1] for line in out.splitlines()} <= {"kitchen", "wood", "metal", "toys"}
     assert len(out.splitlines()) == 2
+    said = "answers have no label, since none is likely enough: see threshold."
+    code, out, err = call("predict", folder, "--input", "oak pan", "--threshold", "0.9999")
+    assert (code, out) == (0, "\n")
+    assert f"1 of 1 {said}" in err
+    unsure = call("evaluate", folder, "--data", str(tables / "several.tsv"), "--threshold", "0.9999")
+    assert f"30 of 30 {said}" in unsure[1] + unsure[2]
+    assert said not in call("predict", folder, "--input", "oak pan", "--threshold", "0.0001")[2]
 
 
 def test_an_empty_input_gets_an_empty_answer_in_its_line(trained, tables, call):

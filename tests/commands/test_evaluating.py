@@ -92,7 +92,7 @@ def test_a_figure_may_need_a_column_that_training_did_not(run, call, tmp_path) -
     [
         (["--columns", "source=in"], "say which column is the target"),
         (["--columns", "source=in,targt=out"], "this model has no 'targt'. Did you mean 'target'?"),
-        (["--columns", "in,out"], "--columns takes roles with their columns, as source=en,target=de"),
+        (["--columns", "in,out"], "--columns takes roles with their columns, as source=in,target=out"),
         (["--columns", "source=in,target=ot"], "Did you mean 'out'"),
         (["--header", "no", "--columns", "source=in,target=out"], "test.csv is read without a header"),
         (["--header", "maybe"], "--header must be yes or no, got 'maybe'"),

@@ -325,7 +325,9 @@ LOOKS = [
     ("source,target\n", False),
 ]
 
-WORDS = [first + second for first in ("ba", "do", "ge", "ki", "lu", "mo") for second in ("nar", "tel", "vis", "pok", "rud")]
+WORDS = [
+    first + second for first in ("ba", "do", "ge", "ki", "lu", "mo") for second in ("nar", "tel", "vis", "pok", "rud")
+]
 PLURALS = "".join(f"{word},{word}s\n" for word in WORDS)
 NAMES = "".join(f"{word.title()},{word.upper()}\n" for word in WORDS)
 SPOKEN = "".join(f"{word},{' '.join(word)}\n" for word in WORDS)
@@ -521,7 +523,7 @@ def test_settings_are_checked(tmp_path):
     with pytest.raises(DataError, match="bad_rows"):
         read(path, bad_rows="ignore")
     for wrong in ("source", {}, ["en", "de"], 3):
-        with pytest.raises(DataError, match=r"data\.columns takes roles with their columns, as source=en"):
+        with pytest.raises(DataError, match=r"data\.columns takes roles with their columns, as source="):
             read(path, columns=wrong)
     for wrong in (-1, True, 1.5, None, [], ["a", -1], [["a"]]):
         with pytest.raises(DataError, match=r"data\.columns: 'source' takes the name of a column, its number .* list"):

@@ -66,3 +66,13 @@ def test_a_header_of_words_above_words_is_reported(train, work) -> None:
     write(work / "plurals.tsv", [("singular", "plural"), *((latin, f"{latin}s") for latin, _ in PAIRS)])
     err = train(data="plurals.tsv")[2]
     assert "WARNING: plurals.tsv, line 1 looks like a header but is read as an example: 'singular', 'plural'." in err
+
+
+def test_too_few_examples(train, work) -> None:
+    said = "WARNING: That is enough to try out the command, but too little to learn from."
+    write(work / "tiny.tsv", PAIRS[:3])
+    code, _, err = train(data="tiny.tsv")
+    assert code == 0, err
+    assert said in err
+    write(work / "small.tsv", PAIRS[:20])
+    assert said not in train("--output", "small", data="small.tsv")[2]

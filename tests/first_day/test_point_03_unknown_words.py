@@ -28,7 +28,11 @@ def test_unknown_words_of_a_language_model_are_counted(book, call) -> None:
     assert "so perplexity and bits per byte are too low to compare with other vocabularies." in err
     assert json.loads(out)["unknown"] == 2
     assert SAID in call("evaluate", "run", "--data", "test.txt")[2]
-    assert "not in the vocabulary" not in call("evaluate", "run", "--data", "book.txt")[2]
+    trained = "The model was trained on this file: the figures say little about new examples."
+    assert trained not in call("evaluate", "run", "--data", "test.txt")[2]
+    err = call("evaluate", "run", "--data", "book.txt")[2]
+    assert "not in the vocabulary" not in err
+    assert trained in err
 
 
 def test_those_of_a_masked_model_too(book, call) -> None:

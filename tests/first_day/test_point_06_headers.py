@@ -1,7 +1,11 @@
 """`--data.header yes` alone skips the header and counts columns."""
 
+import json
+
+import pyarrow
 import pytest
 
+import saccade
 from tests.first_day.conftest import PAIRS, write
 
 
@@ -37,6 +41,44 @@ def test_how_to_name_those_of_objects(train, work) -> None:
     code, _, err = train(data="named.jsonl")
     assert code == 2
     assert "Say which is which, as --data.columns source=latin,target=cyrillic." in err
+
+
+def test_the_training_file_can_be_predicted_as_it_was_read(train, work, call) -> None:
+    write(work / "named.tsv", [("latin", "cyrillic"), *PAIRS])
+    assert train("--data.header", "yes", data="named.tsv")[0] == 0
+    code, out, err = call("predict", "run", "named.tsv")
+    assert code == 0, err
+    assert out.count("\n") == len(PAIRS)
+    code, out, err = call("predict", "run", "rivers.tsv", "--header", "no")
+    assert code == 0, err
+    assert out.count("\n") == len(PAIRS)
+    assert "columns" not in err
+    code, _, err = call("predict", "run", "rivers.tsv", "--header", "no", "--columns", "cyrillic")
+    assert "--columns takes roles with their columns, as source=cyrillic; got 'cyrillic'." in err
+
+
+EMPTY_LINES = {
+    "a.tsv": "bado\tx\n\ngeki\tx\n",
+    "a.csv": "bado,x\n\ngeki,x\n",
+    "a.jsonl": '{"source": "bado"}\n\n{"source": "geki"}\n',
+}
+
+
+def test_an_empty_line_of_a_table_is_named_in_predict_too(train, work, call) -> None:
+    assert train()[0] == 0
+    for name, text in EMPTY_LINES.items():
+        (work / name).write_text(text)
+        code, out, err = call("predict", "run", name)
+        assert (code, out) == (2, "")
+        assert f"{name}, line 2: the line is empty. --bad-rows skip leaves such lines out." in err
+        code, out, err = call("predict", "run", name, "--bad-rows", "skip")
+        assert (code, out.count("\n")) == (0, 2), err
+        assert f"Skipped 1 bad row:\n  {name}, line 2: the line is empty" in err
+    (work / "a.txt").write_text("bado\n\ngeki\n")
+    code, out, err = call("predict", "run", "a.txt")
+    assert (code, out.splitlines()[1]) == (0, "")
+    assert out.count("\n") == 3
+    assert "Input 2 is empty, and so is its answer." in err
 
 
 def test_an_undeclared_header_is_named_as_it_was_given(train, work) -> None:
@@ -75,3 +117,62 @@ def test_the_advice_about_a_wide_header_can_be_followed(train, work) -> None:
     warning = next(line for line in train(data="wide.tsv")[2].splitlines() if "looks like a header" in line)
     assert "--data.columns source=amount,target=target; if it is an example, set --data.header no" in warning
     assert "--data.header yes" not in warning
+
+
+TICKETS = [
+    {"ticket": f"T-{n}", "opened": f"2024-0{1 + n % 9}-1{n % 7}", "message": f"{latin} is late", "team": "AB"[n % 2]}
+    for n, (latin, _) in enumerate(PAIRS)
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_the_advice_names_columns_that_fit(suffix, work, call) -> None:
+    if suffix == "csv":
+        write(work / "tickets.csv", [TICKETS[0].keys(), *(row.values() for row in TICKETS)], between=",")
+    elif suffix == "jsonl":
+        (work / "tickets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in TICKETS))
+    else:
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(TICKETS), "tickets.parquet")
+    header = ["--data.header", "yes"] if suffix == "csv" else []
+    code, _, err = call("validate", "classification/pooling", "--data.train", f"tickets.{suffix}", *header)
+    assert code == 2
+    assert "as --data.columns text=message,label=team." in err
+
+
+def test_a_column_that_is_not_there_gets_the_same_advice(work, call) -> None:
+    write(work / "tickets.csv", [TICKETS[0].keys(), *(row.values() for row in TICKETS)], between=",")
+    columns = ["--data.text", "body", "--data.label", "queue"]
+    code, _, err = call("validate", "classification/pooling", "--data.train", "tickets.csv", *columns)
+    assert code == 2
+    assert "tickets.csv has no column 'body' or 'queue'." in err
+    assert "Name the columns, as --data.columns text=message,label=team." in err
+
+
+def test_a_misspelt_column_is_no_reason_to_doubt_the_header(work, call) -> None:
+    write(work / "tickets.csv", [TICKETS[0].keys(), *(row.values() for row in TICKETS)], between=",")
+    columns = ["--data.text", "mesage", "--data.label", "team"]
+    err = call("validate", "classification/pooling", "--data.train", "tickets.csv", *columns)[2]
+    assert "has no column 'mesage'. Did you mean 'message'? Its header has: 'ticket'," in err
+    assert "no header" not in err
+
+
+def test_the_advice_by_number(work, call) -> None:
+    write(work / "tickets.csv", [row.values() for row in TICKETS], between=",")
+    small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4", "--trainer.max_steps", "1", "--output", "run"]
+    err = call("train", "classification/pooling", "--data.train", "tickets.csv", *small)[2]
+    assert "tickets.csv has 4 columns, and the first are read as text and label: 'T-0'," in err
+    assert "give their numbers, counted from 0, as --data.columns text=2,label=3;" in err
+
+
+def test_a_wide_header_gets_one_warning(work, call) -> None:
+    write(work / "tickets.csv", [TICKETS[0].keys(), *(row.values() for row in TICKETS)], between=",")
+    small = ["--model.embedding_dim", "4", "--model.hidden_dim", "4", "--trainer.max_steps", "1", "--output", "run"]
+    err = call("train", "classification/pooling", "--data.train", "tickets.csv", *small)[2]
+    said = "Of its 4 columns the first are read as text and label. Name the columns, as --data.columns text=message,"
+    assert said in err
+    assert "tickets.csv has 4 columns" not in err
+
+
+def test_the_advice_in_memory(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"columns=\{'text': 'message', 'label': 'team'\}"):
+        saccade.train("classification/pooling", data=TICKETS, output=tmp_path / "run")

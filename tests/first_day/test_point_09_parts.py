@@ -206,3 +206,51 @@ def test_a_metric_that_is_no_longer_computed(call) -> None:
 def test_a_model_of_another_task_names_those_that_fit() -> None:
     with pytest.raises(ConfigError, match=r"models of this task take vocab and classes: .*pooling"):
         Plan({"task": "classification", "model": "rnnsearch", "trainer": {"max_steps": 1}})
+
+
+def test_a_misspelt_option_does_not_hide_misspelt_arguments(call) -> None:
+    wrong = ["--outptu", "run", "--data.trian", "rivers.tsv", "--model.hidden_dim", "many"]
+    for command in (["translation/rnnsearch", *wrong], [*wrong, "translation/rnnsearch"]):
+        code, _, err = call("train", *command)
+        assert code == 2
+        assert "train has no option --outptu. Did you mean --output?" in err
+        assert "data (Corpus) has no argument 'trian'. Did you mean 'train'?" in err
+        assert "model.hidden_dim must be a whole number, got 'many'." in err
+
+
+def test_misspelt_arguments_do_not_hide_misspelt_roles(call) -> None:
+    wrong = ["--model.hiden_dim", "8", "--data.txet", "body", "--data.lable", "kind"]
+    code, _, err = call("validate", "classification/pooling", *wrong)
+    assert code == 2
+    assert "3 problems" in err
+    assert "data has no argument 'txet', and the task no column of that name. Did you mean 'text'?" in err
+    assert "data has no argument 'lable', and the task no column of that name. Did you mean 'label'?" in err
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("embedding_dim", "dim"),
+        ("heads", "num_heads"),
+        ("dropout_rate", "dropout"),
+        ("encoder_layer", "encoder_layers"),
+    ],
+)
+def test_the_argument_that_was_meant(given, meant, call) -> None:
+    err = call("validate", "translation/transformer", f"--model.{given}", "8")[2]
+    assert f"model (transformer) has no argument {given!r}. Did you mean {meant!r}?" in err
+
+
+@pytest.mark.parametrize(
+    ("config", "given", "advice"),
+    [
+        ("classification/pooling", "message", "text=message,label=COLUMN"),
+        ("classification/pooling", "message,team", "text=message,label=team"),
+        ("classification/pooling", "text=message,team", "text=COLUMN,label=COLUMN"),
+        ("rating/pooling", "review", "text=review,number=COLUMN"),
+    ],
+)
+def test_columns_without_roles_get_those_of_the_task(config, given, advice, call) -> None:
+    code, _, err = call("validate", config, "--data.columns", given)
+    assert code == 2
+    assert f"data: --data.columns takes roles with their columns, as {advice}; got {given!r}." in err

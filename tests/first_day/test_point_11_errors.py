@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -41,13 +43,14 @@ def test_latin_1(train, work) -> None:
     ("command", "option"),
     [
         (["train", "translation/rnnsearch", "--data.train", "rivers.tsv", "--output", "x"], "--data.columns"),
-        (["evaluate", "x", "--data", "rivers.tsv"], "--columns"),
+        (["evaluate", "run", "--data", "rivers.tsv"], "--columns"),
     ],
 )
-def test_columns_are_spelt_the_same_everywhere(command, option, work, call) -> None:
+def test_columns_are_spelt_the_same_everywhere(command, option, train, call) -> None:
+    assert train()[0] == 0
     code, _, err = call(*command, option, "latin,cyrillic")
     assert code == 2
-    assert f"{option} takes roles with their columns, as source=en,target=de or {{source: en, target: de}}" in err
+    assert f"{option} takes roles with their columns, as source=latin,target=cyrillic; got 'latin,cyrillic'." in err
 
 
 @pytest.mark.parametrize("when", ["at once", "while it reads", "while it trains"])
@@ -75,6 +78,49 @@ def test_ctrl_c(when, work) -> None:
     assert "nterrupted" in rest
     if when == "while it trains":
         assert "saccade train --resume run" in rest
+
+
+INTERRUPTED = """
+import os, runpy, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[-1]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("saccade", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("module", ["saccade.commands.interrupting", "saccade.cli", "saccade.commands.training"])
+def test_ctrl_c_while_the_command_line_is_imported(module) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", INTERRUPTED, "show", module]
+    interruptible = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    done = subprocess.run(command, capture_output=True, text=True, env=env, preexec_fn=interruptible)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr.startswith("Interrupted")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ctrl_c_is_quiet_before_and_after() -> None:
+    """Nothing is imported before the handler is set, and there is none left while Python shuts down."""
+    code = """
+import sys
+before = {*sys.modules}
+import saccade
+assert {*sys.modules} - before == {"saccade"}, {*sys.modules} - before
+sys.argv = ["saccade", "show", "sparsemax"]
+import signal
+from saccade.__main__ import run
+assert signal.getsignal(signal.SIGINT).__name__ == "leave"
+assert run() == 0
+assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
+"""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    interruptible = partial(signal.signal, signal.SIGINT, signal.default_int_handler)
+    subprocess.run([sys.executable, "-c", code], check=True, env=env, preexec_fn=interruptible)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +162,10 @@ def test_a_configuration_with_a_slip(line, problem, work, call) -> None:
 def test_data_given_as_the_configuration(work, call) -> None:
     err = call("train", "rivers.tsv")[2]
     assert "rivers.tsv is data, not a configuration: saccade train CONFIG --data.train rivers.tsv" in err
+
+
+def test_a_configuration_without_its_domain(call) -> None:
+    assert "Did you mean 'classification/pooling' or 'rating/pooling'?" in call("train", "pooling")[2]
 
 
 def test_a_misspelt_configuration_of_ones_own(work, call) -> None:
@@ -240,6 +290,25 @@ def test_data_that_is_given_without_its_option(work, call) -> None:
     assert "one argument too many: 'rivers.tsv'. Is that the data? --data.train rivers.tsv" in err
 
 
+@pytest.mark.parametrize(
+    ("files", "meant"),
+    [(["a.src", "a.tgt"], "a.src,a.tgt"), (["rivers.tsv", "a.tsv"], "'[rivers.tsv, a.tsv]'")],
+)
+def test_several_files_of_data(files, meant, work, call) -> None:
+    for name in files:
+        (work / name).touch()
+    code, _, err = call("train", "translation/rnnsearch", "--data.train", *files, "--output", "run")
+    assert code == 2
+    assert f"one argument too many: {files[1]!r}. Is that the data? --data.train {meant}" in err
+
+
+def test_a_value_without_quotes(call) -> None:
+    split = ["{class:", "text,", "tokeniser:", "char}"]  # as the shell does
+    code, _, err = call("train", "translation/rnnsearch", "--task.source", *split, "--output", "run")
+    assert code == 2
+    assert "put a value with spaces in quotes: --task.source '{class: text, tokeniser: char}'" in err
+
+
 def test_several_metrics_as_evaluate_takes_them(train) -> None:
     code, _, err = train("--task.metrics", "exact_match,cer")
     assert code == 0, err
@@ -289,3 +358,22 @@ def test_the_help_of_a_run_has_no_options_of_other_tasks(train, work, call) -> N
 def test_a_run_is_not_a_member(train, call) -> None:
     assert train()[0] == 0
     assert "run is a run: run/README.md describes it." in call("show", "run")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [("rivers.xlsx", "Save the table as .csv."), ("rivers.zip", "Unpack it;"), ("rivers.npz", "Readers: ")],
+)
+def test_formats_that_cannot_be_read(name, fix, work, call) -> None:
+    (work / name).write_bytes(b"PK")
+    err = call("validate", "translation/rnnsearch", "--data.train", name)[2]
+    assert f"there is no reader for {name.removeprefix('rivers')} files. {fix}" in err
+
+
+def test_a_list_in_json_can_be_converted(work, call) -> None:
+    rows = [{"source": latin, "target": cyrillic} for latin, cyrillic in PAIRS]
+    (work / "rivers.json").write_text(json.dumps(rows))
+    err = call("validate", "translation/rnnsearch", "--data.train", "rivers.json")[2]
+    command = re.search(r"one object a line: (python .*\.jsonl)\.", err)[1]
+    subprocess.run(command.replace("python", sys.executable, 1), shell=True, check=True)
+    assert call("validate", "translation/rnnsearch", "--data.train", "rivers.jsonl")[0] == 0

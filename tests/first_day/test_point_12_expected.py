@@ -2,11 +2,15 @@
 
 import json
 import math
+import re
+from pathlib import Path
 
 import pytest
 
 import saccade
 from tests.first_day.conftest import PAIRS, write
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_aer_decides(train, work, call) -> None:
@@ -74,3 +78,12 @@ def test_a_data_frame(tmp_path) -> None:
     )
     assert len(run.predict(frame)) == len(PAIRS)
     assert run.evaluate(frame, beam=1).figures
+
+
+def test_every_key_of_the_explorers_address_is_documented() -> None:
+    written = (ROOT / "explorer" / "src" / "state.ts").read_text(encoding="utf-8")
+    keys = set(re.findall(r'(?:put|parts\.set)\("(\w+)"', written))
+    section = (
+        (ROOT / "docs" / "explorer.md").read_text(encoding="utf-8").partition("## Address")[2].partition("\n## ")[0]
+    )
+    assert {"view", "show", "pin"} < keys == set(re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE))

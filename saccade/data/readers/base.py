@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, pick, reach, unknown
 from saccade.data.readers.files import check_file, stamp
+from saccade.data.readers.likely import SAMPLE
 from saccade.data.readers.lines import offsets, suffix
 from saccade.data.readers.parts import FilePart
 from saccade.registry import Registry
@@ -133,9 +134,17 @@ class Reader:
                     lost.append(str(one))
             chosen[role] = single if isinstance(column, list | tuple) else single[0]
         if lost:
-            how = "" if columns.given is not None else f" Say which is which, as {columns.example(names)}."
+            how = ""
+            if columns.given is None and len(names) >= len(columns.required):
+                how = f" Say which is which, as {columns.example_named(names, self.sample())}."
             raise unknown(lost, names, self.name, how)
         return chosen
+
+    def sample(self) -> list[list[Any]]:
+        """The first rows, in the order of the columns' names, for advice on columns."""
+        rows = [row for _, row in islice(self.rows(), SAMPLE) if isinstance(row, Mapping)]
+        names = list(self.names if self.names is not None else rows[0] if rows else ())
+        return [[row.get(name) for name in names] for row in rows]
 
     def unread(self) -> list[str]:
         """The columns that no role takes, once a row has been read; those without a name by their numbers."""

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.data.errors import BadRow, DataError
+from saccade.data.readers.likely import UNKNOWN, Kind, likely_columns
 
 Column = str | int | list[str | int]
 """A column's name, its number counted from 0, or a list of columns whose values make up one role."""
@@ -16,9 +17,6 @@ Record = Mapping[str, Any] | Sequence[Any]
 """A row: by name, or by position."""
 
 ABSENT = object()
-
-NUMBERS = ("", "#", "id", "idx", "index", "no", "nr", "number", "row")
-"""Names of columns that only count rows, as a rule."""
 
 
 class Columns:
@@ -29,6 +27,8 @@ class Columns:
         roles: the roles wanted, in order.
         optional: those among them that the data may lack.
         paragraphs: whether the values of plain text files are paragraphs, with empty lines between them, and not lines.
+        kinds: what the cells of roles are like, for advice.
+        unread: further roles, whose columns may follow without being read.
     """
 
     def __init__(
@@ -38,11 +38,16 @@ class Columns:
         *,
         optional: Collection[str] = (),
         paragraphs: bool = False,
+        kinds: Mapping[str, Kind] | None = None,
+        unread: Collection[str] = (),
     ) -> None:
         self.paragraphs = paragraphs
+        self.kinds = kinds or {}
         self.roles = tuple(roles)
         self.optional = frozenset(optional)
         self.required = tuple(role for role in self.roles if role not in self.optional)
+        self.usual_widths = {len(self.required), len(self.roles), len(self.required) + len(unread)}
+        """How many columns a table has that are read in their order."""
         self.given = None if given is None else {role: given[role] for role in self.roles if role in given}
         missing = [role for role in self.required if self.given is not None and role not in self.given]
         if missing:
@@ -63,23 +68,16 @@ class Columns:
         """The single columns that are given."""
         return [column for given in (self.given or {}).values() for column in parts(given)]
 
-    def example_named(self, header: Sequence[str]) -> str:
-        """How to name the columns of a header: those given by number, or else the likeliest."""
+    def example_named(self, header: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> str:
+        """How to name the columns of a header: those given by number, or else the likeliest, given the first rows."""
         places = [column for role in self.required for column in parts((self.given or {}).get(role, ""))]
         known = [header[place] for place in places if isinstance(place, int) and place < len(header)]
-        return self.example(known if len(known) == len(self.required) else list(self.likely(header).values()))
+        named = len(known) == len(self.required)
+        return self.example(known if named else list(self.likely(header, rows).values()))
 
-    def likely(self, header: Sequence[str]) -> dict[str, str]:
-        """For each role the column of its name, else the next that is not a number; for the last role, the last."""
-        telling = [name for name in header if name.strip().lower() not in NUMBERS]
-        rest = telling if len(telling) >= len(self.required) else list(header)
-        alike = {name.strip().lower(): name for name in header}
-        found = {role: alike[role.lower()] for role in self.required if role.lower() in alike}
-        free = [name for name in rest if name not in found.values()] or list(header)
-        if len(self.required) > 1 and self.required[-1] not in found:
-            found[self.required[-1]] = free[-1]
-        following = iter(free)
-        return {role: found[role] if role in found else next(following, free[-1]) for role in self.required}
+    def likely(self, header: Sequence[str], rows: Sequence[Sequence[Any]] = ()) -> dict[str, str]:
+        """The likely column of each role that must have one."""
+        return likely_columns({role: self.kinds.get(role, "") for role in self.required}, header, rows)
 
     def example_numbered(self) -> str:
         """How to give columns by number: as many for each role as the user gave by name."""
@@ -87,9 +85,11 @@ class Columns:
         several = [parts((self.given or {}).get(role, 0)) for role in self.required]
         return self.example(["+".join(str(next(places)) for _ in each) for each in several])
 
-    def example_further(self, width: int) -> str:
-        """How to give columns of a table with more than are needed by number: the last for the last role."""
-        return self.example([*range(len(self.required) - 1), width - 1])
+    def example_further(self, rows: Sequence[Sequence[Any]]) -> str:
+        """How to give columns of a table with more than are needed by number: the likeliest, given the first rows."""
+        taken = list(self.likely([str(place) for place in range(len(rows[0]))], rows).values())
+        first = [str(place) for place in range(len(taken))]  # which are read anyway
+        return self.example(taken if taken != first else [UNKNOWN] * len(taken))
 
     def example(self, names: Sequence[str | int]) -> str:
         """How to say which column is which, with these columns as an example."""
@@ -102,10 +102,7 @@ def check_columns(columns: Any) -> dict[str, Column] | None:
     if columns is None:
         return None
     if not isinstance(columns, Mapping) or not columns:
-        raise DataError(
-            "--data.columns takes roles with their columns, as source=en,target=de or {source: en, target: de}; got "
-            f"{columns!r:.60}."
-        )
+        raise DataError(not_columns(columns))
     for role, column in columns.items():
         single = parts(column)
         if not single or not all(_is_column(one) for one in single):
@@ -114,6 +111,16 @@ def check_columns(columns: Any) -> dict[str, Column] | None:
                 f"these; got {column!r:.60}."
             )
     return dict(columns)
+
+
+def not_columns(given: Any, roles: Sequence[str] = ()) -> str:
+    """The message for columns without the roles that they play; names alone are given to the roles in their order."""
+    roles = roles or ("source", "target")
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else []
+    known = names if len(names) <= len(roles) and all(names) and "=" not in str(given) else []
+    columns = [*known, *["COLUMN"] * (len(roles) - len(known))]
+    example = ",".join(map("{}={}".format, roles, columns))
+    return f"--data.columns takes roles with their columns, as {example}; got {given!r:.60}."
 
 
 def parts(column: Column) -> list[str | int]:
@@ -131,13 +138,22 @@ def by_position(columns: Columns, width: int) -> dict[str, Column]:
     return {role: place for place, role in enumerate(roles)}
 
 
-def positions(columns: Columns, names: Sequence[str] | None, file: str) -> dict[str, Column]:
-    """The given columns as positions, looked up in the names where they are given by name."""
+def positions(
+    columns: Columns, names: Sequence[str] | None, file: str, rows: Sequence[Sequence[Any]] = ()
+) -> dict[str, Column]:
+    """The given columns as positions, looked up in the names where they are given by name.
+
+    Args:
+        columns: the given ones.
+        names: those of the header, if there is one.
+        file: where they are.
+        rows: the first ones, for advice.
+    """
     found: dict[str, Column] = {}
     wanted = [one for role in columns.required for one in parts((columns.given or {}).get(role, []))]
     lost = [one for one in dict.fromkeys(wanted) if isinstance(one, str) and one not in (names or [one])]
     if lost and names is not None:
-        raise not_in_header(lost, columns, names, file)
+        raise not_in_header(lost, columns, names, file, rows)
     for role, column in (columns.given or {}).items():
         try:
             places = [position(one, columns, names, file) for one in parts(column)]
@@ -167,17 +183,18 @@ def position(column: str | int, columns: Columns, names: Sequence[str] | None, f
     return list(names).index(column)
 
 
-def not_in_header(lost: Sequence[str], columns: Columns, header: Sequence[str], file: str) -> DataError:
+def not_in_header(
+    lost: Sequence[str], columns: Columns, header: Sequence[str], file: str, rows: Sequence[Sequence[Any]] = ()
+) -> DataError:
     """The error for columns that the header does not name; the first line may not be a header at all."""
     close = suggestion(lost, header)
     alone = all(len(parts(column)) == 1 for column in (columns.given or {}).values())
     enough = alone and len(header) >= len(columns.required)
-    likely = f", as {columns.example_named(header)}" if enough and not close else ""
+    likely = f", as {columns.example_named(header, rows)}" if enough and not close else ""
     name = f" Name the columns{likely}." if likely else ""
-    return DataError(
-        f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{name} If the file "
-        f"has no header, give numbers counted from 0: {columns.example_numbered()}."
-    )
+    numbers = f" If the file has no header, give numbers counted from 0: {columns.example_numbered()}."
+    advice = name if close else name + numbers
+    return DataError(f"{file} has no column {_either(lost)}.{close} Its header has: {listed(header)}.{advice}")
 
 
 def listed(names: Sequence[str]) -> str:

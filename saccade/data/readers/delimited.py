@@ -12,7 +12,8 @@ from saccade.data.errors import BadRow, DataError
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import Column, Columns, Record, by_position, listed, parts, positions
 from saccade.data.readers.csv_rows import Row, csv_rows
-from saccade.data.readers.header import IDENTIFIER, SAMPLE, choose_from_header, looks_like_header, looks_like_row
+from saccade.data.readers.header import IDENTIFIER, choose_from_header, looks_like_header, looks_like_row
+from saccade.data.readers.likely import SAMPLE
 from saccade.data.readers.lines import numbered_lines
 from saccade.data.readers.parts import FilePart
 
@@ -38,6 +39,8 @@ class Delimited(Reader):
         """Whether a warning about a header is still due."""
         self.doubtful = bool(header) and not columns.by_name
         """Whether a warning about a declared header that looks like an example is still due."""
+        self.first_rows: list[list[str]] = []
+        """Those that advice on columns stands on."""
 
     def fields(self, part: FilePart | None = None) -> Iterator[Row]:
         """The lines with their cells, from the beginning or from that of a part."""
@@ -48,15 +51,16 @@ class Delimited(Reader):
         if self.header:
             self.names = self._header(lines)
         start = sample(lines)
+        self.first_rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
         if self.header and not start:
             raise DataError(
                 f"{self.name} has no rows: its only line is the header ({listed(self.names or ())}). If that is a row, "
                 "set --data.header no and give columns by number."
             )
-        if self.suspicious and self.part is None:
-            self._warn(start)
+        if self.suspicious and self.part is None and start:
+            self._warn(start[0][0])
         if self.doubtful and self.part is None:
-            self._doubt(start)
+            self._doubt()
         width = None if self.names is None else len(self.names)
         if self.part is not None:  # as wide as the file's first row, which is in another part
             wide = (len(cells) for _, cells in start if not isinstance(cells, BadRow) and len(cells) >= self._least())
@@ -73,9 +77,9 @@ class Delimited(Reader):
 
     def choose(self, first: Record) -> dict[str, Column]:
         if self.columns.given is not None:
-            return positions(self.columns, self.names, self.name)
+            return positions(self.columns, self.names, self.name, self.first_rows)
         if self.names is not None:
-            return choose_from_header(self.columns, self.names, self.name)
+            return choose_from_header(self.columns, self.names, self.name, self.first_rows)
         return by_position(self.columns, len(first))
 
     def unread(self) -> list[str]:
@@ -129,10 +133,9 @@ class Delimited(Reader):
         mark = max(self.others, key=cells[0].count)
         return self.others[mark] if mark in cells[0] else None
 
-    def _doubt(self, start: list[Row]) -> None:
+    def _doubt(self) -> None:
         self.doubtful = False
-        names = self.names or []
-        rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
+        names, rows = self.names or [], self.first_rows
         if not all(role in names for role in self.columns.required) and looks_like_row(names, rows):
             warnings.warn(
                 f"{Path(self.name).name}, line 1 is read as a header but looks like an example: {listed(names)}. If it "
@@ -140,24 +143,27 @@ class Delimited(Reader):
                 stacklevel=2,
             )
 
-    def _warn(self, start: list[Row]) -> None:
+    def _warn(self, line: int) -> None:
         self.suspicious = False
-        rows = [cells for _, cells in start if not isinstance(cells, BadRow)]
-        if rows and start[0][0] == 1 and looks_like_header(rows[0], rows[1:], self.columns.roles):
-            file = Path(self.name).name
-            enough = self.columns.given is not None or len(rows[0]) == len(self.columns.roles)
+        rows, columns, file = self.first_rows, self.columns, Path(self.name).name
+        if not rows:
+            return
+        wide = columns.given is None and len(rows[0]) > max(columns.usual_widths)
+        first = "first is" if len(columns.required) == 1 else "first are"
+        read = f"the {first} read as {' and '.join(columns.required)}"
+        if line == 1 and looks_like_header(rows[0], rows[1:], columns.roles):
+            of_these = f" Of its {len(rows[0])} columns {read}." if wide else ""
+            enough = columns.given is not None or len(rows[0]) in columns.usual_widths
             warnings.warn(
-                f"{file}, line 1 looks like a header but is read as an example: {listed(rows[0])}. Name the "
-                f"columns, as {self.columns.example_named(rows[0])}{', or set --data.header yes' * enough}; if it is "
-                "an example, set --data.header no.",
+                f"{file}, line 1 looks like a header but is read as an example: {listed(rows[0])}.{of_these} Name the "
+                f"columns, as {columns.example_named(rows[0], rows[1:])}{', or set --data.header yes' * enough}; if it "
+                "is an example, set --data.header no.",
                 stacklevel=2,
             )
-        if rows and self.columns.given is None and len(rows[0]) > len(self.columns.roles):
-            first = "first is" if len(self.columns.required) == 1 else "first are"
+        elif wide:
             warnings.warn(
-                f"{Path(self.name).name} has {len(rows[0])} columns, and the {first} read as "
-                f"{' and '.join(self.columns.required)}: {listed(rows[0])}. To read others, give their numbers, "
-                f"counted from 0, as {self.columns.example_further(len(rows[0]))}; 0+1 reads two as one text.",
+                f"{file} has {len(rows[0])} columns, and {read}: {listed(rows[0])}. To read others, give their "
+                f"numbers, counted from 0, as {columns.example_further(rows)}; 0+1 reads two as one text.",
                 stacklevel=2,
             )
 

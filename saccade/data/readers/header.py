@@ -9,9 +9,6 @@ from saccade.data.errors import DataError
 from saccade.data.readers.columns import Column, Columns, by_position, listed
 from saccade.data.readers.odd_rows import is_odd
 
-SAMPLE = 200
-"""How many rows are compared with the first."""
-
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,29}")
 
 NAME = re.compile(r"(?=.{1,40}$)[^\W\d][\w.()/#-]*( [\w.()/#-]+){0,3}")
@@ -90,19 +87,21 @@ def _below(width: int, rows: Sequence[Sequence[str]]) -> list[list[str]]:
     return [[row[place].strip() for row in rows if place < len(row)] for place in range(width)]
 
 
-def choose_from_header(columns: Columns, header: Sequence[str], file: str) -> dict[str, Column]:
+def choose_from_header(
+    columns: Columns, header: Sequence[str], file: str, rows: Sequence[Sequence[str]] = ()
+) -> dict[str, Column]:
     """The columns where the user said that there is a header, and nothing else.
 
     They are taken by equal names if all of them have one, else by position, unless a role's name is elsewhere.
     """
     if all(role in header for role in columns.required):
         return {role: list(header).index(role) for role in columns.roles if role in header}
-    fits = len(header) in (len(columns.required), len(columns.roles))
+    fits = len(header) in columns.usual_widths
     ordered = by_position(columns, len(header))
     if not fits or any(role in header and list(header).index(role) != place for role, place in ordered.items()):
         raise DataError(
             f"{file} has {len(header)} columns in its header ({listed(header)}), and {len(columns.required)} "
             f"{'is' if len(columns.required) == 1 else 'are'} needed ({', '.join(columns.required)}): say which, as "
-            f"{columns.example_named(header)}."
+            f"{columns.example_named(header, rows)}."
         )
     return ordered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from saccade.data.errors import BadRow
 from saccade.data.marks import digest
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.columns import ABSENT, Column, Columns, Record, listed, parts, reach
+from saccade.data.readers.likely import SAMPLE
 
 NAME = "the examples in memory"
 
@@ -88,7 +90,9 @@ class InMemory(Reader):
         """How to say which column is which, if the user said nothing."""
         if self.columns.given is not None or len(row) < len(self.columns.required):
             return ""
-        return f" Say which is which: columns={self.columns.likely(list(map(str, row)))}."
+        first = [each for each in islice(self.source.rows, SAMPLE) if isinstance(each, Mapping)]
+        rows = [[each.get(name) for name in row] for each in first]
+        return f" Say which is which: columns={self.columns.likely(list(map(str, row)), rows)}."
 
     def choose(self, first: Record) -> dict[str, Column]:
         return {role: role for role in self.columns.roles}

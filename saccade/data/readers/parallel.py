@@ -20,6 +20,12 @@ OTHER = (
 )
 """Common formats that are not lines of text."""
 
+INSTEAD = {
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "Save the table as .csv."),
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".zst", ".7z", ".tar", ".tgz"), "Unpack it; of packed files, .gz is read."),
+}
+"""What to do about some of them."""
+
 
 @readers.register("text")
 class ParallelText(Reader):
@@ -37,8 +43,8 @@ class ParallelText(Reader):
         for path in self.paths:
             if suffix(path) in OTHER:
                 raise DataError(
-                    f"{path}: there is no reader for {suffix(path)} files. Readers: {', '.join(readers.names())}; a "
-                    "table ends in .tsv, .csv, .jsonl or .parquet."
+                    f"{path}: there is no reader for {suffix(path)} files.{_instead(path)} Readers: "
+                    f"{', '.join(readers.names())}; a table ends in .tsv, .csv, .jsonl or .parquet."
                 )
 
     @classmethod
@@ -104,3 +110,12 @@ def different_lengths(paths: Sequence[Path]) -> DataError:
     """The error that counts the lines of each file."""
     counts = [f"{path} has {sum(1 for _ in numbered_lines(path))} lines" for path in paths]
     return DataError(f"Parallel files must have the same number of lines: {', '.join(counts)}.")
+
+
+def _instead(path: Path) -> str:
+    """What to do about a file that cannot be read."""
+    if suffix(path) == ".json":
+        lines = "import json, sys; [print(json.dumps(row)) for row in json.load(sys.stdin)]"
+        return f" Write a list one object a line: python -c '{lines}' < {path.name} > {path.stem}.jsonl."
+    found = INSTEAD.get(suffix(path))
+    return f" {found}" if found else ""

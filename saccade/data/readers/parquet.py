@@ -65,6 +65,11 @@ class Parquet(Reader):
                     else:
                         yield line, record
 
+    def sample(self) -> list[list[Any]]:
+        with open_table(self.source) as table:
+            batch = next(row_batches(table), None)
+            return [] if batch is None else [list(row.values()) for row in records(batch) if isinstance(row, dict)]
+
     def parts(self, rows: int) -> Iterator[FilePart]:
         with open_table(self.source) as table:
             count = table.metadata.num_rows
