@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
-import os
 import signal
 import sys
 import textwrap
@@ -185,7 +184,7 @@ def validate_config(config: str, *, trust_classes: bool = False, **overrides: st
     plan = Plan(written, trust=trust_classes)
     plan.check_training()
     validating = bool(plan.data.valid or plan.data.share(None))
-    plan.trainer.check(plan.task, os.devnull, validating=validating)  # a folder without an earlier training
+    plan.trainer.check(plan.task, validating=validating)
     check_trackers(plan.trainer.trackers)
     scored = plan.trainer.validate_examples != 0
     for files, validated in ((plan.data.train, validating and not plan.data.valid), (plan.data.valid, True)):

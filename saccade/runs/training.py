@@ -35,6 +35,7 @@ from saccade.runs.stages import say
 from saccade.tasks import Task
 from saccade.tasks.initialising import start_embeddings
 from saccade.training import Checkpoints, Trainer, seed_everything
+from saccade.training.trainer import check_folder
 
 
 @suggesting
@@ -92,10 +93,11 @@ def train(
     if resume is None:
         plan.check_training()
     validating = bool(plan.data.valid or held.get("valid") or held_out_share(plan, held))
-    plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
+    plan.trainer.check(plan.task, validating=validating)
+    check_folder(folder, resume is not None)
     with RunLock(folder) if is_main() else contextlib.nullcontext():
         if is_main():  # again: another training may have ended there meanwhile
-            plan.trainer.check(plan.task, folder, validating=validating, resume=resume is not None)
+            check_folder(folder, resume is not None)
         return _train(plan, held, folder, resume is not None, origin)
 
 

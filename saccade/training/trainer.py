@@ -164,7 +164,8 @@ class Trainer:
             resume: continue from the last checkpoint in the run folder, if there is one.
             started: called by the process that writes, when everything is in place, before the first step.
         """
-        self.check(task, output, validating=bool(valid), resume=resume)
+        self.check(task, validating=bool(valid))
+        check_folder(output, resume)
         loop = Loop(
             self,
             task=task,
@@ -187,8 +188,8 @@ class Trainer:
         }
         return [name for name, used in uses.items() if used]
 
-    def check(self, task: Task, output: str | os.PathLike[str], *, validating: bool, resume: bool = False) -> None:
-        """Raises if these arguments do not fit the task, the machine, the folder, or having no validation data."""
+    def check(self, task: Task, *, validating: bool) -> None:
+        """Raises if these arguments do not fit the task, the machine, or having no validation data."""
         check_device(self.device)
         if not validating:
             watching = self.watching()
@@ -207,21 +208,25 @@ class Trainer:
                 raise ValueError(f"metric={self.metric!r} needs predictions, but validate_examples is 0.")
         if validating and self.validate_examples != 0:
             task.options.of({**self.validate_options, **task.evaluate_options})
-        checkpoints = Path(output) / "checkpoints"
-        trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
-        finished = (Path(output) / "model.safetensors").exists()
-        if not resume and trained:
-            raise FileExistsError(
-                f"{output} holds the checkpoints of a training: continue it with saccade train --resume {output}, or "
-                "choose another folder."
-            )
-        if not resume and finished:
-            raise FileExistsError(f"{output} holds a trained model: choose another folder.")
-        if resume and finished and not trained:
-            raise FileNotFoundError(
-                f"{output} holds a trained model but no checkpoint to continue from: it would be trained again from "
-                "the beginning and overwritten. Bring its checkpoints back, or train in another folder."
-            )
+
+
+def check_folder(output: str | os.PathLike[str], resume: bool) -> None:
+    """Raises if a training in this folder would overwrite another one, or cannot be resumed."""
+    checkpoints = Path(output) / "checkpoints"
+    trained = any(any(checkpoints.glob(name)) for name in ("step-*", ".step-*.previous"))
+    finished = (Path(output) / "model.safetensors").exists()
+    if not resume and trained:
+        raise FileExistsError(
+            f"{output} holds the checkpoints of a training: continue it with saccade train --resume {output}, or "
+            "choose another folder."
+        )
+    if not resume and finished:
+        raise FileExistsError(f"{output} holds a trained model: choose another folder.")
+    if resume and finished and not trained:
+        raise FileNotFoundError(
+            f"{output} holds a trained model but no checkpoint to continue from: it would be trained again from "
+            "the beginning and overwritten. Bring its checkpoints back, or train in another folder."
+        )
 
 
 def _positive(name: str, value: Any) -> Any:

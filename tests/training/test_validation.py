@@ -32,7 +32,7 @@ def test_an_example_longer_than_the_model_can_read_does_not_end_the_training(tmp
     assert longer.scores.keys() == without.scores.keys()
 
 
-def test_options_that_do_not_go_with_an_evaluation_are_refused_before_any_work(tmp_path):
+def test_options_that_do_not_go_with_an_evaluation_are_refused_before_any_work():
     trainer = Trainer(max_steps=1, device="cpu", validate_options={"beam": 2})
     with pytest.raises(ValueError, match="score measures a text, but beam changes how it is continued"):
-        trainer.check(LanguageModelling(), tmp_path / "run", validating=True)
+        trainer.check(LanguageModelling(), validating=True)
