@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--library", type=Path, default=Path(sysconfig.get_paths()["stdlib"]), help="Python files")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--examples", type=int, default=6000, help="the most functions")
-    parser.add_argument("--steps", type=int, default=2000, help="updates per model")
+    parser.add_argument("--steps", type=int, default=1500, help="updates per model")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args(arguments)
 
@@ -135,7 +135,7 @@ def fit(
     """Trains one model, with the same settings for all."""
     return saccade.train(
         task={
-            "source": {"class": "text", "tokeniser": {"class": "pretokenised", "min_frequency": 3}},
+            "source": {"class": "text", "tokeniser": {"class": "pretokenised", "min_frequency": 10}},
             "joint": True,
             "copying": name.endswith("copying"),
             "metrics": ["word_f1", "exact_match", "unknown_words"],
