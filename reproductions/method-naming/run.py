@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = make_parser(FOLDER, __doc__, models=MODELS, seed=1)
     parser.add_argument("--library", type=Path, default=Path(sysconfig.get_paths()["stdlib"]), help="Python files")
     parser.add_argument("--examples", type=int, default=6000, help="the most functions")
-    parser.add_argument("--steps", type=int, default=2000, help="updates per model")
+    parser.add_argument("--steps", type=int, default=1500, help="updates per model")
     given = parser.parse_args(arguments)
 
     train, test = split(given.library, given.examples, random.Random(given.seed))
@@ -131,7 +131,7 @@ def fit(
     """Trains one model, with the same settings for all."""
     return saccade.train(
         task={
-            "source": {"class": "text", "tokeniser": {"class": "pretokenised", "min_frequency": 3}},
+            "source": {"class": "text", "tokeniser": {"class": "pretokenised", "min_frequency": 10}},
             "joint": True,
             "copying": name.endswith("copying"),
             "metrics": ["word_f1", "exact_match", "unknown_words"],

@@ -56,7 +56,7 @@ class ConvolutionalAttentionDecoder(Decoder):
         zero.
 
     Args:
-        embedding: E, tokens -> (batch, steps, dim); also the output weights.
+        embedding: E, tokens -> (batch, steps, dim); also the output weights. It may scale what it returns.
         score: of `query_dim` channels, which the state has too.
         dropout: how often training feeds the context of the last step instead of the word before.
     """

@@ -97,17 +97,21 @@ class GivenEncoder(Encoder):
 
     Args:
         dim: features of the vectors.
+        normalise: brings each vector to mean 0 and variance 1. Backbones make vectors many times as long as states of
+            a text: where both are read, these would drown the text.
     """
 
-    def __init__(self, *, dim: int) -> None:
+    def __init__(self, *, dim: int, normalise: bool = False) -> None:
         super().__init__()
         check_count("dim", dim)
         self.output_dim = self.summary_dim = dim
+        self.normalise = normalise
 
     def forward(self, source: Tensor, mask: Tensor) -> EncoderOutput:
         if source.dim() != 3 or source.shape[2] != self.output_dim:
             raise ValueError(f"source must be (batch, length, {self.output_dim}), got {tuple(source.shape)}.")
-        return EncoderOutput(source, mask, mean_of_real(source, mask))
+        states = F.layer_norm(source, source.shape[2:]) if self.normalise else source
+        return EncoderOutput(states, mask, mean_of_real(states, mask))
 
     def positions(self, mask: Tensor) -> Tensor:
         return mask.sum(dim=1)

@@ -45,7 +45,8 @@ class ConvolutionalAttention(EncoderDecoder):
                 f"Source and target share their embeddings, but have {source_vocab} and {target_vocab} tokens: set "
                 "task.joint to yes."
             )
-        embedding = TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, dropout=dropout)
+        # A word is said by attending to its embedding: without the scale, that would hardly raise its probability.
+        embedding = TokenEmbedding(vocab_size=target_vocab, dim=embedding_dim, scale=True, dropout=dropout)
         score = ConvolutionalScore(query_dim=channels, key_dim=embedding_dim, hidden_dim=first_channels, widths=widths)
         decoder = ConvolutionalAttentionDecoder(
             embedding=embedding,

@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.decoders import CopyStates, Decoder, LuongDecoder, ProjectSummary, RecurrentDecoder, SourceAttentions
 from saccade.decoders.combination import CombinationName, make_combination
-from saccade.encoders import EncodedSources, Encoder, JoinedSources, RecurrentEncoder, SeveralEncoders
+from saccade.encoders import EncodedSources, Encoder, GivenEncoder, JoinedSources, RecurrentEncoder, SeveralEncoders
 from saccade.layers import RecurrentStack, TokenEmbedding, initialisation
 from saccade.layers.choices import make_score, make_selection
 from saccade.layers.recurrent import CellName
@@ -47,7 +47,7 @@ class MultiSource(EncoderDecoder):
         source_vocab, source_dim: of the first source, exactly one: the number of tokens, or the size of its vectors.
         other_sources: the same of each further source, as `{vocab: 5000}` or `{dim: 48}`.
         encoders: for each source "recurrent", "convolutional", "embedding" (no context); for pictures "residual",
-            "patches" or "given" (vectors as they are). All are recurrent by default.
+            "patches" or "given" (the vectors themselves, normalised). All are recurrent by default.
         combination: how the final states become the decoder's first: "basic" or "child_sum".
         attention: "each" concatenates the contexts of one attention per source, "hierarchical" reads them by a second
             one, "all" attends to the states of all sources together, "none" has no attention.
@@ -118,7 +118,7 @@ class MultiSource(EncoderDecoder):
 
         def other(name: Any, vocab: int | None = None, dim: int | None = None) -> Encoder:
             return make_encoder(
-                name,
+                partial(GivenEncoder, normalise=True) if name == "given" else name,
                 vocab=vocab,
                 features=dim,
                 embedding_dim=embedding_dim,

@@ -328,13 +328,14 @@ def test_convolutional_attention_is_that_of_the_equations(copies):
     given = {"words": words} if copies else {}
     decoded = model(source, MASK, target, **given)
     found = model.head.logits(decoded.features)[row].softmax(-1).detach()
-    embedded = [table[token] for token in source[row, :length].tolist()]
+    scaled = table.shape[1] ** 0.5 * table
+    embedded = [scaled[token] for token in source[row, :length].tolist()]
     first = [torch.where(x > 0, x, 0.1 * x) for x in conv(embedded, score.conv_1)]
     second = conv(first, score.conv_2)
     hidden = decoder.start.states[0, 0].detach()
     for t in range(STEPS):
         token = int(target[row, t])
-        inputs = decoder.input_proj(table[token if token < VOCAB else 3])
+        inputs = decoder.input_proj(scaled[token if token < VOCAB else 3])
         hidden = decoder.cell.step(inputs[None], (hidden[None],))[0][0].detach()
         filtered = [x * hidden for x in second]
         norm = sum(float((x * x).sum()) for x in filtered) ** 0.5
@@ -359,3 +360,13 @@ def test_both_sides_of_convolutional_attention_share_embeddings():
     model = ConvolutionalAttention(**{**CONVOLVED, "dropout": 0.5}, copies=False).train()
     source, target, _ = batch()
     assert model(source, MASK, target.clamp(max=VOCAB - 1)).features.shape == (4, STEPS, 5)
+
+
+def test_convolutional_attention_says_the_word_it_attends_to_from_the_start():
+    """Otherwise training spends its first thousands of updates on longer embeddings."""
+    torch.manual_seed(3)
+    model = ConvolutionalAttention(source_vocab=997, target_vocab=997, copies=False).eval()
+    source = torch.arange(7, 997, 11).unsqueeze(1)  # one word each, so that all attention is on it
+    decoded = model(source, torch.ones_like(source, dtype=torch.bool), torch.full_like(source, 1))
+    probabilities = model.head.logits(decoded.features).softmax(-1).squeeze(1)
+    assert probabilities.gather(1, source).mean() > 0.8

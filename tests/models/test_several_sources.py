@@ -251,3 +251,21 @@ def test_the_weight_of_a_key_goes_to_the_positions_it_stands_for():
 def test_what_does_not_fit_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_long_vectors_of_a_picture_do_not_drown_the_text():
+    """Annotations of backbones are many times as long as states of a text."""
+    torch.manual_seed(5)
+    model = MultiSource(
+        source_vocab=13,
+        target_vocab=11,
+        other_sources=[{"dim": 7}],
+        encoders=["recurrent", "given"],
+        embedding_dim=5,
+        hidden_dim=6,
+        num_layers=1,
+    ).eval()
+    source, target, picture = torch.randint(4, 13, (2, 5)), torch.randint(4, 11, (2, 3)), torch.randn(2, 4, 7)
+    real = [torch.ones(2, length, dtype=torch.bool) for length in (5, 4)]
+    found = [model(source, real[0], target, times * picture, real[1]).features for times in (1.0, 50.0)]
+    torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-3)
