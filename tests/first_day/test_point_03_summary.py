@@ -52,7 +52,7 @@ def test_columns_that_are_not_read_are_reported(train, work) -> None:
     (work / "wide.tsv").write_text(wide)
     err = train("--data.train", "wide.tsv")[2]
     assert "WARNING: wide.tsv has 3 columns, and the first are read as source and target" in err
-    assert "To read others, give their numbers, counted from 0, as --data.columns source=0,target=2;" in err
+    assert "To read others, give their numbers, counted from 0, as --data.columns source=COLUMN,target=COLUMN;" in err
 
 
 def test_a_header_above_numbers_is_reported_in_a_wide_table(train, work) -> None:
