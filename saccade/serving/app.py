@@ -30,6 +30,9 @@ from saccade.serving.settings import Settings
 from saccade.serving.status import add_status
 from saccade.serving.version import BadInput
 
+FORMS = ("list_type", "string_type", "dict_type")
+"""Errors of inputs that have another form than one of those they may have."""
+
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 """What a request may call a server without a token."""
 
@@ -117,6 +120,17 @@ def _of_model(errors: Sequence[Any], classes: Set[str], asked: str) -> list[Any]
     return [each for each in errors if each["loc"][1:2] != ("options",) or others.isdisjoint(each["loc"][2:3])]
 
 
+def _of_form(errors: Sequence[Any]) -> list[Any]:
+    """The errors without those about forms of `inputs` other than the one it has; one error if it has none of them."""
+    about = [each for each in errors if each["loc"][1:2] == ("inputs",) and len(each["loc"]) > 2]
+    rest = [each for each in errors if each not in about]
+    own = [each for each in about if each["type"] not in FORMS]
+    if about and not own:
+        message = "Send a text or an object for one input, or a list with one for each answer."
+        return [*rest, {**about[0], "loc": ("body", "inputs"), "msg": message, "type": "inputs"}]
+    return [*rest, *({**each, "loc": (*each["loc"][:2], *each["loc"][3:])} for each in own)]
+
+
 def _field(
     error: Mapping[str, Any], body: type[BaseModel] | None, models: Iterable[str], model: str | None
 ) -> dict[str, Any]:
@@ -174,7 +188,7 @@ def _add_errors(app: FastAPI, bodies: Mapping[str, type[BaseModel]], models: Map
         if name is not None and name in models:
             task = models[name].task
             asked = options_name(task.options, *([task.explain_options] if request.url.path == "/explain" else []))
-        found = _of_model(error.errors(), option_classes(body), asked)
+        found = _of_form(_of_model(error.errors(), option_classes(body), asked))
         return answer(422, [_field(each, body, models, name) for each in found[:SHOWN]])
 
     @app.exception_handler(Full)

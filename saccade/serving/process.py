@@ -24,6 +24,8 @@ class Process:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process, self._to, self._from = process, process.stdin, process.stdout
+        self.ended = asyncio.create_task(process.wait())
+        """Done as soon as the process has ended, whatever ended it."""
 
     @classmethod
     async def start(cls, folder: Path, *, trust: bool) -> Self:
@@ -89,7 +91,7 @@ class Process:
         """Lets the worker end by itself, since its input has ended; kills it if it does not."""
         self._to.close()
         try:
-            await asyncio.wait_for(self._process.wait(), 5.0)
+            await asyncio.wait_for(asyncio.shield(self.ended), 5.0)
         except TimeoutError:
             await self.kill()
 
@@ -97,4 +99,4 @@ class Process:
         """Ends the worker at once."""
         if self._process.returncode is None:
             self._process.kill()
-        await self._process.wait()
+        await self.ended

@@ -131,7 +131,7 @@ class Version:
             self.processes.add(process)
             self.ready += 1
             try:
-                while batch := await self.queue.take():
+                while batch := await self._take(process):
                     started = time.monotonic()
                     try:
                         await self._answer(process, batch)
@@ -148,6 +148,15 @@ class Version:
                 self.processes.discard(process)
             await process.kill()
             process = None
+
+    async def _take(self, process: Process) -> list[Job]:
+        """The next batch for a worker; raises if the worker ends meanwhile, before a request has to fail for it."""
+        taking = asyncio.create_task(self.queue.take())
+        await asyncio.wait((taking, process.ended), return_when=asyncio.FIRST_COMPLETED)
+        if not taking.done():
+            taking.cancel()
+            raise Unavailable("It ended while it had nothing to do.")
+        return taking.result()
 
     async def _replace(self, pause: float) -> Process | None:
         await asyncio.sleep(pause)

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -20,6 +21,19 @@ def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("prebuilt")
     prebuilt.build(folder, [*native._compiler(), "-O0"])  # compiled faster
     return folder
+
+
+def test_a_slow_compiler_is_waited_for(tmp_path, monkeypatch):
+    limits = []
+
+    def compiled(command, **options):
+        limits.append(options.get("timeout"))
+        Path(command[command.index("-o") + 1]).write_bytes(b"")
+
+    monkeypatch.setattr(prebuilt.subprocess, "run", compiled)
+    monkeypatch.setattr(prebuilt.platform, "machine", lambda: "x86_64")
+    assert len(prebuilt.build(tmp_path, ["cc"])) == len(limits) + 1
+    assert set(limits) == {None}
 
 
 @needs_compiler

@@ -335,6 +335,19 @@ def test_pages_are_guarded(client) -> None:
     assert "access-control-allow-origin" not in other.headers
 
 
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([], "List should have at least 1 item after validation, not 0"),
+        (["a"] * 20, "List should have at most 19 items after validation, not 20"),
+        (3, "Send a text or an object for one input, or a list with one for each answer."),
+    ],
+)
+def test_inputs_of_the_wrong_form_get_one_message(client, inputs, message) -> None:
+    (detail,) = ask(client, inputs).json()["detail"]
+    assert (detail["loc"], detail["msg"]) == (["body", "inputs"], message)
+
+
 def test_requests_have_ids(client) -> None:
     assert client.get("/health", headers={"x-request-id": "mine-7"}).headers["x-request-id"] == "mine-7"
     assert client.get("/health", headers={"x-request-id": "a b\tc"}).headers["x-request-id"] != "a b\tc"
@@ -348,18 +361,30 @@ def test_inputs_stay_out_of_the_log(client, caplog) -> None:
     assert "abcabc" not in str(vars(record))
 
 
-def test_a_killed_worker_is_replaced_and_nothing_is_lost(client) -> None:
+def test_a_killed_worker_is_replaced_and_nothing_is_lost(client, caplog) -> None:
+    caplog.set_level("INFO", "saccade.serving")
     version = client.app.state.models["films"].version
     (process,) = version.processes
-    os.kill(process.pid, signal.SIGKILL)
-    statuses = {ask(client, "good film", model="films").status_code for _ in range(3)}
-    assert statuses <= {200, 503}
-    for _ in range(200):
-        if ask(client, "good film", model="films").status_code == 200:
-            break
-        time.sleep(0.1)
+    with ThreadPoolExecutor() as pool:
+        asked = [pool.submit(ask, client, "good film" * 900, model="films") for _ in range(9)]
+        os.kill(process.pid, signal.SIGKILL)
+    assert {each.result().status_code for each in asked} <= {200, 503}
+    (process,) = replaced(version, process)
+    os.kill(process.pid, signal.SIGKILL)  # now it has nothing to do
+    replaced(version, process)
     assert ask(client, "good film", model="films").status_code == 200
-    assert 'saccade_worker_restarts_total{model="films"} 1.0' in client.get("/metrics").text
+    problems = [record.problem for record in caplog.records if record.getMessage() == "worker ended"]
+    assert problems[-1] == "It ended while it had nothing to do."
+    assert 'saccade_worker_restarts_total{model="films"} 2.0' in client.get("/metrics").text
+
+
+def replaced(version, process):
+    """The workers once this one is no longer among them."""
+    for _ in range(600):
+        if version.processes and process not in version.processes:
+            return version.processes
+        time.sleep(0.1)
+    raise AssertionError("The worker was not replaced.")
 
 
 def test_a_mistake_of_ours_says_where_without_the_input(client, caplog) -> None:

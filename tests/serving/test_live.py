@@ -111,6 +111,28 @@ def test_the_live_page(served, chromium, reverse) -> None:
 
 
 @pytest.mark.slow
+def test_the_live_page_says_where_words_were_copied_from(chromium, tmp_path) -> None:
+    task = {"source": {"class": "text", "tokeniser": "word"}, "joint": True, "copying": True}
+    model = {"class": "copynet", "embedding_dim": 7, "hidden_dim": 11}
+    data = {"train": [("who saw Zora ?", "Zora was seen"), ("who saw Milo ?", "Milo was seen")], "held_out": 0.0}
+    run = saccade.train(
+        task=task, model=model, data=data, trainer={"max_steps": 60, "learning_rate": 1e-2}, output=tmp_path / "run"
+    )
+    (wanted,) = run.predict(["who saw Zarathustra ?"], beam=1)
+    assert wanted.text == "Zarathustra was seen"
+    with started(tmp_path / "log", str(tmp_path / "run")) as (_, address):
+        page, trouble = watched(chromium, address)
+        page.goto(f"http://{address}/")
+        page.fill("textarea", "who saw Zarathustra ?")
+        page.click("#ask")
+        page.locator("#state", has_text=" ms").wait_for()
+        said = page.locator("#weights th.origin").all_inner_texts()
+        page.close()
+    assert said[:3] == ["copied from word 3 (Zarathustra)", "", ""]
+    assert not trouble
+
+
+@pytest.mark.slow
 def test_files_by_curl_and_dropped_on_the_page(tones, chromium, tmp_path) -> None:
     for name in ("one.wav", "two.wav"):
         (tmp_path / name).write_bytes(wav())

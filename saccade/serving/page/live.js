@@ -160,7 +160,15 @@ function addToken({ token, text, weights }) {
   if (weights.length) find("weights").tBodies[0].append(row(token, weights));
 }
 
-function row(name, weights) {
+// Where a copying model took a word from, in a few words; "" for one of its vocabulary.
+function source(origin) {
+  if (origin?.position === undefined) return "";
+  const how = origin.from === "copy" ? "copied from" : `${origin.from}, from`;
+  const place = origin.word === null ? `position ${origin.position + 1}` : `word ${origin.word + 1}`;
+  return `${how} ${place} (${origin.key.replaceAll("▁", "")})`;
+}
+
+function row(name, weights, origin) {
   const line = make("tr");
   line.append(make("th", name.replaceAll("▁", " ")));
   for (const weight of weights) {
@@ -169,6 +177,7 @@ function row(name, weights) {
     cell.title = weight.toFixed(3);
     line.append(cell);
   }
+  if (origin) line.append(make("th", source(origin), "origin"));
   return line;
 }
 
@@ -197,7 +206,7 @@ function finish(found, milliseconds) {
     line.append(make("th"), ...keys.map((key) => make("th", key.replaceAll("▁", " "))));
     head.append(line);
     const body = make("tbody");
-    body.append(...best.weights.map((weights, step) => row(best.queries[step] ?? "", weights)));
+    body.append(...best.weights.map((weights, step) => row(best.queries[step] ?? "", weights, best.origins?.[step])));
     find("weights").replaceChildren(head, body);
   }
   say(`${Math.round(milliseconds)} ms`);
