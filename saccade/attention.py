@@ -250,8 +250,12 @@ class Attention(nn.Module):
             raise TypeError(
                 f"state must be the `state` of a reading, or None at the first step, got {type(state).__name__}."
             )
-        for part, kept in ((self.score, state.score), (self.selection, state.selection)):
-            if kept is not None and not part.stateful:
+        keeps = self.selection.stateful or self.selection.stochastic
+        for part, kept, may in (
+            (self.score, state.score, self.score.stateful),
+            (self.selection, state.selection, keeps),
+        ):
+            if kept is not None and not may:
                 raise ValueError(
                     f"state comes from another attention: {type(part).__name__} keeps no state between steps."
                 )

@@ -13,9 +13,11 @@ class Drawn(Categorical):
 
     Args:
         drawn: (*batch, queries, keys), the value of `draw`.
+        expected: bool (*batch, queries, 1), which draws are the expectation; None if a selection does not say.
     """
 
     drawn: Tensor
+    expected: Tensor | None = None
 
     @property
     def draw(self) -> Tensor:

@@ -20,9 +20,9 @@ class Hard(Selection):
     .. math:: p_j = \frac{\exp(s_j / \tau)}{\sum_l \exp(s_l / \tau)}, \qquad z \sim \operatorname{Cat}(p)
 
     In training the sample is replaced by its expectation p with probability `expectation_rate`, decided once for all
-    queries of a batch row that are read together: this lowers the variance of the estimator and lets gradients
-    through. Evaluation uses the most probable position, or the expectation with `evaluate_with="expectation"`.
-    Samples carry no gradient: train them with `saccade.losses.reinforce_loss`.
+    queries of a batch row, also of a decoder that passes the state on from step to step: this lowers the variance of
+    the estimator and lets gradients through. Evaluation uses the most probable position, or the expectation with
+    `evaluate_with="expectation"`. Samples carry no gradient: train them with `saccade.losses.reinforce_loss`.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Drawn` categorical over keys.
@@ -55,14 +55,21 @@ class Hard(Selection):
     def select(self, scores: Tensor, mask: Tensor, *, query: Tensor | None, prepared: Any, state: Any) -> Distribution:
         logits = scores.masked_fill(~mask, 0.0) / self.temperature
         plain = Categorical(softmax(logits, mask=mask), logits=logits, training=self.training)
-        return Drawn(plain.probs, logits=logits, training=self.training, drawn=self._draw(plain))
+        probs, expected = plain.probs, None
+        if self.training:
+            once = torch.rand(*probs.shape[:-2], 1, 1, device=probs.device) < self.expectation_rate
+            expected = (once if state is None else state).expand(*probs.shape[:-1], 1)
+        return Drawn(probs, logits=logits, training=self.training, drawn=self._draw(plain, expected), expected=expected)
 
-    def _draw(self, distribution: Categorical) -> Tensor:
+    def _draw(self, distribution: Categorical, expected: Tensor | None) -> Tensor:
         probs = distribution.probs
-        if not self.training:
+        if expected is None:
             return probs if self.evaluate_with == "expectation" else distribution.mode
-        coin = torch.rand(*probs.shape[:-2], 1, 1, device=probs.device)
-        return torch.where(coin < self.expectation_rate, probs, distribution.sample())
+        return torch.where(expected, probs, distribution.sample())
+
+    def advance(self, state: Any, distribution: Distribution) -> Any:
+        expected = distribution.expected if isinstance(distribution, Drawn) else None
+        return state if expected is None or not expected.shape[-2] else expected[..., -1:, :]
 
     def default_aggregation(self) -> Aggregation | None:
         return Sample()

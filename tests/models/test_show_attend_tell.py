@@ -114,7 +114,7 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch) -> No
     target, real = TARGET[:1, :steps], torch.ones(1, steps).bool()
     forced: list[int] = []
 
-    def draw(self, distribution):
+    def draw(self, distribution, expected):
         found = torch.zeros_like(distribution.probs)
         found[..., forced.pop(0)] = 1.0
         return found
@@ -139,6 +139,16 @@ def test_the_mean_of_the_estimates_is_the_enumerated_gradient(monkeypatch) -> No
     for name, estimate, wanted in zip(names, mean, exact, strict=True):
         wanted = torch.zeros_like(estimate) if wanted is None else wanted
         torch.testing.assert_close(estimate, wanted, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_a_caption_reads_expectations_or_samples_throughout() -> None:
+    model, a, mask = made(selection=Hard(expectation_rate=0.5), doubly_stochastic=0.0)
+    model.train()
+    with torch.no_grad():
+        a, tokens = a[:1].expand(64, -1, -1), TARGET[:1].expand(64, -1)
+        picked = model(a, mask[:1].expand(64, -1), tokens).selection.draw.amax(-1) == 1
+    assert (picked.all(1) == picked.any(1)).all()  # "for a given image", section 4.1
+    assert 8 < picked.all(1).sum() < 56
 
 
 def test_the_baseline_moves_in_training_and_the_entropy_counts() -> None:
