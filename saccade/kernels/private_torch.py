@@ -75,6 +75,14 @@ def version(tensor: Tensor) -> int:
         return -1
 
 
+def versions(tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    """The version of each tensor."""
+    try:
+        return {name: tensor._version for name, tensor in tensors.items()}
+    except RuntimeError:
+        return {name: version(tensor) for name, tensor in tensors.items()}
+
+
 def in_backward() -> bool:
     """Whether this thread is running a backward pass."""
     return graph_task() != -1
@@ -108,6 +116,10 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
         _pop_mode()
     for mode in modes:
         _push_mode(mode)
+
+
+CHILDREN = "_modules"
+"""The attribute of a module that holds those directly inside it, by name."""
 
 
 def children(module: nn.Module) -> Mapping[str, nn.Module | None]:

@@ -28,14 +28,18 @@ class Backlog:
     Args:
         same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
             as the module tells; asked at its first call.
+
+    Attributes:
+        places: of the modules that were called.
     """
 
     def __init__(self, same_sequence: Callable[[FrameType, Place], bool]) -> None:
         self._same_sequence: Callable[[FrameType, Place], bool] | None = same_sequence
         self._tracker = Tracker()
         self._waiting: list[tuple[Place, Kept]] = []
-        self._known: set[Place] = set()
+        self.places: set[Place] = set()
         self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
+        self._growing: dict[int, Cache] = {}  # by the ids of their keys
         self._left: dict[Place, list[Kept]] = {}
         self._bytes = 0
         self._weights = 0
@@ -56,38 +60,48 @@ class Backlog:
             if before == place:
                 self._tracker.adopt(place, kept)
                 return
-        if place not in self._known:
+        last = self._last.get(place)
+        if last is None and place not in self.places:
             self._begin(place, frame)
-        key = kept.tensors.get("key")
-        if key is None or (kept.written and version(key) != 0) or key.is_nested:
+        key = kept.lasting("key")
+        if key is None or key.is_nested:
             self.locate()
             self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
             return
         self._waiting.append((place, kept))
-        self._hold(place, kept, key)
-
-    def _hold(self, place: Place, kept: Kept, key: Tensor) -> None:
-        """Shares the keys of a call with the calls before, or counts what these take if they cannot be shared."""
-        last = self._last.get(place)
         if last is not None:
             cache, calls = last
-            if cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:
+            if cache.grown is not key and cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:
                 return  # of another sequence, and all steps have them
+            old = id(cache.key)
             if cache.continues(key):
+                self._growing.pop(old, None)
+                self._growing[id(key)] = cache
                 kept.share(cache)
                 calls.append(kept)
                 return
-            self._bytes += cache.key.nbytes
-            self._left.setdefault(place, []).extend(calls)
-            if self._bytes > max(SLACK - self._weights, self._weights):
-                self._settle()
-        cache = Cache(key)
+            self._left_behind(place, cache, calls)
+        cache = self._growing[id(key)] = Cache(key)
         kept.share(cache)
         self._last[place] = (cache, [kept])
 
+    def grown(self, old: Tensor, new: Tensor) -> None:
+        """Takes note that the model has appended something to a tensor, which may be keys."""
+        cache = self._growing.get(id(old))
+        if cache is not None and cache.key is old:
+            cache.grow(new)
+
+    def _left_behind(self, place: Place, cache: Cache, calls: list[Kept]) -> None:
+        """Counts what keys take that cannot be shared with later calls."""
+        self._growing.pop(id(cache.key), None)
+        self._bytes += cache.key.nbytes
+        self._left.setdefault(place, []).extend(calls)
+        if self._bytes > max(SLACK - self._weights, self._weights):
+            self._settle()
+
     def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
         """The positions of the next call, which may depend on them; `add` follows."""
-        if place not in self._known:
+        if place not in self.places:
             self._begin(place, frame)
         self.locate()
         call = Foreseen(run)
@@ -98,7 +112,7 @@ class Backlog:
     def _begin(self, place: Place, frame: FrameType) -> None:
         """The first call of a module."""
         assert self._same_sequence is not None
-        self._known.add(place)
+        self.places.add(place)
         if self._same_sequence(frame, place):
             self._tracker.texts.add(place)
 

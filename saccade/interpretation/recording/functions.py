@@ -95,4 +95,5 @@ ATTENTION = (
     Function(*FLEX_OPERATOR, flex_forward, flex_changed),
 )
 SOFTMAX = (("torch.nn.functional", "softmax"), ("torch", "softmax"), ("torch.special", "softmax"))
+CONCATENATION = ("torch", "cat")
 EDGE_SOFTMAX = ("torch_geometric.utils", "softmax")

@@ -34,6 +34,9 @@ class Retention:
         reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query.
         dtype: the dtype of the kept queries and keys, or of weights where these are kept.
         spill: a folder to write the tensors to immediately.
+
+    Attributes:
+        written: whether any tensor had been changed in place before it was kept, as parameters usually have.
     """
 
     heads: Sequence[int] | None = None
@@ -52,6 +55,7 @@ class Retention:
         self._folder = None if self.spill is None else Folder(self.spill, "spill")
         self._everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
+        self.written = False
 
     def keep(self, attended: Captured, place: Place) -> Kept:
         """What to keep of a call of the module at this place, without its autograd graph."""
@@ -77,6 +81,7 @@ class Retention:
             return kept
         kept = Kept(recipe, tensors)
         if kept.written:
+            self.written = True
             if is_step(kept.recipe, kept.tensors):
                 settle([kept])
             else:
