@@ -17,6 +17,7 @@ from torch import Tensor
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.functions import ATTENTION, CONCATENATION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.kept import Cache
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
 from saccade.kernels.private_torch import function_modes, overrides_functions
@@ -26,6 +27,7 @@ from saccade.reading import Reading, State
 BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 MULTI_HEAD = "multi_head_attention_forward"
+SCALED_DOT = "scaled_dot_product_attention"
 
 
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -35,7 +37,9 @@ class Recording(Protocol):
     """What the replaced functions call. A frame is that of the function's caller."""
 
     changes: bool
+    growing: dict[int, Cache]
 
+    def quick(self, frame: FrameType, *args: Any, **kwargs: Any) -> bool: ...
     def change_at(self, frame: FrameType) -> Change | None: ...
     def attended(
         self,
@@ -46,7 +50,6 @@ class Recording(Protocol):
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] = NONE,
     ) -> None: ...
-    def grown(self, old: Tensor, new: Tensor) -> None: ...
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
     def read(self, reader: Callable[[], Reading]) -> Reading: ...
@@ -122,6 +125,7 @@ class Calls:
     def _attention(self, function: Function, original: Callable[..., Any]) -> Callable[..., Any]:
         """The replacement of a function that computes attention: models call it most, so it does little."""
         thread, attend, suffix = self.thread, function.attend, function.suffix
+        plain = function.name == SCALED_DOT
 
         @functools.wraps(original, updated=())
         def attention(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +146,8 @@ class Calls:
                         break
                 result = original(*args, **kwargs)
                 for recording in recordings:
-                    recording.attended(attend, frame, suffix, None, args, kwargs)
+                    if not plain or not recording.quick(frame, *args, **kwargs):
+                        recording.attended(attend, frame, suffix, None, args, kwargs)
                 return result
             finally:
                 thread.inside = False
@@ -181,11 +186,13 @@ class Calls:
         @functools.wraps(original, updated=())
         def concatenation(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            if thread.recordings and args and type(args[0]) in (list, tuple) and args[0]:
-                dim = kwargs["dim"] if "dim" in kwargs else args[1] if len(args) > 1 else 0
-                if dim == -2 or dim == result.dim() - 2:
-                    for recording in thread.recordings:
-                        recording.grown(args[0][0], result)
+            for recording in thread.recordings:
+                if args and type(args[0]) in (list, tuple) and args[0]:
+                    cache = recording.growing.get(id(args[0][0]))
+                    if cache is not None and cache.key is args[0][0]:
+                        dim = kwargs["dim"] if "dim" in kwargs else args[1] if len(args) > 1 else 0
+                        if dim in (-2, cache.key.dim() - 2):
+                            cache.grown = result
             return result
 
         return concatenation

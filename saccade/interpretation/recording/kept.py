@@ -22,7 +22,7 @@ class Cache:
 
     Attributes:
         key: (*batch, keys, dim).
-        grown: these keys with others appended to them, as soon as the model has made them.
+        grown: what the model has made last by appending something to these keys.
     """
 
     __slots__ = ("grown", "key", "version")
@@ -32,24 +32,22 @@ class Cache:
         self.version = version(key)
         self.grown: Tensor | None = None
 
-    def grow(self, key: Tensor) -> None:
-        """Takes note of keys that were made by appending to these."""
-        if version(self.key) == self.version:
-            self.grown = key
+    def grows_to(self, key: Tensor) -> bool:
+        """Whether keys, which were never changed in place, were made by appending to these."""
+        return self.grown is key and version(self.key) == self.version
+
+    def replace(self, key: Tensor) -> None:
+        """Keeps other keys, which were never changed in place and begin with these."""
+        self.key, self.version, self.grown = key, 0, None
 
     def continues(self, key: Tensor) -> bool:
-        """Whether keys, which were never changed in place, begin with these; they are then kept instead.
+        """Whether keys, which were never changed in place, begin with these.
 
         They were made by appending to these, or they have to be equal. On other devices than the CPU the model would
         have to wait for that.
         """
-        grown, self.grown = self.grown, None
-        if grown is not key and not self._begins(key):
-            return False
-        self.key, self.version = key, 0
-        return True
-
-    def _begins(self, key: Tensor) -> bool:
+        if self.grows_to(key):
+            return True
         old, count = self.key, self.key.shape[-2]
         if key.shape[-2] <= count or key.dim() != old.dim() or key.dtype != old.dtype or key.device.type != "cpu":
             return False
@@ -89,6 +87,14 @@ class Kept:
         self._versions = versions(tensors)
         self._cache: Cache | None = None
         self._keys = 0
+
+    @classmethod
+    def step(cls, recipe: Recipe, tensors: Tensors, cache: Cache, keys: int, run: int) -> Kept:
+        """A call whose keys are the first of a cache, and whose tensors had never been changed in place."""
+        kept = cls(recipe, {})
+        kept.replace(recipe, tensors, dict.fromkeys(tensors, 0))
+        kept._cache, kept._keys, kept.run = cache, keys, run
+        return kept
 
     def hold(self, tensors: Tensors) -> None:
         """Keeps these tensors."""

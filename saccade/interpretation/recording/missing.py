@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -83,7 +83,7 @@ class Watch:
 
     def found(
         self,
-        noted: list[tuple[Place, Kept]],
+        noted: Callable[[], list[tuple[Place, Kept]]],
         places: Set[Place],
         left_out: Iterable[str],
         softmaxes: Softmaxes,
@@ -91,7 +91,7 @@ class Watch:
         """What is missing; attention in blocks is taken out of what was noted.
 
         Args:
-            noted: the calls.
+            noted: gives the calls.
             places: where they were made.
             left_out: the paths of modules that were not to be recorded.
             softmaxes: those that were followed.
@@ -104,7 +104,8 @@ class Watch:
         for place in self._blocks:
             reasons[path_of(place)] = "it attends in blocks of queries and keys"
         if self._blocks:
-            noted[:] = [(place, kept) for place, kept in noted if place not in self._blocks]
+            calls = noted()
+            calls[:] = [(place, kept) for place, kept in calls if place not in self._blocks]
         recorded = {*map(path_of, places - self._blocks), *left_out}
         for place, module in ran.items():
             path = path_of(place)

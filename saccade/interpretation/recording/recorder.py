@@ -33,9 +33,11 @@ from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace
 from saccade.kernels.private_torch import (
+    function_mode_count,
     function_modes,
     in_backward,
     inside_transform,
+    lasts,
     transforming,
     without_function_modes,
 )
@@ -104,6 +106,7 @@ class Recorder:
         self._heads = heads
         self._changes = changes
         self.changes = bool(changes)
+        self._plain = self._keep_all and retention.everything and not self.changes
         self._softmaxes = Softmaxes()
         self.trace = Trace()
         self._seen = 0
@@ -116,7 +119,8 @@ class Recorder:
             raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
         self._runs = Runs(self._names, sys._getframe(1))
-        self._backlog = self.trace.backlog = Backlog(self._same_sequence)
+        self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
+        self.growing = self._backlog.growing
         self._outer = function_modes()
         hidden = patches.start(self, self._names)
         self._watch = Watch(self._names)
@@ -147,9 +151,9 @@ class Recorder:
         patches.stop(self)
         self._softmaxes.followed.clear()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
-        watch, noted, places = self._watch, self.trace.waiting, self._backlog.places
+        watch, places, noted = self._watch, self._backlog.places, lambda: self.trace.waiting
         self._backlog.end()
-        del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer
+        del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer, self.growing
         missing = [] if error else watch.found(noted, places, self.trace.left_out, self._softmaxes)
         if error is None:
             self.trace.end(missing)
@@ -221,11 +225,37 @@ class Recorder:
                 self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
             kept.run = self._runs.number(frame)
             self._backlog.add(place, kept, attended, values, frame)
-        self.trace.note(place, kept)
 
-    def grown(self, old: Tensor, new: Tensor) -> None:
-        """Takes note of a tensor that the model has made by appending to another one, which may be keys of a cache."""
-        self._backlog.grown(old, new)
+    def quick(
+        self,
+        frame: FrameType,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> bool:
+        """Keeps the usual call of `F.scaled_dot_product_attention` in a fraction of the time that `attended` takes.
+
+        Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
+        caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
+        """
+        if not self._plain or function_mode_count() or in_backward() or transforming():
+            return False
+        if not lasts(query) or not lasts(key) or query.dim() != 4 or not (attn_mask is None or lasts(attn_mask)):
+            return False
+        place = self._names.place(frame)
+        if place is None:
+            return True
+        run = self._runs.number(frame)
+        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal):
+            return False
+        self._seen += 1
+        return True
 
     def _same_sequence(self, frame: FrameType, place: Place) -> bool:
         """Whether a module says by its name or by `is_causal` that its queries stand in the sequence of its keys."""
