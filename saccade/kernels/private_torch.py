@@ -9,6 +9,7 @@
 | `torch._C._current_graph_task_id` | whether this thread runs a backward pass |
 | `torch._C._functorch.is_functorch_wrapped_tensor`, `peek_interpreter_stack` | whether a tensor is inside torch.func |
 | `torch._C.DisableTorchFunction` | computing without function modes |
+| `torch._C._len_torch_function_stack` | how many function modes are active |
 | `torch._C._disabled_torch_function_impl` | whether a tensor subclass overrides functions |
 | `torch.overrides._get_current_function_mode_stack`, `_push_mode`, `_pop_mode` | adding a mode below others |
 | `nn.Module._forward_hooks`, `_forward_pre_hooks` | whether something watches a module, and watching it |
@@ -45,6 +46,7 @@ BINDINGS = "torch._C"
 COMPILER = "torch._dynamo"
 """The module of torch.compile: if it was never imported, nothing is compiled."""
 
+function_mode_count = torch._C._len_torch_function_stack
 graph_task = torch._C._current_graph_task_id
 interpreter_stack = torch._C._functorch.peek_interpreter_stack
 
@@ -73,6 +75,24 @@ def version(tensor: Tensor) -> int:
         return tensor._version
     except RuntimeError:
         return -1
+
+
+def lasts(tensor: Tensor) -> bool:
+    """Whether it is an ordinary tensor without a gradient that was never changed in place."""
+    if type(tensor) is not Tensor or tensor.requires_grad or tensor.is_nested:
+        return False
+    try:
+        return tensor._version == 0
+    except RuntimeError:
+        return False
+
+
+def versions(tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    """The version of each tensor."""
+    try:
+        return {name: tensor._version for name, tensor in tensors.items()}
+    except RuntimeError:
+        return {name: version(tensor) for name, tensor in tensors.items()}
 
 
 def in_backward() -> bool:
@@ -108,6 +128,10 @@ def set_function_modes(modes: Sequence[TorchFunctionMode]) -> None:
         _pop_mode()
     for mode in modes:
         _push_mode(mode)
+
+
+CHILDREN = "_modules"
+"""The attribute of a module that holds those directly inside it, by name."""
 
 
 def children(module: nn.Module) -> Mapping[str, nn.Module | None]:

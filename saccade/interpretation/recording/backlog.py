@@ -10,12 +10,15 @@ from torch import Tensor
 from saccade.interpretation.recording.kept import Cache, Kept
 from saccade.interpretation.recording.naming import Place
 from saccade.interpretation.recording.positions import Foreseen, Positions, Tracker
-from saccade.interpretation.recording.recipes import Captured, Given
+from saccade.interpretation.recording.recipes import Captured, Given, scaled_dot
 from saccade.interpretation.recording.steps import settle
-from saccade.kernels.private_torch import version
 
 SLACK = 12 << 20
 """How many bytes of keys that nothing shares, and of weights, are kept before these keys give way to weights."""
+
+
+_Step = tuple[Place, int, Tensor, Tensor | None, float | None, bool, Cache, int]
+"""Place, run, query, mask, scale, whether it is causal, keys, and how many of these."""
 
 
 class Backlog:
@@ -28,14 +31,22 @@ class Backlog:
     Args:
         same_sequence: whether the queries of the module that runs in a frame stand in the sequence of its keys, as far
             as the module tells; asked at its first call.
+        noted: gets all calls in order.
+
+    Attributes:
+        places: of the modules that were called.
+        growing: the caches, by the ids of their keys.
     """
 
-    def __init__(self, same_sequence: Callable[[FrameType, Place], bool]) -> None:
+    def __init__(self, same_sequence: Callable[[FrameType, Place], bool], noted: list[tuple[Place, Kept]]) -> None:
         self._same_sequence: Callable[[FrameType, Place], bool] | None = same_sequence
+        self._noted = noted
+        self._steps: list[_Step] = []
         self._tracker = Tracker()
         self._waiting: list[tuple[Place, Kept]] = []
-        self._known: set[Place] = set()
+        self.places: set[Place] = set()
         self._last: dict[Place, tuple[Cache, list[Kept]]] = {}
+        self.growing: dict[int, Cache] = {}
         self._left: dict[Place, list[Kept]] = {}
         self._bytes = 0
         self._weights = 0
@@ -51,43 +62,86 @@ class Backlog:
             values: what it read, if its keys are not known.
             frame: of the call.
         """
+        self.gather()
+        self._noted.append((place, kept))
         if self._foreseen is not None:
             before, self._foreseen = self._foreseen, None
             if before == place:
                 self._tracker.adopt(place, kept)
                 return
-        if place not in self._known:
+        last = self._last.get(place)
+        if last is None and place not in self.places:
             self._begin(place, frame)
-        key = kept.tensors.get("key")
-        if key is None or (kept.written and version(key) != 0) or key.is_nested:
+        key = kept.lasting("key")
+        if key is None or key.is_nested:
             self.locate()
             self._tracker.locate(place, kept, attended, attended.tensors.get("key", values))
             return
         self._waiting.append((place, kept))
-        self._hold(place, kept, key)
-
-    def _hold(self, place: Place, kept: Kept, key: Tensor) -> None:
-        """Shares the keys of a call with the calls before, or counts what these take if they cannot be shared."""
-        last = self._last.get(place)
         if last is not None:
             cache, calls = last
             if cache.key.data_ptr() == key.data_ptr() and cache.key.shape == key.shape:
                 return  # of another sequence, and all steps have them
             if cache.continues(key):
+                self._grow(cache, key)
                 kept.share(cache)
                 calls.append(kept)
                 return
-            self._bytes += cache.key.nbytes
-            self._left.setdefault(place, []).extend(calls)
-            if self._bytes > max(SLACK - self._weights, self._weights):
-                self._settle()
-        cache = Cache(key)
+            self._left_behind(place, cache, calls)
+        cache = self.growing[id(key)] = Cache(key)
         kept.share(cache)
         self._last[place] = (cache, [kept])
 
+    def step(
+        self, place: Place, run: int, query: Tensor, key: Tensor, mask: Tensor | None, scale: float | None, causal: bool
+    ) -> bool:
+        """Takes in a call of tensors that were never changed in place, with as little work as possible.
+
+        Returns:
+            False if nothing was done, since it is neither the first call of a module nor one that adds to its keys.
+        """
+        last = self._last.get(place)
+        if last is None:
+            if place in self.places or key.shape[-2] > query.shape[-2]:
+                return False
+            self.places.add(place)
+            cache = self.growing[id(key)] = Cache(key)
+            self._last[place] = (cache, [])
+        else:
+            cache = last[0]
+            if cache.grows_to(key):
+                self._grow(cache, key)
+            elif cache.key is not key:
+                return False
+        self._steps.append((place, run, query, mask, scale, causal, cache, key.shape[-2]))
+        return True
+
+    def gather(self) -> None:
+        """Notes the calls of `step`."""
+        steps, self._steps = self._steps, []
+        for place, run, query, mask, scale, causal, cache, keys in steps:
+            tensors = {"query": query} if mask is None else {"query": query, "mask": mask}
+            kept = Kept.step(scaled_dot(scale, causal), tensors, cache, keys, run)
+            self._noted.append((place, kept))
+            self._waiting.append((place, kept))
+            self._last[place][1].append(kept)
+
+    def _grow(self, cache: Cache, key: Tensor) -> None:
+        self.growing.pop(id(cache.key), None)
+        self.growing[id(key)] = cache
+        cache.replace(key)
+
+    def _left_behind(self, place: Place, cache: Cache, calls: list[Kept]) -> None:
+        """Counts what keys take that cannot be shared with later calls."""
+        self.growing.pop(id(cache.key), None)
+        self._bytes += cache.key.nbytes
+        self._left.setdefault(place, []).extend(calls)
+        if self._bytes > max(SLACK - self._weights, self._weights):
+            self._settle()
+
     def foresee(self, place: Place, run: int, weights: Tensor, keys: Tensor, frame: FrameType) -> Positions:
         """The positions of the next call, which may depend on them; `add` follows."""
-        if place not in self._known:
+        if place not in self.places:
             self._begin(place, frame)
         self.locate()
         call = Foreseen(run)
@@ -98,12 +152,13 @@ class Backlog:
     def _begin(self, place: Place, frame: FrameType) -> None:
         """The first call of a module."""
         assert self._same_sequence is not None
-        self._known.add(place)
+        self.places.add(place)
         if self._same_sequence(frame, place):
             self._tracker.texts.add(place)
 
     def locate(self) -> bool:
         """Finds the positions of all calls; returns whether that was the last thing to do."""
+        self.gather()
         waiting, self._waiting = self._waiting, []
         for place, kept in waiting:
             tensors = kept.tensors

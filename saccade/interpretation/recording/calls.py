@@ -6,9 +6,9 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +16,8 @@ from torch import Tensor
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.function_mode import RecordingMode
-from saccade.interpretation.recording.functions import ATTENTION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.functions import ATTENTION, CONCATENATION, EDGE_SOFTMAX, SOFTMAX, Function
+from saccade.interpretation.recording.kept import Cache
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 from saccade.interpretation.recording.references import Wrap
 from saccade.kernels.private_torch import function_modes, overrides_functions
@@ -26,16 +27,28 @@ from saccade.reading import Reading, State
 BIASES = "torch.nn.attention.bias"
 FAST_PATHS = ("torch.nn.modules.activation", "torch.nn.modules.transformer")
 MULTI_HEAD = "multi_head_attention_forward"
+SCALED_DOT = "scaled_dot_product_attention"
+
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Recording(Protocol):
     """What the replaced functions call. A frame is that of the function's caller."""
 
     changes: bool
+    growing: dict[int, Cache]
 
+    def quick(self, frame: FrameType, *args: Any, **kwargs: Any) -> bool: ...
     def change_at(self, frame: FrameType) -> Change | None: ...
     def attended(
-        self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "", values: Tensor | None = None
+        self,
+        attend: Callable[..., Captured],
+        frame: FrameType,
+        suffix: str = "",
+        values: Tensor | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] = NONE,
     ) -> None: ...
     def softmax(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any, frame: FrameType) -> None: ...
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None: ...
@@ -61,12 +74,12 @@ class Calls:
     def wraps(self) -> list[tuple[str, str, Wrap]]:
         """For each function to replace the module that defines it, its name, and what makes its replacement."""
         found: list[tuple[str, str, Wrap]] = [
-            (each.module, each.name, functools.partial(self._wrap, functools.partial(self._run, each)))
-            for each in ATTENTION
+            (each.module, each.name, functools.partial(self._attention, each)) for each in ATTENTION
         ]
         found += [(module, name, self.softmax) for module, name in SOFTMAX]
         found.append((*EDGE_SOFTMAX, functools.partial(self._wrap, self._run_edges)))
         found.append(("torch.overrides", "has_torch_function", self._has_torch_function))
+        found.append((*CONCATENATION, self._concatenation))
         return found
 
     def kernel(self, name: str, original: Any, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -75,8 +88,9 @@ class Calls:
             return original(*args, **kwargs)
         if original not in self._kernels:
             function = next((each for each in ATTENTION if each.name == name), None)
-            run = self._run_softmax if function is None else functools.partial(self._run, function)
-            self._kernels[original] = self._wrap(run, original)
+            self._kernels[original] = (
+                self.softmax(original) if function is None else self._attention(function, original)
+            )
         return self._kernels[original](*args, **kwargs)
 
     def softmax(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,9 +112,6 @@ class Calls:
 
         @functools.wraps(original, updated=())
         def function(*args: Any, **kwargs: Any) -> Any:
-            mask = kwargs.get("attn_mask", args[3] if len(args) > 3 else None)
-            if mask is not None and type(mask).__module__ == BIASES:  # it checks that the function has its present name
-                return torch.overrides.handle_torch_function(function, [mask], *args, **kwargs)
             if not thread.recordings or thread.inside:
                 return original(*args, **kwargs)
             thread.inside = True
@@ -111,31 +122,80 @@ class Calls:
 
         return function
 
-    def _run(
-        self, function: Function, original: Callable[..., Any], args: Any, kwargs: dict[str, Any], frame: FrameType
-    ) -> Any:
-        recordings = self.thread.recordings
-        change: Change | None = None
-        for recording in recordings:
-            if recording.changes:
-                change = self.change_at(frame)
-                break
-        if change is not None:
-            if function.name == MULTI_HEAD:
-                return self._run_multi_head(original, args, kwargs)
-            if function.changed is None:
-                raise NotImplementedError(f"The weights of {function.module}.{function.name} cannot be changed.")
-            changed = function.changed(original, change, *args, **kwargs)
-            if changed is not None:
-                result, weights, keys = changed
-                self.thread.changed = weights
+    def _attention(self, function: Function, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The replacement of a function that computes attention: models call it most, so it does little."""
+        thread, attend, suffix = self.thread, function.attend, function.suffix
+        plain = function.name == SCALED_DOT
+
+        @functools.wraps(original, updated=())
+        def attention(*args: Any, **kwargs: Any) -> Any:
+            mask = kwargs["attn_mask"] if "attn_mask" in kwargs else args[3] if len(args) > 3 else None
+            if mask is not None and type(mask).__module__ == BIASES:  # it checks that the function has its present name
+                return torch.overrides.handle_torch_function(attention, [mask], *args, **kwargs)
+            recordings = thread.recordings
+            if thread.inside or not recordings:
+                return original(*args, **kwargs)
+            thread.inside = True
+            try:
+                frame = sys._getframe(1)
                 for recording in recordings:
-                    recording.attended(lambda: Captured(Given(), {"weights": weights}), frame, values=keys)
+                    if recording.changes:
+                        change = self.change_at(frame)
+                        if change is not None:
+                            return self._run_changed(function, change, original, args, kwargs, frame)
+                        break
+                result = original(*args, **kwargs)
+                for recording in recordings:
+                    if not plain or not recording.quick(frame, *args, **kwargs):
+                        recording.attended(attend, frame, suffix, None, args, kwargs)
                 return result
-        result = original(*args, **kwargs)
-        for recording in recordings:
-            recording.attended(functools.partial(function.attend, *args, **kwargs), frame, function.suffix)
+            finally:
+                thread.inside = False
+
+        return attention
+
+    def _run_changed(
+        self,
+        function: Function,
+        change: Change,
+        original: Callable[..., Any],
+        args: Any,
+        kwargs: dict[str, Any],
+        frame: FrameType,
+    ) -> Any:
+        if function.name == MULTI_HEAD:
+            return self._run_multi_head(original, args, kwargs)
+        if function.changed is None:
+            raise NotImplementedError(f"The weights of {function.module}.{function.name} cannot be changed.")
+        changed = function.changed(original, change, *args, **kwargs)
+        if changed is None:
+            result = original(*args, **kwargs)
+            for recording in self.thread.recordings:
+                recording.attended(function.attend, frame, function.suffix, None, args, kwargs)
+            return result
+        result, weights, keys = changed
+        self.thread.changed = weights
+        for recording in self.thread.recordings:
+            recording.attended(lambda: Captured(Given(), {"weights": weights}), frame, values=keys)
         return result
+
+    def _concatenation(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """A cache that grows appends new keys to the old ones. Seeing it saves comparing them."""
+        thread = self.thread
+
+        @functools.wraps(original, updated=())
+        def concatenation(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            for recording in thread.recordings:
+                if args and type(args[0]) in (list, tuple) and args[0]:
+                    cache = recording.growing.get(id(args[0][0]))
+                    if cache is not None and cache.key is args[0][0]:
+                        dim = kwargs["dim"] if "dim" in kwargs else args[1] if len(args) > 1 else 0
+                        if dim in (-2, cache.key.dim() - 2):
+                            cache.grown = result
+            return result
+
+        return concatenation
 
     def _run_multi_head(self, original: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Without weights to return, it calls `F.scaled_dot_product_attention`, whose weights can be changed."""

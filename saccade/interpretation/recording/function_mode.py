@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ class RecordingMode(TorchFunctionMode):
     the recording.
 
     Args:
+        outer: the modes that were active when the recording started.
         softmaxes: the softmaxes to follow.
         kernel: calls the replacement of a kernel with the name, the kernel and its arguments.
         attended: called with completed attention, the frame that called its last function, and the values read.
@@ -47,6 +48,7 @@ class RecordingMode(TorchFunctionMode):
     def __init__(
         self,
         *,
+        outer: Sequence[TorchFunctionMode],
         softmaxes: Softmaxes,
         kernel: Callable[[str, Any, Any, dict[str, Any]], Any],
         attended: Callable[[Callable[[], Captured], FrameType, Tensor | None], None],
@@ -54,8 +56,7 @@ class RecordingMode(TorchFunctionMode):
         change_at: Callable[[FrameType], Change | None] | None,
     ) -> None:
         super().__init__()
-        self.started = False
-        self._outer = function_modes()
+        self._outer = outer
         self._softmaxes = softmaxes
         self._kernel = kernel
         self._attended = attended
@@ -64,17 +65,13 @@ class RecordingMode(TorchFunctionMode):
 
     def start(self) -> None:
         """Enters just above the modes that were active at first: modes entered since have to leave before it."""
-        if self.started:
-            return
-        self.started = True
         modes = function_modes()
         place = max((i + 1 for i, mode in enumerate(modes) if mode in self._outer), default=0)
         set_function_modes([*modes[:place], self, *modes[place:]])
 
     def stop(self) -> None:
         """Leaves, wherever it is among the active modes."""
-        if self.started:
-            set_function_modes([mode for mode in function_modes() if mode is not self])
+        set_function_modes([mode for mode in function_modes() if mode is not self])
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         role = _role(func)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch.nn import functional as F
 from saccade.interpretation.recording.flex import flex_changed, flex_forward
 from saccade.interpretation.recording.jagged import Jagged
 from saccade.interpretation.recording.multihead import encoder_layer_forward, functional_forward, native_forward
-from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot, grouped
+from saccade.interpretation.recording.recipes import Captured, Change, ScaledDot, grouped, scaled_dot
 from saccade.kernels.private_torch import FLEX_OPERATOR, NATIVE_ENCODER_LAYER, NATIVE_MULTI_HEAD
 
 Changed = tuple[Any, Tensor, Tensor] | None
@@ -55,11 +54,7 @@ def sdpa_forward(
     tensors = {"query": query, "key": key}
     if attn_mask is not None:
         tensors["mask"] = attn_mask
-    return Captured(_scaled_dot(scale, is_causal), tensors)
-
-
-_scaled_dot = lru_cache(maxsize=256)(ScaledDot)
-"""Most calls have the same recipe, which takes longer to make than to find."""
+    return Captured(scaled_dot(scale, is_causal), tensors)
 
 
 def sdpa_changed(
@@ -95,4 +90,5 @@ ATTENTION = (
     Function(*FLEX_OPERATOR, flex_forward, flex_changed),
 )
 SOFTMAX = (("torch.nn.functional", "softmax"), ("torch", "softmax"), ("torch.special", "softmax"))
+CONCATENATION = ("torch", "cat")
 EDGE_SOFTMAX = ("torch_geometric.utils", "softmax")

@@ -48,7 +48,7 @@ class Heads:
             frame: of the call.
         """
         recipe, tensors = attended
-        main = tensors.get("query", tensors.get("weights"))
+        main = tensors["query"] if "query" in tensors else tensors.get("weights")
         if main is None or main.dim() != 3 or type(recipe) not in (Given, ScaledDot):
             return attended
         rows = main.shape[0]

@@ -32,8 +32,8 @@ class HiddenKernels:
     def __init__(self) -> None:
         self._classes: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
-    def anywhere(self, modules: Iterable[nn.Module], values: Iterable[Any], ids: Set[int]) -> bool:
-        """Whether any of the modules, or these values of theirs, refers to the functions with these ids."""
+    def in_classes(self, modules: Iterable[nn.Module], ids: Set[int]) -> bool:
+        """Whether the class of any of the modules refers to the functions with these ids."""
         for kind in set(map(type, modules)):
             if kind not in self._classes:
                 own = [each for each in kind.__mro__ if not f"{each.__module__}.".startswith(LIBRARIES)]
@@ -41,9 +41,12 @@ class HiddenKernels:
                 self._classes[kind] = any(search.holds(value) for each in own for value in vars(each).values())
             if self._classes[kind]:
                 return True
-        held = [value for value in values if type(value) in HOLDERS]
+        return False
+
+    def in_values(self, values: Iterable[Any], ids: Set[int]) -> bool:
+        """Whether any of these values does."""
         search = _Search(ids)
-        return any(search.holds(value) for value in held)
+        return any(search.holds(value) for value in values)
 
 
 class _Search:
@@ -55,7 +58,7 @@ class _Search:
         """Whether a value is, holds or runs one of the functions."""
         if id(value) in self._ids:
             return True
-        if depth > DEEP or id(value) in self._seen:
+        if depth > DEEP or id(value) in self._seen or _is_data(value, self._ids):
             return False
         self._seen[id(value)] = value
         if isinstance(value, types.FunctionType):
@@ -72,12 +75,20 @@ class _Search:
         return any(self.holds(each, depth + 1) for each in inside)
 
 
+def _is_data(value: Any, ids: Set[int]) -> bool:
+    """Whether a container is empty, too long, or holds neither functions nor other containers: a fast check."""
+    if not isinstance(value, dict | list | tuple):
+        return False
+    inside = value.values() if isinstance(value, dict) else value
+    return not 0 < len(value) <= LONG or (HOLDERS.isdisjoint(map(type, inside)) and ids.isdisjoint(map(id, inside)))
+
+
 def _inside(value: Any) -> list[Any]:
     if isinstance(value, partial):
         return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, dict) and len(value) <= LONG:
+    if isinstance(value, dict):
         return list(value.values())
-    if isinstance(value, list | tuple) and len(value) <= LONG:
+    if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, staticmethod | classmethod | types.MethodType):
         return [value.__func__]

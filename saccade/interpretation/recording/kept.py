@@ -11,7 +11,7 @@ from torch import Tensor
 from saccade.artifacts.tensors import read_tensors
 from saccade.interpretation.recording.positions import FOLLOWING, Positions
 from saccade.interpretation.recording.recipes import Recipe, Shape, Tensors
-from saccade.kernels.private_torch import version
+from saccade.kernels.private_torch import version, versions
 
 OVERWRITTEN = -2
 """A version that no tensor has."""
@@ -22,33 +22,44 @@ class Cache:
 
     Attributes:
         key: (*batch, keys, dim).
+        grown: what the model has made last by appending something to these keys.
     """
 
-    __slots__ = ("key", "version")
+    __slots__ = ("grown", "key", "version")
 
     def __init__(self, key: Tensor) -> None:
         self.key = key
         self.version = version(key)
+        self.grown: Tensor | None = None
+
+    def grows_to(self, key: Tensor) -> bool:
+        """Whether keys, which were never changed in place, were made by appending to these."""
+        return self.grown is key and version(self.key) == self.version
+
+    def replace(self, key: Tensor) -> None:
+        """Keeps other keys, which were never changed in place and begin with these."""
+        self.key, self.version, self.grown = key, 0, None
 
     def continues(self, key: Tensor) -> bool:
-        """Whether keys, which were never changed in place, begin with these; they are then kept instead.
+        """Whether keys, which were never changed in place, begin with these.
 
-        They have to be equal. On other devices than the CPU the model would have to wait for that.
+        They were made by appending to these, or they have to be equal. On other devices than the CPU the model would
+        have to wait for that.
         """
+        if self.grows_to(key):
+            return True
         old, count = self.key, self.key.shape[-2]
         if key.shape[-2] <= count or key.dim() != old.dim() or key.dtype != old.dtype or key.device.type != "cpu":
             return False
         first = key.narrow(-2, 0, count)
-        if first.shape != old.shape or version(old) != self.version or not torch.equal(first, old):
-            return False
-        self.key, self.version = key, 0
-        return True
+        return first.shape == old.shape and version(old) == self.version and torch.equal(first, old)
 
     def __getstate__(self) -> tuple[Tensor, bool]:
         return self.key, version(self.key) != self.version
 
     def __setstate__(self, state: tuple[Tensor, bool]) -> None:
         self.key, overwritten = state
+        self.grown = None
         self.version = OVERWRITTEN if overwritten else version(self.key)
 
 
@@ -73,24 +84,35 @@ class Kept:
         self.positions: Positions = FOLLOWING
         self.files: dict[str, Path] | None = None
         self._tensors = tensors
-        self._versions = [version(tensor) for tensor in tensors.values()]
+        self._versions = versions(tensors)
         self._cache: Cache | None = None
         self._keys = 0
 
+    @classmethod
+    def step(cls, recipe: Recipe, tensors: Tensors, cache: Cache, keys: int, run: int) -> Kept:
+        """A call whose keys are the first of a cache, and whose tensors had never been changed in place."""
+        kept = cls(recipe, {})
+        kept.replace(recipe, tensors, dict.fromkeys(tensors, 0))
+        kept._cache, kept._keys, kept.run = cache, keys, run
+        return kept
+
     def hold(self, tensors: Tensors) -> None:
         """Keeps these tensors."""
-        self.replace(self.recipe, tensors, [version(tensor) for tensor in tensors.values()])
+        self.replace(self.recipe, tensors, versions(tensors))
 
-    def replace(self, recipe: Recipe, tensors: Tensors, versions: list[int]) -> None:
+    def replace(self, recipe: Recipe, tensors: Tensors, versions: dict[str, int]) -> None:
         """Keeps other tensors that give the same weights; these and their versions may belong to several calls."""
         self.recipe, self._tensors, self._versions = recipe, tensors, versions
         self._cache, self._keys = None, 0
 
+    def lasting(self, part: str) -> Tensor | None:
+        """A tensor in memory that had never been changed in place when it was kept; None otherwise."""
+        return None if self._versions.get(part) else self._tensors.get(part)
+
     def share(self, cache: Cache) -> None:
         """Keeps the keys of a cache, which begin with those of this call."""
-        place = list(self._tensors).index("key")
         self._keys = self._tensors.pop("key").shape[-2]
-        del self._versions[place]
+        del self._versions["key"]
         self._cache = cache
 
     @property
@@ -103,7 +125,7 @@ class Kept:
     @property
     def written(self) -> bool:
         """Whether any of the tensors had been changed in place before it was kept."""
-        return any(self._versions)
+        return any(self._versions.values())
 
     def __getstate__(self) -> tuple[Any, ...]:
         """For pickles and copies, whose tensors count their versions anew; what was overwritten stays an error."""
@@ -113,12 +135,11 @@ class Kept:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.recipe, self._tensors, cached, self.shape, self.run, self.positions, self.files, overwritten = state
         self._cache, self._keys = cached
-        self._versions = [OVERWRITTEN if part in overwritten else version(each) for part, each in self._tensors.items()]
+        self._versions = {**versions(self._tensors), **{part: OVERWRITTEN for part in overwritten}}
 
     def overwritten(self) -> list[str]:
         """The parts that were changed in place since they were kept."""
-        pairs = zip(self._tensors.items(), self._versions, strict=True)
-        found = [part for (part, tensor), before in pairs if version(tensor) != before]
+        found = [part for part, tensor in self._tensors.items() if version(tensor) != self._versions[part]]
         if self._cache is not None and version(self._cache.key) != self._cache.version:
             found.append("key")
         return found
@@ -138,16 +159,16 @@ class Kept:
 
     def copy_tensors(self, copies: dict[Any, Tensor]) -> None:
         """Copies what is about to be overwritten; `copies` holds those of other calls, which share parameters."""
-        held, versions = dict(self._tensors), list(self._versions)
-        for number, (part, tensor) in enumerate(self._tensors.items()):
-            if versions[number] and version(tensor) == versions[number]:
+        held, known = dict(self._tensors), dict(self._versions)
+        for part, tensor in self._tensors.items():
+            if known[part] and version(tensor) == known[part]:
                 place = (tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
                 if place not in copies:
                     copies[place] = tensor.clone()
-                held[part], versions[number] = copies[place], version(copies[place])
-        self._tensors, self._versions = held, versions
+                held[part], known[part] = copies[place], version(copies[place])
+        self._tensors, self._versions = held, known
 
     def spill(self, files: dict[str, Path]) -> None:
         """Keeps files instead of tensors."""
         self.files = files
-        self.replace(self.recipe, {}, [])
+        self.replace(self.recipe, {}, {})

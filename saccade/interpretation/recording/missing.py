@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -29,14 +29,16 @@ class Missing(NamedTuple):
 
 
 class _Hook:
-    """Calls a method when a module runs. A copy of the module, or a saved one, has a hook that does nothing."""
+    """Takes note of a module that runs in this thread, once. A copy of it, or a saved one, has an idle hook."""
 
-    def __init__(self, runs: Callable[[nn.Module], None] | None = None) -> None:
-        self._runs = runs
+    def __init__(self, ran: list[nn.Module] | None = None) -> None:
+        self._ran = ran
+        self._thread = threading.get_ident()
 
     def __call__(self, module: nn.Module, _: Any) -> None:
-        if self._runs is not None:
-            self._runs(module)
+        if self._ran is not None and threading.get_ident() == self._thread:
+            self._ran.append(module)
+            remove_pre_hook(module, id(self))
 
     def __reduce__(self) -> tuple[type[_Hook], tuple[()]]:
         return _Hook, ()
@@ -53,27 +55,18 @@ class Watch:
     """
 
     def __init__(self, names: Names) -> None:
-        self._ran: dict[Place, str] = {}
+        self._ran: list[nn.Module] = []
         self._blocks: set[Place] = set()
         self._mark = f"saccade sizes {id(self)}"
         self._names = names
-        self._waiting = dict.fromkeys(names.attentions)
-        self._thread = threading.get_ident()
-        hook = _Hook(self._runs)
-        for module in self._waiting:
-            add_pre_hook(module, id(self), hook)
-
-    def _runs(self, module: nn.Module) -> None:
-        if module not in self._waiting or threading.get_ident() != self._thread:
-            return
-        self._ran[self._names.place_of(module) or ((), type(module).__name__)] = type(module).__name__
-        del self._waiting[module]
-        remove_pre_hook(module, id(self))
+        self._hook = _Hook(self._ran)
+        for module in names.attentions:
+            add_pre_hook(module, id(self._hook), self._hook)
 
     def stop(self) -> None:
         """Removes what is left of the hooks."""
-        for module in self._waiting:
-            remove_pre_hook(module, id(self))
+        for module in self._names.attentions:
+            remove_pre_hook(module, id(self._hook))
 
     def multiplied(self, place: Place, shape: Sequence[int], forward: FrameType | None) -> None:
         """Takes note of weights of this shape that `forward` multiplied by values.
@@ -89,19 +82,35 @@ class Watch:
             self._blocks.add(place)
 
     def found(
-        self, noted: list[tuple[Place, Kept]], left_out: Iterable[str], softmaxes: Softmaxes, names: Names
+        self,
+        noted: Callable[[], list[tuple[Place, Kept]]],
+        places: Set[Place],
+        left_out: Iterable[str],
+        softmaxes: Softmaxes,
     ) -> list[Missing]:
-        """What is missing; attention in blocks is taken out of what was noted."""
+        """What is missing; attention in blocks is taken out of what was noted.
+
+        Args:
+            noted: gives the calls.
+            places: where they were made.
+            left_out: the paths of modules that were not to be recorded.
+            softmaxes: those that were followed.
+        """
+        names = self._names
+        ran = {names.place_of(module) or ((), type(module).__name__): module for module in self._ran}
+        if not self._blocks and not softmaxes.lost and not names.outside and ran.keys() <= places:
+            return []
         reasons: dict[str, str] = {}
         for place in self._blocks:
             reasons[path_of(place)] = "it attends in blocks of queries and keys"
         if self._blocks:
-            noted[:] = [(place, kept) for place, kept in noted if place not in self._blocks]
-        recorded = {*map(path_of, {id(place): place for place, _ in noted}.values()), *left_out}
-        for place, kind in self._ran.items():
+            calls = noted()
+            calls[:] = [(place, kept) for place, kept in calls if place not in self._blocks]
+        recorded = {*map(path_of, places - self._blocks), *left_out}
+        for place, module in ran.items():
             path = path_of(place)
             if path not in reasons and not any(f"{each}.".startswith(f"{path}.") for each in recorded):
-                reasons[path] = f"{kind} ran, and computes attention in a way that is not seen"
+                reasons[path] = f"{type(module).__name__} ran, and computes attention in a way that is not seen"
         for used, name, place in softmaxes.lost:
             path = path_of(place)
             if not used[0] and path not in recorded:

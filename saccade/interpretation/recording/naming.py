@@ -6,14 +6,16 @@ import inspect
 import re
 import weakref
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
+from operator import attrgetter, is_not
 from types import FrameType
 from typing import Any, cast
 
 import torch
 from torch import nn
 
-from saccade.kernels.private_torch import children
+from saccade.kernels.private_torch import CHILDREN, children
 from saccade.multihead import MultiHead
 
 ATTENTION = re.compile(r"attention|attn", re.IGNORECASE)
@@ -37,7 +39,11 @@ Place = tuple["Place", str] | tuple[()]
 
 
 class _Structure:
-    """The modules of a model when it was last recorded, without keeping them alive."""
+    """The modules of a model when it was last recorded, without keeping them alive.
+
+    Attributes:
+        held: what these modules held then, see `Held`.
+    """
 
     def __init__(
         self,
@@ -47,25 +53,29 @@ class _Structure:
         attentions: list[int],
     ) -> None:
         self.places, self.code, self.attentions = places, code, attentions
+        self.held: Any = None
         self._modules = [weakref.ref(module) for module in modules]
-        self._names, self._ids = _children_of(modules)
+        self._names, self._ids = _children_of(list(map(_ATTRIBUTES, modules)))
 
-    def modules(self) -> list[nn.Module] | None:
-        """These modules, or None if the model has other ones by now."""
+    def modules(self) -> tuple[list[nn.Module], list[dict[str, Any]]] | None:
+        """These modules and their attributes, or None if the model has other modules by now."""
         modules = [reference() for reference in self._modules]
-        if None in modules:
+        if not all(map(_EXISTS, modules)):
             return None
         found = cast(list[nn.Module], modules)
-        return found if _children_of(found) == (self._names, self._ids) else None
+        attributes = list(map(_ATTRIBUTES, found))
+        return (found, attributes) if _children_of(attributes) == (self._names, self._ids) else None
 
 
+_ATTRIBUTES = attrgetter("__dict__")
+_EXISTS = partial(is_not, None)
 _KNOWN: weakref.WeakKeyDictionary[nn.Module, _Structure] = weakref.WeakKeyDictionary()
 
 
-def _children_of(modules: list[nn.Module]) -> tuple[list[str], list[int]]:
-    """The names and ids of all modules inside these."""
-    inside = list(map(children, modules))
-    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(each.values() for each in inside)))
+def _children_of(attributes: list[dict[str, Any]]) -> tuple[list[str], list[int]]:
+    """The names and ids of all modules inside those with these attributes."""
+    inside = [each[CHILDREN] for each in attributes]
+    return list(chain.from_iterable(inside)), list(map(id, chain.from_iterable(map(dict.values, inside))))
 
 
 class Names:
@@ -76,8 +86,10 @@ class Names:
 
     Attributes:
         modules: all modules but the childless kinds.
+        attributes: of each of these.
         code: the globals of their `forward`, where functions may have names of their own.
         attentions: the modules that look like attention, without those around others of them.
+        structure: what is remembered of the model until the next recording.
         outside: the classes of other models that attended inside the model.
     """
 
@@ -85,10 +97,12 @@ class Names:
         self.outside: dict[str, None] = {}
         self._places: dict[int, Place]
         known = _KNOWN.get(model)
-        modules = None if known is None else known.modules()
-        if known is not None and modules is not None:
-            self.modules, self._places, self.code = modules, known.places, known.code
-            self.attentions = [modules[number] for number in known.attentions]
+        found = None if known is None else known.modules()
+        if known is not None and found is not None:
+            self.structure = known
+            self.modules, self.attributes = found
+            self._places, self.code = known.places, known.code
+            self.attentions = [self.modules[number] for number in known.attentions]
             return
         self.modules = [model]  # keeps them alive, so that ids stay unique
         self._places = {_key(model): ()}
@@ -97,7 +111,8 @@ class Names:
         self.code = list({id(names): names for names in code if names is not None}.values())
         attentions = self._innermost_attentions()
         self.attentions = [self.modules[number] for number in attentions]
-        _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
+        self.attributes = list(map(_ATTRIBUTES, self.modules))
+        self.structure = _KNOWN[model] = _Structure(self.modules, self._places, self.code, attentions)
 
     def _innermost_attentions(self) -> list[int]:
         """The numbers of the modules that look like attention, without those around others of them."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from saccade.attention import Attention
 from saccade.interpretation.recording.calls import Calls, Recording
+from saccade.interpretation.recording.held import Held
 from saccade.interpretation.recording.hidden import HiddenKernels
-from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named, own_values
+from saccade.interpretation.recording.naming import Names
+from saccade.interpretation.recording.references import Namespace, References, Replacement, Wrap, named
 from saccade.kernels import steps
 from saccade.kernels.private_torch import COMPILER, FLEX_OPERATOR
 
@@ -39,13 +40,13 @@ class Patches:
         self._hidden = HiddenKernels()
         self._references = References(self.calls.wraps(), at_home={"has_torch_function", FLEX_OPERATOR[1]})
 
-    def start(self, recording: Recording, modules: Sequence[nn.Module], code: Iterable[Namespace]) -> bool:
+    def start(self, recording: Recording, names: Names) -> bool:
         """Tells a recording of this thread's attention from now on; nothing runs compiled meanwhile.
 
         Args:
             recording: what is notified.
-            modules: the model's modules, which may hold functions under their own names.
-            code: the globals of the code of these modules, likewise.
+            names: the model's modules, which may hold functions under their own names, and so may the globals of their
+                code.
 
         Returns:
             Whether the modules may call functions that were not replaced.
@@ -55,11 +56,13 @@ class Patches:
                 if not self._active:
                     self._install()
                 found = self._references
-                spaces = list(map(vars, modules))
-                values = list(chain.from_iterable(map(own_values, spaces)))
-                hidden = self._hidden.anywhere(modules, values, found.ids)
-                own = named(spaces, found.ids) if not found.ids.isdisjoint(map(id, values)) else []
-                for namespace, name in own + named(code, found.ids):
+                spaces = names.attributes
+                known: Held | None = names.structure.held
+                if known is None or not known.fits(spaces, found.ids):
+                    known = names.structure.held = Held(names.modules, found.ids, self._hidden)
+                hidden = known.hidden(spaces, self._hidden)
+                own = [(spaces[number], name) for number, name in known.named]
+                for namespace, name in own + named(names.code, found.ids):
                     self._replace(namespace, name, namespace[name], found.wrappers[id(namespace[name])])
             except BaseException:
                 self._uninstall()
@@ -96,8 +99,11 @@ class Patches:
                 self._run_eagerly()
 
     def _install(self) -> None:
-        for replacement in self._references.replacements():
-            self._replace(*replacement)
+        for each in self._references.replacements():
+            namespace, name, original, replacement = each
+            if namespace.get(name) is original:
+                namespace[name] = replacement
+                self._replaced.append(each)
         self._override(Attention, "read", self.calls.read)
         self._override(Attention, "note", self.calls.note)
         self._override(Attention, "watched", self.calls.watched)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import torch
@@ -132,6 +133,10 @@ class ScaledDot(Recipe):
         if mask is not None:
             chosen["mask"] = _pick(mask, heads) if mask.dim() > 2 and mask.shape[-3] > 1 else mask
         return Captured(self, chosen)
+
+
+scaled_dot = lru_cache(maxsize=256)(ScaledDot)
+"""Most calls have the same recipe, which takes longer to make than to find."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
 
 from saccade.interpretation.recording.backlog import Backlog
+from saccade.interpretation.recording.calls import NONE
 from saccade.interpretation.recording.changes import Changes, Intervention
 from saccade.interpretation.recording.function_mode import RecordingMode
 from saccade.interpretation.recording.graphs import edge_softmax
@@ -30,7 +32,15 @@ from saccade.interpretation.recording.retention import Reduction, Retention
 from saccade.interpretation.recording.runs import Runs
 from saccade.interpretation.recording.softmaxes import Softmaxes
 from saccade.interpretation.recording.trace import Trace
-from saccade.kernels.private_torch import in_backward, inside_transform, transforming, without_function_modes
+from saccade.kernels.private_torch import (
+    function_mode_count,
+    function_modes,
+    in_backward,
+    inside_transform,
+    lasts,
+    transforming,
+    without_function_modes,
+)
 from saccade.reading import Reading
 
 SAMPLING = "transformers.generation."
@@ -96,44 +106,55 @@ class Recorder:
         self._heads = heads
         self._changes = changes
         self.changes = bool(changes)
+        self._plain = self._keep_all and retention.everything and not self.changes
         self._softmaxes = Softmaxes()
         self.trace = Trace()
         self._seen = 0
         self._entered = False
+        self._mode: RecordingMode | None = None
+        self._optimiser: RemovableHandle | None = None
 
     def __enter__(self) -> Trace:
         if self._entered:
             raise RuntimeError("A recording can be entered only once: call record(model) again.")
         self._entered = True
         self._runs = Runs(self._names, sys._getframe(1))
-        self._backlog = self.trace.backlog = Backlog(self._same_sequence)
-        self._mode = RecordingMode(
-            softmaxes=self._softmaxes,
-            kernel=patches.calls.kernel,
-            place_at=self._names.place,
-            attended=self._multiplied,
-            change_at=self.change_at if self.changes else None,
-        )
-        hidden = patches.start(self, self._names.modules, self._names.code)
+        self._backlog = self.trace.backlog = Backlog(self._same_sequence, self.trace.waiting)
+        self.growing = self._backlog.growing
+        self._outer = function_modes()
+        hidden = patches.start(self, self._names)
         self._watch = Watch(self._names)
         if hidden:
-            self._mode.start()
-        self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
+            self._start_mode()
         return self.trace
+
+    def _start_mode(self) -> None:
+        if self._mode is None:
+            self._mode = RecordingMode(
+                outer=self._outer,
+                softmaxes=self._softmaxes,
+                kernel=patches.calls.kernel,
+                place_at=self._names.place,
+                attended=self._multiplied,
+                change_at=self.change_at if self.changes else None,
+            )
+            self._mode.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._mode.stop()
+        if self._mode is not None:
+            self._mode.stop()
         self._watch.stop()
-        self._optimiser.remove()
+        if self._optimiser is not None:
+            self._optimiser.remove()
         patches.stop(self)
         self._softmaxes.followed.clear()
         # They refer to the recording and to frames: the last reference to the trace should free what is kept.
-        watch, noted = self._watch, self.trace.waiting
+        watch, places, noted = self._watch, self._backlog.places, lambda: self.trace.waiting
         self._backlog.end()
-        del self._mode, self._runs, self._optimiser, self._backlog, self._watch
-        missing = [] if error else watch.found(noted, self.trace.left_out, self._softmaxes, self._names)
+        del self._mode, self._runs, self._optimiser, self._backlog, self._watch, self._outer, self.growing
+        missing = [] if error else watch.found(noted, places, self.trace.left_out, self._softmaxes)
         if error is None:
             self.trace.end(missing)
         self._retention.end(noted, missing)
@@ -169,9 +190,23 @@ class Recorder:
             return change(weights, mask, positions)
 
     def attended(
-        self, attend: Callable[[], Captured], frame: FrameType, suffix: str = "", values: Tensor | None = None
+        self,
+        attend: Callable[..., Captured],
+        frame: FrameType,
+        suffix: str = "",
+        values: Tensor | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] = NONE,
     ) -> None:
-        """Keeps attention that was called in this frame, if the model called it; `values` are what it read."""
+        """Keeps attention that was called in this frame, if the model called it.
+
+        Args:
+            attend: says what was attended.
+            frame: of the call.
+            suffix: the name of the submodule that a fused layer skips.
+            values: what the call read, if its keys are not known.
+            args, kwargs: of `attend`.
+        """
         place = self._names.place(frame)
         if place is None or in_backward():
             return
@@ -181,14 +216,46 @@ class Recorder:
             self.trace.left_out.add(path_of(place))
             return
         with without_function_modes():
-            attended = attend()
+            attended = attend(*args, **kwargs)
             if transforming():
                 self._refuse_transforms(attended, place)
             attended = self._heads.split(attended, place, self._names.modules_of, frame)
             kept = self._retention.keep(attended, place)
+            if self._retention.written and self._optimiser is None:
+                self._optimiser = register_optimizer_step_pre_hook(self._copy_parameters)
             kept.run = self._runs.number(frame)
             self._backlog.add(place, kept, attended, values, frame)
-        self.trace.note(place, kept)
+
+    def quick(
+        self,
+        frame: FrameType,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        *,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> bool:
+        """Keeps the usual call of `F.scaled_dot_product_attention` in a fraction of the time that `attended` takes.
+
+        Nearly all that a call costs is fetching code and objects that the model has pushed out of the processor's
+        caches. So this does what cannot wait, and little else. Returns whether the call is dealt with.
+        """
+        if not self._plain or function_mode_count() or in_backward() or transforming():
+            return False
+        if not lasts(query) or not lasts(key) or query.dim() != 4 or not (attn_mask is None or lasts(attn_mask)):
+            return False
+        place = self._names.place(frame)
+        if place is None:
+            return True
+        run = self._runs.number(frame)
+        if not self._backlog.step(place or self._whole, run, query, key, attn_mask, scale, is_causal):
+            return False
+        self._seen += 1
+        return True
 
     def _same_sequence(self, frame: FrameType, place: Place) -> bool:
         """Whether a module says by its name or by `is_causal` that its queries stand in the sequence of its keys."""
@@ -215,9 +282,9 @@ class Recorder:
         """Follows a softmax, which may become attention."""
         if frame.f_globals.get("__name__", "").startswith(SAMPLING):
             return
-        inside = self._mode.started or self._names.place(frame) is not None
+        inside = self._mode is not None or self._names.place(frame) is not None
         if inside and self._softmaxes.begin(args, kwargs, result):
-            self._mode.start()
+            self._start_mode()
 
     def edges(self, weights: Tensor, index: Tensor, num_nodes: int | None, dim: int, frame: FrameType) -> None:
         """Keeps a softmax over the edges of a graph."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import chain, islice
 from typing import Any
 
 from torch import nn
@@ -16,24 +15,22 @@ Replacement = tuple[Namespace, str, Any, Any]
 """A namespace, a name in it, the original and its replacement."""
 Wrap = Callable[[Any], Any]
 
-OF_EVERY_MODULE = tuple(vars(nn.Module()))
-"""The attributes of every module, usually its first ones. They hold no functions."""
+OF_EVERY_MODULE = frozenset(vars(nn.Module()))
+"""The attributes of every module, which hold no functions."""
 
 
 def named(namespaces: Iterable[Namespace], ids: Set[int]) -> list[tuple[Namespace, str]]:
     """The names of the objects with these ids."""
-    namespaces = list(namespaces)
-    if ids.isdisjoint(map(id, chain.from_iterable(map(dict.values, namespaces)))):  # the usual case, and a fast check
-        return []
-    return [(each, name) for each in namespaces for name, value in list(each.items()) if id(value) in ids]
+    found = []
+    for each in namespaces:
+        if not ids.isdisjoint(map(id, each.values())):  # rare, and this is a fast check
+            found += [(each, name) for name, value in list(each.items()) if id(value) in ids]
+    return found
 
 
-def own_values(namespace: Namespace) -> Iterable[Any]:
-    """The attributes of a module that not every module has; all, if some were set before `nn.Module.__init__`."""
-    others = len(namespace) - len(OF_EVERY_MODULE)
-    if next(islice(namespace, len(OF_EVERY_MODULE) - 1, None), None) != OF_EVERY_MODULE[-1]:
-        return namespace.values()
-    return islice(reversed(namespace.values()), others)
+def own_items(namespace: Namespace) -> list[tuple[str, Any]]:
+    """The attributes of a module that not every module has."""
+    return [(name, value) for name, value in namespace.items() if name not in OF_EVERY_MODULE]
 
 
 class References:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,10 @@ class Retention:
         reduce: "mean" or "max" over the heads, or ("top_k", k) for the k largest weights of each query.
         dtype: the dtype of the kept queries and keys, or of weights where these are kept.
         spill: a folder to write the tensors to immediately.
+
+    Attributes:
+        everything: whether nothing is left out or computed.
+        written: whether any tensor had been changed in place before it was kept, as parameters usually have.
     """
 
     heads: Sequence[int] | None = None
@@ -50,8 +54,9 @@ class Retention:
         if self.dtype is not None and not self.dtype.is_floating_point:
             raise ValueError(f"dtype must be a floating-point dtype such as torch.float16, got {self.dtype}.")
         self._folder = None if self.spill is None else Folder(self.spill, "spill")
-        self._everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
+        self.everything = self.heads is None and self.reduce is None and self.dtype is None and self.spill is None
         self._copies: dict[Any, tuple[Tensor, Tensor]] = {}
+        self.written = False
 
     def keep(self, attended: Captured, place: Place) -> Kept:
         """What to keep of a call of the module at this place, without its autograd graph."""
@@ -59,7 +64,7 @@ class Retention:
         for part, tensor in tensors.items():
             if type(tensor) is not Tensor or tensor.requires_grad:
                 tensors[part] = tensor.detach()
-        if not self._everything:
+        if not self.everything:
             with torch.no_grad(), no_autocast(tensors):
                 if self.heads is not None:
                     recipe, tensors = recipe.choose(tensors, self._heads(recipe.shape(tensors)[1], place))
@@ -77,16 +82,17 @@ class Retention:
             return kept
         kept = Kept(recipe, tensors)
         if kept.written:
+            self.written = True
             if is_step(kept.recipe, kept.tensors):
                 settle([kept])
             else:
                 self._copy_what_changes(kept)
         return kept
 
-    def end(self, noted: list[tuple[Place, Kept]], missing: Sequence[Missing]) -> None:
+    def end(self, noted: Callable[[], list[tuple[Place, Kept]]], missing: Sequence[Missing]) -> None:
         """Forgets what is needed only while calls are kept; a folder gets the list of these calls."""
         if self._folder is not None:
-            self._folder.finish(noted, missing)
+            self._folder.finish(noted(), missing)
         self._copies.clear()
 
     def _copy_what_changes(self, kept: Kept) -> None:

@@ -88,7 +88,7 @@ def _settle_group(calls: Sequence[Kept]) -> int:
     """Replaces the tensors of calls by their weights; the keys of the last contain those of the others."""
     with torch.no_grad(), no_autocast(calls[0].tensors):
         weights = _weights(calls)
-    shared, versions, row = {"weights": weights}, [version(weights)], 0
+    shared, versions, row = {"weights": weights}, {"weights": version(weights)}, 0
     for call in calls:
         queries, keys = call.tensors["query"].shape[2], call.tensors["key"].shape[2]
         call.replace(Part(row, queries, keys), shared, versions)

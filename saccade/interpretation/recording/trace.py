@@ -56,6 +56,8 @@ class Trace(Mapping[str, Recorded]):
     @property
     def waiting(self) -> Noted:
         """The same, while positions may still be unknown."""
+        if self.backlog is not None:
+            self.backlog.gather()
         return self._noted
 
     def note(self, place: Place, kept: Kept) -> None:
@@ -102,7 +104,7 @@ class Trace(Mapping[str, Recorded]):
         return iter(self._by_name)
 
     def __len__(self) -> int:
-        return len(self._noted)
+        return len(self.waiting)
 
     def __contains__(self, name: object) -> bool:
         """Whether `trace[name]` finds a call."""
