@@ -170,11 +170,11 @@ class Attention(nn.Module):
         return self.read_plain(query, memory, state, change)
 
     def watched(self) -> bool:
-        """Whether `saccade.record` sees what this thread reads: then every reading must be made by `read`."""
+        """Whether `saccade.record` is recording this thread: then every reading must go through `read`."""
         return False
 
     def note(self, reading: Reading) -> bool:
-        """Shows `saccade.record` a reading that a kernel for many steps computed.
+        """Passes a reading that a kernel computed for many steps to `saccade.record`.
 
         False if its weights are to be changed: then read step by step.
         """

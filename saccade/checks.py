@@ -19,7 +19,7 @@ def check_share(name: str, value: float) -> None:
 
 
 def keep_declared(cls: type, trait: str, methods: Collection[str], *, otherwise: Any = False) -> None:
-    """Takes a trait from a subclass that overrides what the trait describes, unless it declares the trait again.
+    """Resets a trait in a subclass that overrides what the trait describes, unless it declares the trait again.
 
     Fast paths trust traits: a subclass must not inherit one that no longer holds.
 

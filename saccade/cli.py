@@ -1,6 +1,6 @@
 """The command line: a table of functions whose docstrings are the help.
 
-Nothing heavy is imported before it is needed, so that help, lists and refusals answer at once.
+Nothing heavy is imported before it is needed, so help, lists and errors appear at once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 }
 
 EXPECTED = (ValueError, TypeError, OSError, ModuleNotFoundError, FloatingPointError)
-"""What bad usage or bad input raises: printed as one line. With SACCADE_TRACEBACK=1, all of it is."""
+"""What bad usage or bad input raises: printed as one line, or with a traceback if SACCADE_TRACEBACK=1."""
 
 
 LONGEST = 1200
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warn(command: str | None, message: Warning | str, *_: Any, **__: Any) -> None:
-    """Prints a warning for users, who are not interested in the line of code that gave it."""
+    """Prints a warning without the line of code that raised it, which users do not need."""
     print(f"WARNING: {_as_spelt(command, str(message))}", file=sys.stderr)
 
 
@@ -143,7 +143,7 @@ def _run(name: str, command: Callable[[], None]) -> int:
 
 
 def _printable(text: str) -> str:
-    """The text without halves of characters, which stand for any bytes in names of files and cannot be printed."""
+    """The text without lone surrogates, which stand for arbitrary bytes in file names and cannot be printed."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

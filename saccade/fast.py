@@ -52,10 +52,10 @@ def read_fast(attention: Attends, query: Tensor, memory: Memory, state: State) -
 
 
 def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Tensor) -> None:
-    """Refuses scores that are not finite, as `Selection.forward` does, without having them.
+    """Rejects scores that are not finite, as `Selection.forward` does, without computing them.
 
-    Such scores make contexts that are not finite. One sum tells this in the usual case; scores are computed only for
-    the error message, or where the values themselves are not finite.
+    Such scores lead to contexts that are not finite, so one sum usually settles it. Scores are only computed for the
+    error message, or if the values themselves are not finite.
     """
     if surely_finite(context) or bool(torch.isfinite(context).all()):
         return
@@ -65,7 +65,7 @@ def _check_scores(attention: Attends, query: Tensor, memory: Memory, context: Te
 
 
 def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: State) -> Reading | None:
-    exported = exporting()  # a graph for any number of keys cannot choose its path by their number
+    exported = exporting()  # an exported graph cannot choose its path by the number of keys
     near = None if exported else _near(attention, query, memory)
     if near is not None:
         reading = _read_by_path(attention, query, near, state) or attention.read_plain(query, near, state)
@@ -81,9 +81,9 @@ def _read_by_path(attention: Attends, query: Tensor, memory: Memory, state: Stat
 
 
 def _near(attention: Attends, query: Tensor, memory: Memory) -> Memory | None:
-    """The part of the memory that the mask lets the queries attend, where it is known to be a smaller one.
+    """The part of the memory that the queries may attend to, if it is known to be smaller than the whole.
 
-    Such as the last keys of a growing memory, under `masks.window`.
+    For example the last keys of a growing memory, under `masks.window`.
     """
     if memory.mask is None or not attention.independent_queries or attention.score.feature_wise:
         return None

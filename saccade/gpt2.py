@@ -1,7 +1,7 @@
-"""GPT-2 as the `transformers` library keeps it: a folder with config.json, model.safetensors and a vocabulary.
+"""GPT-2 folders of the `transformers` library, with config.json, model.safetensors and a vocabulary.
 
-As with BERT (`saccade.huggingface`), that library is not needed, and whatever a folder holds is data: its configuration
-is checked key by key, and the header of its weights is compared with the model before any tensor is read.
+As with BERT (`saccade.huggingface`), that library is not needed, and everything in a folder is treated as data: its
+configuration is checked key by key, and the header of its weights is compared with the model before any tensor is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from saccade.models import TransformerLanguageModel
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 END = "<|endoftext|>"
-"""The only special token: it ends a text, and stands before the next."""
+"""The only special token: it ends a text and precedes the next one."""
 
 SIZES = {"dim": "n_embd", "num_heads": "n_head", "num_layers": "n_layer", "max_length": "n_positions"}
 """Arguments of our model, and their names in config.json."""
@@ -35,7 +35,7 @@ FIXED = {
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
 }
-"""What must be as it is in GPT-2."""
+"""Settings that must have GPT-2's values."""
 
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 
@@ -60,7 +60,7 @@ FIX = "Copy the folder again from where the model came from, or save the model a
 
 
 class OtherKindError(ArtifactError):
-    """The model is whole, but Saccade's GPT-2 cannot compute what it computes."""
+    """The model is intact, but Saccade's GPT-2 cannot compute what it computes."""
 
 
 class Pretrained(NamedTuple):
@@ -98,7 +98,7 @@ def is_folder(folder: str | os.PathLike[str]) -> bool:
 
 @_with_fix()
 def load(folder: str | os.PathLike[str], **arguments: Any) -> Pretrained:
-    """The GPT-2 of a folder, in evaluation mode.
+    """Loads the GPT-2 in a folder, in evaluation mode.
 
     Args:
         folder: what `save_pretrained` wrote.
@@ -230,7 +230,7 @@ def read_weights(folder: Path, outline: TransformerLanguageModel, ids: Tensor) -
     of = {theirs: tensors[_spelling(theirs, header)].to(torch.float32) for theirs in _shapes(outline, vocab)}
     for name, tensor in of.items():
         if not bool(tensor.isfinite().all()):
-            raise ArtifactError(f"{path} is damaged: {name} holds NaN or infinite values.")
+            raise ArtifactError(f"{path} is damaged: {name} contains NaN or infinite values.")
     weights = {name: _weight(name, of, ids) for name in wanted}
     for name, tensor in weights.items():
         assert tensor.shape == wanted[name].shape, name

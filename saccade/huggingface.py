@@ -1,7 +1,7 @@
-"""BERT as the `transformers` library keeps it: a folder with config.json, model.safetensors and a vocabulary.
+"""BERT folders of the `transformers` library, with config.json, model.safetensors and a vocabulary.
 
-Saccade does not need that library for it. Whatever a folder holds is data: its configuration is checked key by key, the
-header of its weights is compared with the model before any tensor is read, and pickles are never opened.
+The library itself is not needed. Everything in a folder is treated as data: its configuration is checked key by key,
+the header of its weights is compared with the model before any tensor is read, and pickles are never opened.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class PretrainedBert(NamedTuple):
     tokeniser: WordPiece
 
     def encode(self, texts: Sequence[str], *, max_length: int | None = None) -> Tensor:
-        """(texts, dim): each text as one vector; long texts are cut, by default to what the model reads."""
+        """(texts, dim): each text as one vector; long texts are truncated, by default to the model's maximum length."""
         cls, sep = (self.tokeniser.special(name) for name in ("[CLS]", "[SEP]"))
         read = most_positions(self.model) if self.model.window is None else None
         most = fewest([max_length, read])
@@ -105,7 +105,7 @@ def is_folder(folder: str | os.PathLike[str]) -> bool:
 
 
 def load(folder: str | os.PathLike[str], **arguments: Any) -> PretrainedBert:
-    """The BERT of a folder, in evaluation mode.
+    """Loads the BERT in a folder, in evaluation mode.
 
     Args:
         folder: what `save_pretrained` wrote.
@@ -173,7 +173,7 @@ def read_weights(folder: Path, outline: Bert) -> dict[str, Tensor]:
     weights = {name: tensors[theirs].to(torch.float32) for name, theirs in wanted.items()}
     for name, tensor in weights.items():
         if not bool(tensor.isfinite().all()):
-            raise ArtifactError(f"{path} is damaged: {wanted[name]} holds NaN or infinite values.")
+            raise ArtifactError(f"{path} is damaged: {wanted[name]} contains NaN or infinite values.")
     return weights
 
 

@@ -31,11 +31,12 @@ class FolderInUseError(ArtifactError):
 
 
 class RunLock:
-    """Holds a run folder for this process: `with RunLock(folder): ...`.
+    """Locks a run folder for this process: `with RunLock(folder): ...`.
 
-    The lock is the kernel's (`flock` on `.lock`): it ends with the process, however that ends, so a stale one is never
-    in the way. The file names the holder for others. Where the system has no such locks, the file itself is the lock,
-    and is taken over if its process no longer runs. Of the processes that torchrun starts, only the first locks.
+    The lock is the kernel's (`flock` on `.lock`). It disappears with the process, however that ends, so there are no
+    stale locks. The file tells other processes who holds it. Where the system has no such locks, the file itself is the
+    lock, and is taken over if its process is no longer running. Of the processes that torchrun starts, only the first
+    locks.
 
     Args:
         folder: created if it does not exist.
@@ -195,7 +196,7 @@ def _plain(text: str) -> str:
 
 
 def _is_stale(signed: bytes) -> bool:
-    """Whether the process that signed is known not to run any more; on other machines nobody knows."""
+    """Whether the process that signed is known to have ended; this cannot be known for other machines."""
     holder = _holder(signed, Path(FILE))
     return holder is not None and holder["host"] == socket.gethostname() and not _is_running(holder["pid"])
 

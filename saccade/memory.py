@@ -21,7 +21,7 @@ class MemoryOwner(Protocol):
     """Anything that can write and read a memory: `Attention` and `MultiHead`."""
 
     token: str
-    """Tells it from all others but its own copies: see `new_token`."""
+    """Distinguishes it from all others except its own copies: see `new_token`."""
 
     def prepare(
         self, keys: Tensor, values: Tensor | None = None, *, mask: Tensor | Mask | None = None, start: int = 0
@@ -57,9 +57,10 @@ class Memory:
         return self.num_keys
 
     def reserve(self, keys: int) -> Memory:
-        """The same memory with room for `keys` keys in all: `append` then writes without copying those before.
+        """The same memory with room for `keys` keys in total: `append` then writes without copying the earlier ones.
 
-        For memories that grow key by key, such as the tapes of an LSTMN; with more keys, the room is doubled.
+        For memories that grow key by key, such as the tapes of an LSTMN. If more keys are appended, the room is
+        doubled.
         """
         return replace(self, tape=tapes.reserve([*tensors_in(self.prepared), self.values], keys))
 
@@ -127,7 +128,7 @@ def new_token() -> str:
 
 
 def check_memory(memory: Memory, owner: MemoryOwner) -> None:
-    """Refuses what is not a memory, and a memory that another attention wrote, even one of the same shape.
+    """Rejects anything that is not a memory, and memories written by another attention, even one of the same shape.
 
     Not in compiled code, which would be compiled again for every token.
     """
@@ -141,7 +142,7 @@ def check_memory(memory: Memory, owner: MemoryOwner) -> None:
         )
     if _anatomy(memory.owner) != _anatomy(owner):
         raise ValueError(
-            "memory was written by a copy of this attention that has been given other parts: write it with this one's "
+            "memory was written by a copy of this attention whose parts were replaced: write it with this one's "
             "`prepare`."
         )
 

@@ -16,11 +16,11 @@ NOTED = "_constructor_arguments"
 """The attribute in which an instance of a registered class keeps the arguments that it was made with."""
 
 registries: dict[str, Registry[Any]] = {}
-"""Every registry that has a home, by its plural: `scores`, `selections`, `models`, ..."""
+"""Every registry that has a home module, by its plural: `scores`, `selections`, `models`, ..."""
 
 
 def nearest(name: str, choices: Iterable[str]) -> str:
-    """The end of an error message: the nearest right name, and all of them."""
+    """The end of an error message: the closest valid name, and all choices."""
     choices = sorted(choices)
     close = closest(name, choices)
     hint = f" Did you mean {close!r}?" if close else ""

@@ -100,7 +100,7 @@ def test_resuming_what_has_ended_says_which_setting_ended_it(work, capsys) -> No
 def test_predict_gives_one_line_for_each(run, capsys, monkeypatch) -> None:
     give(monkeypatch, "abc\n\ned\r\n")
     code, out, err = call(capsys, "predict", run)
-    assert (code, err) == (0, "Input 2 is empty, and so is its answer.\n")
+    assert (code, err) == (0, "Input 2 is empty, so its answer is empty too.\n")
     lines = out.split("\n")
     assert len(lines) == 4
     assert lines[1] == lines[3] == ""

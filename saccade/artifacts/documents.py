@@ -60,7 +60,7 @@ def parse_json(data: bytes, where: str, *, most_bytes: int = MOST_BYTES, most_de
 
     def whole(digits: str) -> int:
         if len(digits) > MOST_DIGITS:
-            raise ArtifactError(f"{where} is damaged: it holds a whole number of {len(digits)} digits.")
+            raise ArtifactError(f"{where} is damaged: it contains a whole number of {len(digits)} digits.")
         return int(digits)
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

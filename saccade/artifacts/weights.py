@@ -63,4 +63,4 @@ def load_fitting_weights(model: nn.Module, path: str | os.PathLike[str]) -> list
 def _check_finite(weights: Mapping[str, Tensor], path: str | os.PathLike[str]) -> None:
     for name, tensor in weights.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise ArtifactError(f"{path} is damaged: {name} holds NaN or infinite values.")
+            raise ArtifactError(f"{path} is damaged: {name} contains NaN or infinite values.")

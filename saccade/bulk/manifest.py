@@ -58,7 +58,7 @@ class Manifest:
             others = [each.name for each in self.folder.iterdir() if not each.name.startswith(".")]
             if others:
                 raise FileExistsError(
-                    f"{self.folder} is not empty (it holds {others[0]}) and has no {MANIFEST}: choose another folder."
+                    f"{self.folder} is not empty (it contains {others[0]}) and has no {MANIFEST}: choose another one."
                 )
             blocks = list(plan)
             places = {file: place for place, file in enumerate(self.files)}
@@ -70,7 +70,7 @@ class Manifest:
             found = document.values.get(name)
             if found != wanted:
                 raise FileExistsError(
-                    f"{self.folder} holds predictions with another {name}: {_shown(found, wanted)}. To continue them, "
+                    f"{self.folder} has predictions with another {name}: {_shown(found, wanted)}. To continue them, "
                     "give the same model, data and options; otherwise choose another folder."
                 )
         blocks = []

@@ -31,7 +31,7 @@ def align(
     batch_size: int = 32,
     trust_classes: bool = False,
 ) -> None:
-    """Align the words of two texts by a model's attention, or evaluate alignments.
+    """Align the words of two texts using a model's attention, or evaluate alignments.
 
         saccade align runs/model --source a.en --target b.de > out.align
         saccade align runs/en-de --reverse-model runs/de-en --source a.en --target b.de > both.align
@@ -62,7 +62,7 @@ def align(
         gold: a file of gold links: the figures go to standard error, or to standard output with --score.
         gold_format: the format of --gold and --choose; by default taken from the suffix.
         gold_one_based: words in the gold files are counted from 1.
-        faithfulness: also test, on the first 50 pairs, whether the model depends on what it looks at.
+        faithfulness: also test, on the first 50 pairs, whether the model depends on what it attends to.
         score: an alignment file to evaluate against --gold, without a model.
         json: print figures as a JSON object.
         batch_size: how many pairs are aligned together.

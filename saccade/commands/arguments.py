@@ -98,7 +98,7 @@ def usage_of(name: str, function: Callable[..., None]) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Paragraphs as wide as the terminal; indented lines are commands, and stay as they are."""
+    """Wraps paragraphs to the width of the terminal; indented lines are commands and stay as they are."""
     width = max(shutil.get_terminal_size().columns - 2, 20)
     paragraphs = text.split("\n\n")
     return "\n\n".join(p if p.startswith(" ") else textwrap.fill(p, width) for p in paragraphs)
@@ -149,7 +149,7 @@ def _add(parser: Any, argument: Argument) -> None:
 
 
 def reader(kind: Any) -> Callable[[str], Any]:
-    """Reads the value of an option, with an error in plain words."""
+    """Parses the value of an option; errors are in plain words."""
     if kind not in (int, float):
         return str
 

@@ -26,7 +26,7 @@ def predict_in_bulk(
     bulk: BulkOptions,
     options: dict[str, Any],
 ) -> None:
-    """Answers the rows of files in a folder of files, and says how many."""
+    """Answers the rows of tables, writes them to a folder of files, and prints how many there were."""
     from saccade.bulk import predict_files
 
     if output is None:
@@ -52,7 +52,7 @@ def predict_in_bulk(
     for bad in done.bad:
         print(f"  {bad}", file=sys.stderr)
     for count, problem in (
-        (done.skipped, "bad rows were skipped, and have no answer"),
+        (done.skipped, "bad rows were skipped and have no answer"),
         (done.truncated, "inputs were too long and were truncated"),
         (done.strange, "inputs have parts that the model has never seen"),
     ):

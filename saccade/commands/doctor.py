@@ -1,4 +1,4 @@
-"""The command that says what works on this machine: doctor."""
+"""The command that shows what works on this machine: doctor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 HIDDEN = {"all", "bench", "dev", "docs", "peers"}
-"""Extras that only the developers of Saccade need, or that hold the others."""
+"""Extras that only Saccade's developers need, or that include the others."""
 
 
 def doctor() -> None:

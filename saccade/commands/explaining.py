@@ -36,7 +36,7 @@ def explain(
     trust_classes: bool = False,
     **options: Any,
 ) -> None:
-    """Show what a model looks at, on a page, in the terminal, as a picture or as data.
+    """Show what a model attends to: on a page, in the terminal, as a picture or as data.
 
         saccade explain runs/model --input "le 3 avril 1998" --output page.html
         saccade explain runs/model --input "a small house" --target "ein kleines Haus" --gold links.talp
@@ -109,7 +109,7 @@ def _explain(
 
 
 def _format(output: str | None, format: str | None, formats: Sequence[str]) -> str:
-    """What to write, checked before any work."""
+    """The format to write, checked before any work."""
     if format is not None and format not in formats:
         raise ValueError(f"--format: unknown {format!r}.{nearest(format, formats)}")
     if output is None:
@@ -136,7 +136,7 @@ def _lines(file: str) -> list[str]:
 
 
 def _names(folders: Sequence[str]) -> list[str | None]:
-    """What distinguishes the models: nothing if there is one."""
+    """Names that distinguish the models; empty if there is only one."""
     if len(folders) == 1:
         return [None]
     names = [Path(folder).resolve().name for folder in folders]

@@ -11,13 +11,14 @@ def export(run: str, *, format: str, output: str, trust_classes: bool = False, *
 
         saccade export runs/model --format onnx --output exported
 
-    `saccade list formats` lists the formats with their options. What a format cannot express is refused by name before
-    any work. An earlier export in the same folder is replaced once the new one is complete.
+    `saccade list formats` lists the formats with their options. If a format cannot express a part of the model, the
+    command names that part before it does any work. An earlier export in the same folder is replaced once the new one
+    is complete.
 
     Args:
         run: the folder of a trained model.
         format: the format to write.
-        output: the folder to write; for a format of one file, that file.
+        output: the folder to write, or the file if the format is a single file.
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.commands.interrupting import leaving_at_once

@@ -48,7 +48,7 @@ def check_roles(task: Task, columns: dict[str, Any] | None) -> None:
 
 
 def named_inputs(task: Task, options: dict[str, Any], values: list[str] | None) -> list[str] | None:
-    """Inputs given by the options of their own that a task has, as JSON; they are taken out of the other options.
+    """Inputs given by a task's own options, as JSON; they are removed from the other options.
 
     Each role has one value, which counts for all inputs, or one for each input.
 
@@ -65,7 +65,9 @@ def named_inputs(task: Task, options: dict[str, Any], values: list[str] | None) 
     count = max(map(len, given.values()))
     for role, found in given.items():
         if len(found) not in (1, count):
-            raise ValueError(f"--{role} is given {len(found)} times, and another option {count} times: pair them up.")
+            raise ValueError(
+                f"--{role} is given {len(found)} times, but another option {count} times: give both equally often."
+            )
     several = {role: found * (count if len(found) == 1 else 1) for role, found in given.items()}
     return [json.dumps({role: found[number] for role, found in several.items()}) for number in range(count)]
 
@@ -84,7 +86,7 @@ def read_inputs(
     *,
     extras: Mapping[str, Field] | None = None,
 ) -> Iterator[Example]:
-    """The examples of files and folders, or the values themselves; of standard input if there are neither.
+    """The examples in files and folders, or the given values; standard input if there are neither.
 
     `extras` are further fields, which are read where the columns of a table name them.
     """
@@ -102,7 +104,7 @@ def read_inputs(
 
 
 def chunks(examples: Iterable[Any], count: int) -> Iterator[list[Any]]:
-    """So many at a time."""
+    """Splits examples into chunks of this size."""
     remaining = iter(examples)
     while chunk := list(islice(remaining, count)):
         yield chunk
@@ -120,13 +122,13 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
     files = [place] if place.suffix.lower() in field.suffixes else []
     if path and place.is_dir() and not field.suffixes and not {*map(str, (corpus.columns or {}).values())} & {*NAMES}:
         raise ValueError(
-            f"{path} is a folder, and the {role} is not a file of its own: name the tables or texts in it. To read the "
+            f"{path} is a folder, but a {role} is not a file: name the tables or texts in it. To read the "
             f"names of its files as the {role}, add --columns {role}=name."
         )
     if place.is_dir() and field.suffixes:
         files = sorted(file for file in place.rglob("*") if file.suffix.lower() in field.suffixes)
         if not files:
-            raise ValueError(f"{path} holds no file that ends in {', '.join(field.suffixes)}.")
+            raise ValueError(f"{path} contains no file that ends in {', '.join(field.suffixes)}.")
     if not files:
         unread = [role for role in task.targets if role not in extras]
         examples = corpus.read(path, task.inputs, extras=extras, check=task.check_example, blank=True, unread=unread)
@@ -151,7 +153,7 @@ def _from_path(task: Task, corpus: Corpus, path: str, extras: Mapping[str, Field
 
 
 def _standard_input() -> Iterator[bytes]:
-    """Its lines; one that is too long is cut just beyond the limit, since it may have no end."""
+    """The lines of standard input; one that is too long is cut just beyond the limit, since it may never end."""
     from saccade.data.readers.lines import LONGEST
 
     return iter(lambda: sys.stdin.buffer.readline(LONGEST + 1), b"")

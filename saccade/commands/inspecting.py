@@ -19,7 +19,7 @@ CONFIG = "config.json"
 PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 SOUNDS = (".aiff", ".flac", ".ogg", ".opus", ".wav")
 USUAL_STEPS = 32
-"""Tokens that an encoder-decoder model writes if nobody says how many."""
+"""How many tokens an encoder-decoder model writes by default."""
 READS = {
     "input_ids": ("a text", 'a text (--input "some words")'),
     "pixel_values": ("a picture", "a picture (--input photo.jpg)"),
@@ -40,7 +40,7 @@ def inspect(
     top: int | None = None,
     title: str | None = None,
 ) -> None:
-    """Show what a Hugging Face model attends to, from its folder, without a line of Python.
+    """Show what a Hugging Face model attends to, without writing any Python.
 
         saccade inspect models/gpt2 --input "The eye rests, then jumps." --generate 20
         saccade inspect models/t5-small --input "translate English to German: a small house" --beams 4
@@ -48,15 +48,15 @@ def inspect(
         saccade inspect models/whisper-tiny --input speech.wav
 
     The folder is what `save_pretrained` writes: config.json, weights as .safetensors, and the files of the tokeniser or
-    processor. Pickled weights and code from the folder are never opened or run, and nothing is downloaded. The library
-    transformers is needed.
+    processor. Pickled weights and code from the folder are never opened or run, and nothing is downloaded. This needs
+    the transformers library.
 
     Args:
         folder: the folder of the model.
         input: a text, or the path of a picture or recording; for a model that reads both, give it twice.
         output: the page to write.
         generate: how many tokens to write; by default 32 for encoder-decoder models, and none for others.
-        beams: the size of the beam with which it searches.
+        beams: the beam size.
         top: keep only this many of each token's largest weights; by default 16 if the input has more than 2,048 tokens.
         title: the title of the page.
     """
@@ -94,7 +94,7 @@ def inspect(
     name = title or f"{place.resolve().name} ({type(model).__name__})"
     trace.explore(output, tokenizer=tokenizer, inputs=shown, generated=found, rate=rate, title=name)
     size = Path(output).stat().st_size
-    print(f"Wrote {output} ({size / 1e6:.1f} MB): {len(trace.paths)} modules that attend.", file=sys.stderr)
+    print(f"Wrote {output} ({size / 1e6:.1f} MB): {len(trace.paths)} attention modules.", file=sys.stderr)
 
 
 def check_folder(folder: Path) -> None:
@@ -111,17 +111,17 @@ def check_folder(folder: Path) -> None:
         if pickles:
             raise ValueError(
                 f"{folder} has its weights in {pickles[0]}, a pickle, which can run any code when it is opened: "
-                "convert it where you trust it, with model.save_pretrained(folder)."
+                "convert it in a place you trust, with model.save_pretrained(folder)."
             )
         raise ValueError(f"{folder} has no weights: there is no .safetensors file.")
 
 
 def load_model(transformers: Any, folder: Path) -> Any:
-    """The model of a folder, of the class that it names; code of its own is refused."""
+    """Loads the model in a folder as the class that its configuration names; custom code is rejected."""
     with _told(folder):
         settings = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     if not isinstance(settings, dict):
-        raise ValueError(f"{folder / CONFIG} must hold an object, got {type(settings).__name__}.")
+        raise ValueError(f"{folder / CONFIG} must contain an object, got {type(settings).__name__}.")
     named = settings.get("architectures") or [None]
     kind: Any = getattr(transformers, str(named[0]), None) if isinstance(named, list) else None
     safely = {"local_files_only": True, "trust_remote_code": False}
@@ -136,7 +136,7 @@ def load_model(transformers: Any, folder: Path) -> Any:
 def _prepare(
     transformers: Any, folder: Path, model: Any, texts: list[str], pictures: list[Path], sounds: list[Path]
 ) -> tuple[Any, Any, Any, int]:
-    """The batch, what names its tokens, what the page shows of the input, and the rate of a recording."""
+    """The batch, what names its tokens, the input as the page shows it, and the rate of a recording."""
     kind, wanted = READS.get(str(model.main_input_name), ("", str(model.main_input_name)))
     given: dict[str, list[Any]] = {"a text": texts, "a picture": pictures, "a recording": sounds}
     for name, each in given.items():
@@ -239,7 +239,7 @@ def _transformers() -> Any:
 
 @contextmanager
 def _told(place: Path) -> Iterator[None]:
-    """Errors of other libraries in one line, with the place."""
+    """Reports errors of other libraries in one line, with the place."""
     try:
         yield
     except ModuleNotFoundError:

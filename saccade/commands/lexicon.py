@@ -1,4 +1,4 @@
-"""The command that learns how words translate: lexicon."""
+"""The command that learns word translations: lexicon."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ def lexicon(
     top: int = 10,
     least: float = 0.01,
 ) -> None:
-    """Learn how words translate from sentence pairs, for models with the head lexicon.
+    """Learn word translations from sentence pairs, for models with the head lexicon.
 
         saccade lexicon pairs.tsv --output lexicon.tsv
         saccade lexicon pairs.tsv --alignment links.talp --dictionary words.tsv --output lexicon.tsv
         saccade train translation/rnnsearch-lexicon --data.train pairs.tsv --task.lexicon lexicon.tsv --output runs/a
 
     Probabilities p(target word | source word) come from expectation maximisation, or from the links of an alignment
-    file; words without any get the translations of the dictionary. Each line of the file is a source word, a target
-    word and a probability, separated by tabs.
+    file; for other words, the dictionary's translations are used. Each line of the file is a source word, a target word
+    and a probability, separated by tabs.
 
     Args:
         data: pairs.tsv, .csv, .jsonl, .parquet, or train.en,train.de; not needed with a dictionary alone.
         output: the file to write.
-        method: ibm1 (all alignments equally likely) or hmm (neighbours align to neighbours), which starts from it.
+        method: ibm1 (all alignments equally likely) or hmm (neighbours align to neighbours), which starts from ibm1.
         rounds: how often expectation and maximisation alternate, for each of the models.
         alignment: links between the words of each pair, a line for each (0-0 1-2), instead of a method; words are then
             separated by spaces.
@@ -58,7 +58,7 @@ def lexicon(
         tokeniser: how texts are split into words: word (words and punctuation marks) or pretokenised (at spaces).
         lowercase: fold upper case to lower case.
         top: how many translations of a word to keep, the likeliest first.
-        least: the least probability to keep.
+        least: the smallest probability to keep.
     """
     from saccade.checks import check_count
     from saccade.registry import nearest
@@ -74,7 +74,7 @@ def lexicon(
     if data is None and dictionary is None:
         raise ValueError("There is nothing to learn from: give sentence pairs, --dictionary, or both.")
     if data is None and alignment is not None:
-        raise ValueError("--alignment links the words of sentence pairs: give them, too.")
+        raise ValueError("--alignment links the words of sentence pairs: give the pairs as well.")
     check_place(output, "--output")
     with leaving_at_once():
         from saccade.data.corpus import Corpus
@@ -132,7 +132,7 @@ def linked(pairs: Sentences, alignment: str, *, top: int, least: float) -> Lexic
     counts: Counter[tuple[str, str]] = Counter()
     found = read_alignments(alignment, sentences=len(pairs))
     if len(found) != len(pairs):
-        raise ValueError(f"{alignment} has links for {len(found):,} pairs, and there are {len(pairs):,} of them.")
+        raise ValueError(f"{alignment} has links for {len(found):,} pairs, but there are {len(pairs):,} pairs.")
     for number, (links, (source, target)) in enumerate(zip(found, pairs, strict=True), start=1):
         for i, j in links.possible:
             if i >= len(source) or j >= len(target):

@@ -1,4 +1,4 @@
-"""Reads a command line; an option that does not exist gets an error that names the one that was probably meant."""
+"""Parses a command line; the error for an unknown option suggests the one that was probably meant."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _class_arguments() -> dict[str, str]:
 
 
 def _meant(name: str, *known: Mapping[str, str]) -> str | None:
-    """The option that a name was probably meant to be: the same one, or else the closest."""
+    """The option that a name probably means: the same one, or else the closest."""
     same = (options[name] for options in known if name in options)
     close = (options[found] for options in known if (found := closest(name, options)) is not None)
     return next(same, None) or next(close, None)

@@ -1,4 +1,4 @@
-"""Whether a picture can be written, asked before the work that it shows."""
+"""Checks that a picture can be written, before the work that it shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 
 def check_picture(path: str) -> None:
-    """Raises unless the file's suffix is a format, its folder is there, and matplotlib is installed."""
+    """Raises unless the file's suffix is a known format, its folder exists, and matplotlib is installed."""
     suffix = Path(path).suffix
     if suffix.lower() not in SUFFIXES:
         raise ValueError(f"--plot {path}: no picture has the suffix {suffix!r}.{nearest(suffix, SUFFIXES)}")

@@ -1,4 +1,4 @@
-"""The command that says how likely texts are: score."""
+"""The command that computes how likely texts are: score."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def score(
     cache_flatness: float | None = None,
     trust_classes: bool = False,
 ) -> None:
-    """Say how likely each text is to a language model: a line of a file, of standard input, or a row of a table.
+    """Print how likely each text is under a language model.
 
         saccade score runs/book test.txt
         saccade score runs/book --input "it was a dark and stormy night" --words
         saccade score runs/book test.txt --format jsonl --output scores.jsonl
         saccade score runs/book test.txt --cache-size 500 --cache-weight 0.1
 
-    Each text gives one line, in order: its log-probability in nats, its end included; --words adds that of each word,
-    after tabs. The perplexity of all texts together goes to standard error. A model that was trained on contiguous
-    texts reads them as one.
+    A text is a line of a file or of standard input, or a row of a table. Each gives one line, in order: its
+    log-probability in nats, including its end; --words adds that of each word, after tabs. The perplexity of all texts
+    together goes to standard error. A model that was trained on contiguous texts reads them as one.
 
     Args:
-        run: the folder of a trained language model, or of a GPT-2 that the transformers library saved.
+        run: the folder of a trained language model, or of a GPT-2 saved by the transformers library.
         inputs: files to read (default: standard input).
         input: a text; may be given several times.
         format: text, or jsonl (one object per line, with all words).
@@ -60,7 +60,8 @@ def score(
         batch_size: how many texts are read side by side.
         cache_size: mix in a cache of this many recent words (default: no cache).
         cache_weight: how much the cache counts, from 0 to less than 1 (default: 0.1).
-        cache_flatness: 0 makes all cached words count the same; more prefers words in a similar context (default: 0.3).
+        cache_flatness: 0 makes all cached words count the same; higher values prefer words in a similar context
+            (default: 0.3).
         trust_classes: allow classes that are not Saccade's, which runs their code.
     """
     from saccade.checks import check_count
@@ -80,7 +81,7 @@ def score(
     if not isinstance(model.task, LanguageModelling):
         raise ValueError(f"score needs a language model, but the task of {run} is {type(model.task).__name__}.")
     if words and not model.task.causal:
-        raise ValueError("--words needs a causal model: a masked one reads the words around each one, too.")
+        raise ValueError("--words needs a causal model: a masked one also reads the words after each word.")
     options = {"cache_size": cache_size, "cache_weight": cache_weight, "cache_flatness": cache_flatness}
     asked = {name: value for name, value in options.items() if value is not None}
     model.task.options.of({"score": True, **asked})

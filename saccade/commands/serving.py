@@ -45,10 +45,10 @@ def serve(
 
     Args:
         runs: the folder of a trained model, or several as name=folder.
-        host: the address to listen on; other addresses than this machine's own need --token.
+        host: the address to listen on; addresses that other machines can reach need --token.
         port: the port to listen on.
         workers: processes for each model, with one thread each.
-        queue: how many inputs may wait for each model; more are refused with status 429.
+        queue: how many inputs may wait for each model; further ones get status 429.
         wait_ms: how long a busy server waits for more inputs to fill a batch; an idle one never waits.
         batch_cost: the maximum number of positions (tokens, frames) in a batch, padding and beam included.
         deadline: seconds after which a request fails.
@@ -88,7 +88,7 @@ def serve(
 
     local = is_loopback(host)
     if not local and not token:
-        raise ValueError(f"--host {host} can be reached by others: add --token, with the token in {TOKEN}.")
+        raise ValueError(f"--host {host} can be reached by others: add --token, and set {TOKEN} to the token.")
     settings = Settings(
         workers=workers,
         queue=queue,
@@ -137,7 +137,7 @@ def named_runs(runs: list[str]) -> dict[str, Path]:
         path = Path(folder if equals else given)
         name = name if equals else path.resolve().name
         if not name or not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
-            raise ValueError(f"{given!r:.60}: the name of a model has letters, digits, dots, - and _ only.")
+            raise ValueError(f"{given!r:.60}: the name of a model may only contain letters, digits, dots, - and _.")
         if name in named:
             raise ValueError(f"Two models are called {name!r}: name them as de=runs/de fr=runs/fr")
         named[name] = path

@@ -35,8 +35,8 @@ class Strange:
         if self.empty:
             which = ", ".join(map(str, self.first_empty)) + (", ..." if self.empty > len(self.first_empty) else "")
             one = self.empty == 1
-            many = f"{self.empty:,} inputs are empty, and so are their answers: {which}"
-            found = [f"Input {which} is empty, and so is its answer." if one else many]
+            many = f"{self.empty:,} inputs are empty, so their answers are empty too: {which}"
+            found = [f"Input {which} is empty, so its answer is empty too." if one else many]
         if not self.inputs:
             return found
         from saccade.tasks.noticing import never_seen  # which imports torch

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from saccade.tasks import Task
 
 OF_TEXTS = {"--lm", "--lm-weight", "--stream"}
-"""Options of commands that are for tasks which write texts: the help of other runs leaves them out."""
+"""Options for tasks that generate text: the help of other runs leaves them out."""
 
 
 def add_task_options(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> None:
-    """Adds the options of the task of the run that a command line names: predictions of each task have their own."""
+    """Adds the options of the named run's task, since each task has its own options for predictions."""
     task = _task(parser, given)
     if task is None:
         return

@@ -31,7 +31,7 @@ def train_model(
     folds: str | None = None,
     **overrides: str,
 ) -> None:
-    """Train a model, or resume a training.
+    """Train a model, or resume training.
 
         saccade train translation/rnnsearch --data.train pairs.tsv --output runs/my-model
         saccade train my.yaml --data.train reviews.csv --data.text body --data.label stars --output runs/reviews
@@ -44,10 +44,11 @@ def train_model(
 
     Any argument of the configuration can be set as --section.argument value, where the sections are task, model, data
     and trainer, and a value may be YAML; with a configuration, --help lists them all. `--data.text body` says which
-    column is the text, and so on for every role of the task. Ctrl-C (or SIGTERM) saves a checkpoint and exits with
-    code 130; --resume continues exactly there. The processes that torchrun starts share every batch, and the losses
-    are those of a single process. With --folds, a model is trained for each fold on the others and evaluated on its
-    own; after an interruption, the same command keeps finished folds and continues the unfinished one.
+    column is the text, and so on for every role of the task. Ctrl-C (or SIGTERM) saves a checkpoint and exits with code
+    130; --resume continues exactly where it stopped. The processes that torchrun starts share every batch, so the
+    losses are those of a single process. With --folds, a model is trained for each fold on the other folds and
+    evaluated on that one; after an interruption, the same command keeps finished folds and continues the unfinished
+    one.
 
     Args:
         config: a YAML file, or the name of one that comes with Saccade (saccade list configs).
@@ -56,7 +57,7 @@ def train_model(
         resume: the folder of a run to continue.
         init_from: a folder whose weights to start from, as far as names and shapes match: another run, or a BERT saved
             by the transformers library, whose sizes and vocabulary are then used.
-        folds: cross-validate with this many folds, or with the folds that a column of this name gives.
+        folds: cross-validate with this many folds, or with the folds given by a column of this name.
     """
     by_default = output is None and resume is None and config is not None
     if by_default:
@@ -68,7 +69,7 @@ def train_model(
         if config is not None:
             check_spelling(override(read_config(config), overrides))  # before anything slow is imported
         if by_default:
-            print(f"The run goes to {output}; --output names another folder.", file=sys.stderr)
+            print(f"Writing the run to {output}; use --output to choose another folder.", file=sys.stderr)
         if folds is None:
             _train(config, output, resume, init_from, overrides)
         else:
@@ -152,7 +153,7 @@ def _stopping(folder: Path, *, again: bool = False) -> Iterator[None]:
         elif (folder / "config.yaml").is_file():
             fix = f" before the first checkpoint: run the same command again, or saccade train --resume {folder}"
         elif again and folder.is_dir():
-            fix = ": the same command again keeps finished folds and continues this one"
+            fix = ": run the same command again to keep finished folds and continue this one"
         else:
             fix = " before anything was written: run the same command again."
         print(f"Interrupted{fix}", file=sys.stderr)
@@ -223,7 +224,7 @@ def copy_config(name: str, file: str) -> None:
 
 
 def explain_config(config: str, overrides: dict[str, Any]) -> str:
-    """Every argument that a configuration may set: its type, its meaning, and its value here."""
+    """Prints every argument of a configuration: its type, its meaning, and its value here."""
     from saccade.configuration.hints import argument_helps, hint_of, readable
     from saccade.runs.plan import Plan
 

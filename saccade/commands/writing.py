@@ -24,7 +24,7 @@ def writer(format: str, file: TextIO, model: Run, asked: Any, scores: bool, sing
         model: whose answers are written.
         asked: the options of the answers.
         scores: whether lines of text have the score.
-        single: whether there is one input alone, so that a list of answers needs no number to tell whose it is.
+        single: whether there is only one input, so that its answers need no number.
     """
     task = model.task
     if format == "jsonl":

@@ -115,7 +115,7 @@ def unnamed_class(where: str, base: type, given: Collection[str]) -> str:
         return f"{where}: name the class, as in `class: short_name` or `class: your.own.Class`."
     *others, last = fit
     takes = f"{', '.join(others)} or {last}" if others else last
-    return f"{where}: name the class of these arguments, too: {takes}. On the command line: --{where}.class {last}"
+    return f"{where}: these arguments need a class as well: {takes}. On the command line: --{where}.class {last}"
 
 
 def no_argument(where: str, known: str, name: Any, choices: list[str]) -> str:

@@ -77,7 +77,7 @@ def _keys(values: Sequence[Any], role: str) -> list[str]:
     keys = sorted(values[0])
     for value in values:
         if sorted(value) != keys or not keys:
-            raise _mixed(role, f"dictionaries with different keys, or none ({keys} and {sorted(value)})"[:200])
+            raise _mixed(role, f"dictionaries with different keys or no keys ({keys} and {sorted(value)})"[:200])
     return keys
 
 

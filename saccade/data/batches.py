@@ -89,7 +89,7 @@ class TokenBatches:
         mark, *settings = str(state["plan"]).split(" ", 1)
         if mark != self._fingerprint():
             raise ValueError(
-                f"The saved position belongs to other batches: {self._changed(*settings)}. Restore what it was, or "
+                f"The saved position does not match these batches: {self._changed(*settings)}. Restore it, or "
                 "start over in another folder."
             )
         self.epoch, self.position = state["epoch"], state["position"]
@@ -128,7 +128,7 @@ class TokenBatches:
         pairs = zip(before.split(), self._settings().split(), strict=False)
         changed = [(old, new.partition("=")[2]) for old, new in pairs if old != new]
         found = [f"the {old.replace('_', ' ').replace('=', ' was ')[:60]} and is now {new}" for old, new in changed]
-        return "; ".join(found) or "the data has changed (as many examples, but of other lengths)"
+        return "; ".join(found) or "the data has changed (the same number of examples, but with different lengths)"
 
     def _fingerprint(self) -> str:
         settings = (self._sizes.shape, len(self._kept), self.budget, self.seed, self.shuffle, self.pool)

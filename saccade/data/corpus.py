@@ -68,7 +68,7 @@ class Corpus:
         if split not in SPLITS:
             raise DataError(f"data.split: unknown {split!r}.{nearest(split, SPLITS)}")
         if split != "random" and folds is not None:
-            raise DataError(f"data.folds are drawn at random: leave out data.split={split}, or the folds.")
+            raise DataError(f"data.folds are drawn at random: leave out data.split={split} or data.folds.")
         if split != "random" and group is not None:
             raise DataError(f"data.group keeps rows together, which data.split={split} may separate: use one of them.")
         if isinstance(folds, str) and folds.isdecimal():
@@ -76,9 +76,7 @@ class Corpus:
         if isinstance(folds, int):
             fold = _numbered(folds, fold)
         elif folds is None and fold is not None:
-            raise DataError(
-                f"data.fold is one of data.folds: say how many there are, got data.fold={fold!r:.60} alone."
-            )
+            raise DataError(f"data.fold needs data.folds, the number of folds; got only data.fold={fold!r:.60}.")
         self.train = train
         self.valid = valid
         self.held_out = held_out

@@ -105,7 +105,7 @@ class Examples:
         self._settings = repr((columns, header, bad_rows, *([group] if group else [])))
         self._long = gathering(fields, columns, group)
         if self._long and part is not None:
-            raise DataError(f"The rows of one {group} may be anywhere in a table, so that it cannot be read in parts.")
+            raise DataError(f"The rows of one {group} may be anywhere in a table, so it cannot be read in parts.")
         paragraphs = any(getattr(field, "paragraphs", False) for field in fields.values())
         self._absent = absent_values(fields)
         may_lack = [*optional, *self._absent]
@@ -133,7 +133,7 @@ class Examples:
         for role in taken:
             if getattr(self.fields.get(role), "suffixes", None) == () and PATH not in reader.columns.mentioned():
                 raise DataError(
-                    f"{reader.name} is a folder, and the {role} is not a file of its own: name a table or a text file. "
+                    f"{reader.name} is a folder, but a {role} is not a file: name a table or a text file. "
                     f"To read the names of its files as the {role}, add --data.columns {role}=name."
                 )
 

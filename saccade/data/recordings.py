@@ -69,7 +69,7 @@ def read_header(source: Source) -> Header:
         if not header.kind:
             _check_end(file, header)
         if header.samples < 1:
-            raise RecordingError("it holds no sound (0 samples)", "Record it again, or leave it out.")
+            raise RecordingError("it contains no sound (0 samples)", "Record it again, or leave it out.")
         if header.kind == FLOAT:
             file.seek(header.start)
             left = header.samples * header.channels * header.bits // 8
@@ -146,7 +146,7 @@ def _wav_header(file: BinaryIO, size: int) -> Header:
             if length == UNKNOWN_LENGTH:
                 length = left
             if length > left:
-                problem = f"it is truncated: it announces {length:,} bytes of sound and holds {left:,}"
+                problem = f"it is truncated: it announces {length:,} bytes of sound but contains {left:,}"
                 raise RecordingError(problem, "Copy it again.")
             return _wav_format(file, form, here, length)
         file.seek(here + length + length % 2)
@@ -244,5 +244,5 @@ def _from_library(file: BinaryIO, count: int) -> NDArray[Any]:
 def _check_finite(sound: NDArray[Any]) -> None:
     if not (np.abs(sound) <= LOUDEST).all():  # nor if one is NaN
         raise RecordingError(
-            "it holds samples that are NaN or infinite, or far too large", "Record or convert it again."
+            "it contains samples that are NaN or infinite, or far too large", "Record or convert it again."
         )

@@ -76,7 +76,7 @@ def _format(form: bytes) -> Header:
     if kind == EXTENSIBLE and len(form) >= 26:
         kind = int.from_bytes(form[24:26], "little")
     if (kind, bits) not in TYPES or not 1 <= channels <= MOST_CHANNELS or block != channels * bits // 8:
-        problem = f"standard input holds samples of type {kind} with {bits} bits in {channels} channels"
+        problem = f"standard input contains samples of type {kind} with {bits} bits in {channels} channels"
         raise RecordingError(problem, "Write WAV of 16 bits to the pipe")
     if not SLOWEST <= rate <= FASTEST:
         raise RecordingError(f"standard input has a sample rate of {rate}", f"Use {SLOWEST:,} to {FASTEST:,}")
@@ -97,7 +97,7 @@ def _blocks(file: BinaryIO, header: Header, seconds: float, samples: int | None)
                 return
             sound = decode_wav(content, header)
             if not (np.abs(sound) <= LOUDEST).all():
-                raise RecordingError("it holds samples that are NaN or far too large", "Record it again.")
+                raise RecordingError("it contains samples that are NaN or far too large", "Record it again.")
             left = None if left is None else left - len(sound)
             yield np.ascontiguousarray(sound.mean(axis=1), dtype=np.float32)
 

@@ -28,7 +28,7 @@ def latest(times: ArrayLike, count: int) -> NDArray[np.bool_]:
     cut = np.sort(moments)[-min(count, len(moments))]
     found: NDArray[np.bool_] = moments >= cut
     if found.all():
-        raise DataError(f"All {len(moments):,} examples have the same time, or would all be held out: none is earlier.")
+        raise DataError(f"All {len(moments):,} examples would be held out: none is earlier than the others.")
     return found
 
 
@@ -56,5 +56,5 @@ def _known(times: ArrayLike) -> NDArray[np.float64]:
     moments = np.asarray(times, dtype=np.float64)
     missing = int(np.isnan(moments).sum())
     if missing:
-        raise DataError(f"{missing:,} of {len(moments):,} examples have no time, and the split goes by time. {TIMES}")
+        raise DataError(f"{missing:,} of {len(moments):,} examples have no time, but the split is by time. {TIMES}")
     return moments

@@ -36,7 +36,7 @@ class Stored(Sequence[dict[str, Any]]):
                 self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
         except (pyarrow.ArrowException, OSError) as error:
             raise DataError(
-                f"{path} is not a whole Arrow file ({one_line(error)}): delete it to make it again."
+                f"{path} is not a complete Arrow file ({one_line(error)}): delete it, and it will be written again."
             ) from None
         self.fingerprint = (reader.schema.metadata or {}).get(FINGERPRINT, b"").decode()
         self._names = [name for name in reader.schema.names if name != SIZE]

@@ -70,7 +70,7 @@ class PooledEncoder(nn.Module):
         self.output_dim = dim = encoder.output_dim
         if pooling != "attention":
             if num_queries > 1:
-                raise ValueError(f"pooling={pooling!r} looks for nothing: leave out num_queries={num_queries}.")
+                raise ValueError(f"pooling={pooling!r} has no queries: leave out num_queries={num_queries}.")
             return
         sizes = {"query_dim": dim, "key_dim": dim, "dim": dim, "hidden_dim": hidden_dim, "max_keys": max_length}
         self.pooling = Attention(score=make_score(score, **sizes), selection=make_selection(selection, **sizes))
@@ -80,8 +80,8 @@ class PooledEncoder(nn.Module):
             nn.init.normal_(self.queries, std=dim**-0.5)
         elif num_queries > 1:
             raise ValueError(
-                f"{type(self.pooling.score).__name__} has one query, in its weights: num_queries={num_queries} needs "
-                "another score, such as additive."
+                f"{type(self.pooling.score).__name__} has a single query, among its weights: num_queries={num_queries} "
+                "needs another score, such as additive."
             )
 
     def forward(self, source: Tensor, mask: Tensor) -> Tensor:

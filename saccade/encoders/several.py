@@ -113,7 +113,7 @@ class SeveralEncoders(Encoder):
         if len(sources) != 2 * len(each):
             raise ValueError(
                 f"There are {len(each)} sources to read, each with its mask, got {len(sources)} tensors: the model was "
-                "built for another number of sources."
+                "built for a different number of sources."
             )
         pairs = zip(each, sources[::2], sources[1::2], strict=True)
         return EncodedSources(tuple(encoder(source, mask) for encoder, source, mask in pairs))

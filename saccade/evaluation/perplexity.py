@@ -41,7 +41,7 @@ METRICS: dict[str, tuple[Callable[[Read], float], bool, str]] = {
     "bits_per_byte": (
         lambda read: -read.log_prob / math.log(2.0) / read.bytes if read.bytes else math.nan,
         False,
-        "mean loss of a byte in bits; compares with any model",
+        "mean loss of a byte in bits; comparable with any model",
     ),
     "accuracy": (
         lambda read: percent(read.right, read.tokens),

@@ -178,7 +178,7 @@ def _mean_over_documents(
     for document, rationale in zip(scores, gold, strict=True):
         values, wanted = _numbers(document), positions_of(rationale)
         if wanted and max(wanted) >= len(values):
-            raise ValueError(f"The gold rationale marks position {max(wanted)}, and there are {len(values)} scores.")
+            raise ValueError(f"The gold rationale marks position {max(wanted)}, but there are {len(values)} scores.")
         if wanted:
             marked = np.isin(np.arange(len(values)), list(wanted))
             areas.append(area(*_curve(values, marked)))

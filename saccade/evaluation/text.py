@@ -130,7 +130,7 @@ def edits_table(predicted: Texts, wanted: References, units: Sequence[Literal["w
         edits, total = total_edits(predicted, wanted, unit)
         rows[unit] = [*edits, total, _percent(sum(edits), total)]
     columns = ["substituted", "deleted", "inserted", "wanted", "error rate, %"]
-    return Table("edits", "What turns the wanted texts into those that were written:", columns, rows)
+    return Table("edits", "Edits that turn the reference into the answer:", columns, rows)
 
 
 def _units(text: str, unit: Literal["words", "characters"]) -> list[str]:

@@ -116,7 +116,7 @@ def check_output(path: Path, format: Format) -> None:
     others = unsealed(path) if EXPORT in names and CHECKSUMS in names else names
     if others:
         listed = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
-        raise FileExistsError(f"{path} is not empty (it holds {listed}): choose another folder for the output.")
+        raise FileExistsError(f"{path} is not empty (it contains {listed}): choose another folder for the output.")
 
 
 def _is_marked(path: Path) -> bool:

@@ -65,14 +65,14 @@ def check_ctranslate2(run: Run) -> None:
         )
     for role, field in {"source": task.source, "target": task.target}.items():
         if not isinstance(field, Text):
-            raise ValueError(f"CTranslate2 reads and writes tokens, and the {role} is {type(field).__name__}.")
+            raise ValueError(f"CTranslate2 reads and writes tokens, but the {role} is {type(field).__name__}.")
     if not isinstance(model.head, LinearHead):
         raise ValueError(
-            f"CTranslate2 has no {type(model.head).__name__} (model.decoder.head): it generates words alone."
+            f"CTranslate2 has no {type(model.head).__name__} (model.decoder.head): it only generates words."
         )
     if is_quantised(model):
         raise ValueError(
-            "The weights have 8 bits already: export the original run; CTranslate2 quantises by compute_type='int8'."
+            "The weights are already 8-bit: export the original run; CTranslate2 quantises by compute_type='int8'."
         )
     for name, part in model.named_modules():
         if not isinstance(part, MultiHead):
@@ -80,8 +80,8 @@ def check_ctranslate2(run: Run) -> None:
         attention = part.attention
         if type(attention.score) is not ScaledDotScore:
             raise ValueError(
-                f"CTranslate2 has no {type(attention.score).__name__} (model.{name}): it has scaled_dot alone, with "
-                "positions sinusoidal or learned."
+                f"CTranslate2 has no {type(attention.score).__name__} (model.{name}): it only has scaled_dot, with "
+                "sinusoidal or learned positions."
             )
         if not attention.selection.plain_softmax:
             raise ValueError(f"CTranslate2 has no {type(attention.selection).__name__} (model.{name}): it has softmax.")

@@ -28,9 +28,9 @@ class HuggingFace(Format):
                 f"{type(model).__name__} is not a BERT: the transformers library cannot load it. Use --format onnx."
             )
         if is_quantised(model):
-            raise ValueError("The weights have 8 bits, which this format does not hold: export the original run.")
+            raise ValueError("The weights are 8-bit, which this format does not support: export the original run.")
         if not any(isinstance(field, WordPieces) for field in run.task.inputs.values()):
-            raise ValueError("Its input is not in WordPiece, and the transformers library's BERT reads nothing else.")
+            raise ValueError("Its input is not WordPiece, but the transformers library's BERT reads nothing else.")
         check_savable(model)
 
     def write(self, run: Run, output: Path) -> None:

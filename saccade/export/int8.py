@@ -49,10 +49,10 @@ class Int8(Format):
 
     def check(self, run: Run) -> None:
         if is_quantised(run.model):
-            raise ValueError(f"The weights of {run.folder} have 8 bits already.")
+            raise ValueError(f"The weights of {run.folder} are already 8-bit.")
         if not quantisable(run.model):
             raise ValueError(
-                f"{type(run.model).__name__} has no layers that 8 bits make faster: those of attention heads, "
+                f"{type(run.model).__name__} has no layers that 8-bit weights make faster: those of attention heads, "
                 "feed-forward networks and linear outputs are rounded."
             )
         if self._data(run) is None:
@@ -99,9 +99,9 @@ def card(run: Run, changes: list[FigureChange], data: str | list[str]) -> str:
     original = run.folder / "README.md"
     first = (data.split(",") if isinstance(data, str) else data)[0]
     lines = [
-        f"# {run.folder.name}, with weights of 8 bits",
+        f"# {run.folder.name}, with 8-bit weights",
         "",
-        "The linear layers of attention heads, feed-forward networks and outputs have weights of 8 bits. Use it on a "
+        "The linear layers of attention heads, feed-forward networks and outputs have 8-bit weights. Use it on a "
         "CPU like any run.",
         "",
         f"| on `{Path(first).name}` | float32 | int8 |",

@@ -106,7 +106,7 @@ def check_page(run: Run) -> None:
     check_graphs(run)
     if len(run.task.inputs) != 1:
         several = " and ".join(run.task.inputs)
-        raise ValueError(f"A page has one input, and this model reads {several}: use --format onnx or `saccade serve`.")
+        raise ValueError(f"A page has one input, but this model reads {several}: use --format onnx or `saccade serve`.")
     about = run.task.portable(run.model)
     if about["kind"] not in KINDS or about.get("form") == "tags":
         what = "tags" if about.get("form") == "tags" else type(run.task).__name__
@@ -114,7 +114,7 @@ def check_page(run: Run) -> None:
     role, field = next(iter(run.task.inputs.items()))
     texts = {role: field.portable(), **({"target": about["target"]} if "target" in about else {})}
     if texts[role]["kind"] != "text":
-        raise ValueError(f"A page reads plain texts, and the {role} is the field {type(field).__name__}.")
+        raise ValueError(f"A page reads plain texts, but the {role} is the field {type(field).__name__}.")
     for name, text in texts.items():
         if text["tokeniser"]["kind"] not in TOKENISERS:
             raise ValueError(f"A page has no tokeniser {text['tokeniser']['kind']!r}, which the {name} has.")

@@ -56,13 +56,13 @@ def graph_remarks(run: Run) -> list[str]:
     found, ctc = [], getattr(run.model, "ctc", None)
     if ctc is not None and ctc.weight:
         found.append(
-            f"The run searches with CTC (ctc_weight={ctc.weight:g}), and the export without: its answers are those of "
+            f"The run searches with CTC (ctc_weight={ctc.weight:g}), but the export does not: its answers are those of "
             "`saccade predict --ctc-weight 0`."
         )
     if run.task.contiguous:
         found.append(
-            "The run scores texts as parts of one, with what it carries from each to the next; the export continues "
-            "texts, and scores none."
+            "The run scores texts as parts of one, carrying its state from each to the next; the export continues "
+            "texts, but does not score them."
         )
     return found
 

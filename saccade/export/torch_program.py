@@ -35,7 +35,7 @@ class TorchProgram(Format):
     def check(self, run: Run) -> None:
         check_graphs(run)
         if self.aot and not any(map(shutil.which, ("c++", "g++", "clang++"))):
-            raise ValueError("--aot compiles C++, and there is no compiler: install g++ or clang, or leave --aot out.")
+            raise ValueError("--aot compiles C++, but there is no compiler: install g++ or clang, or leave --aot out.")
 
     def remarks(self, run: Run) -> list[str]:
         return graph_remarks(run)

@@ -37,7 +37,7 @@ def web_runtime(folder: str | None = None) -> WebRuntime:
         found = _read(Path(folder))
         if found is None:
             raise ValueError(
-                f"--runtime {folder} does not hold onnxruntime-web {VERSION}: {COMMAND} there, or leave --runtime out."
+                f"--runtime {folder} does not contain onnxruntime-web {VERSION}: {COMMAND} there, or omit --runtime."
             )
         return found
     cache = private_cache()
@@ -47,7 +47,7 @@ def web_runtime(folder: str | None = None) -> WebRuntime:
         return found
     if shutil.which("npm") is None:
         raise ValueError(
-            f"A page embeds onnxruntime-web {VERSION}, which npm fetches, and there is no npm: install Node.js, or run "
+            f"A page embeds onnxruntime-web {VERSION}, which npm fetches, but there is no npm: install Node.js, or run "
             f"`{COMMAND}` on another machine and pass its folder as --runtime."
         )
     with tempfile.TemporaryDirectory() as scratch:

@@ -133,7 +133,7 @@ def _both(
     three = model.step(tokens, two.state)
     forms = [(plain_values(step.state), list(tensors_of(step.state))) for step in (one, other, two)]
     if forms[0] != forms[1] or forms[0] != forms[2]:
-        raise ValueError(f"{type(model).__name__} cannot be exported: the form of its state depends on the input.")
+        raise ValueError(f"{type(model).__name__} cannot be exported: the structure of its state depends on the input.")
     before, after = tensors_of(two.state), tensors_of(three.state)
     changed = [name for name in before if before[name] is not after[name]]
     given_out = list(outputs(model, one))

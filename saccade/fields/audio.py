@@ -118,7 +118,9 @@ class Audio(Field):
         if not 0.0 <= gain <= 60.0:
             raise ValueError(f"gain must be from 0 to 60 decibels, got {gain}.")
         if gain and normalise == "recording":
-            raise ValueError(f"gain={gain} has no effect with normalise='recording', which makes all equally loud.")
+            raise ValueError(
+                f"gain={gain} has no effect with normalise='recording', which makes all recordings equally loud."
+            )
         for name, count in (("time_masks", time_masks), ("mel_masks", mel_masks)):
             if count < 0:
                 raise ValueError(f"{name} must be 0 or more, got {count}.")
@@ -242,7 +244,7 @@ class Audio(Field):
     def portable(self) -> dict[str, Any]:
         sound = self.sound
         if sound.coefficients is not None or self.normalise != "corpus":
-            raise ValueError("the field audio is read outside Saccade with features=log_mel and normalise=corpus only")
+            raise ValueError("outside Saccade, the field audio is only read with features=log_mel and normalise=corpus")
         return {
             "kind": "audio",
             **{name: getattr(sound, name) for name in ("rate", "window", "hop")},

@@ -75,7 +75,7 @@ class Document(Field):
         several = isinstance(raw, list | tuple)
         if self.sentences == "given" and not several:
             fix = "Give a list, or split texts with sentences=split or lines."
-            raise cell.bad(f"the {cell.role} is not a list of sentences, as sentences=given says", fix)
+            raise cell.bad(f"the {cell.role} is not a list of sentences, as sentences=given requires", fix)
         texts = [text_of(each, cell, may_be_empty=several) for each in (raw if several else [raw])]
         if self.sentences == "given":
             found = texts

@@ -216,7 +216,7 @@ def read_backbone(backbone: Backbone) -> None:
             raise ValueError(f"it lacks {', '.join(missing[:3])}{' and more' * (len(missing) > 3)}")
         wrong = [name for name in own if not bool(given[name].float().isfinite().all())]
         if wrong:
-            raise ValueError(f"{wrong[0]} holds NaN or infinite values")
+            raise ValueError(f"{wrong[0]} contains NaN or infinite values")
         set_weights(backbone, {name: given[name].to(own[name].dtype) for name in own}, path)
     except FileNotFoundError:
         raise DataError(f"There is no file {path} to read the backbone from: see `weights`.") from None

@@ -43,7 +43,7 @@ def read_archive(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
         raise DataError(f"{path} is not a NumPy archive of plain arrays ({error}). {fix}.") from None
     except MemoryError:
         fix = "Write its arrays into a folder, each with np.save: features then stay in their files"
-        raise DataError(f"{path} holds more than fits into the memory of this machine. {fix}.") from None
+        raise DataError(f"{path} contains more than fits into the memory of this machine. {fix}.") from None
 
 
 def read_folder(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
@@ -60,7 +60,7 @@ def read_folder(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
                 fix = "Write it with np.save, without objects"
                 raise DataError(f"{file} is not a plain NumPy array ({error}). {fix}.") from None
             except MemoryError:
-                raise DataError(f"{file} holds more than fits into the memory of this machine.") from None
+                raise DataError(f"{file} contains more than fits into the memory of this machine.") from None
     return found, names
 
 
@@ -82,9 +82,9 @@ def mapped(path: Path) -> NDArray[Any]:
         shape, by_columns, kind = _header(file, path.name)
         held = os.fstat(file.fileno()).st_size - file.tell()
         if kind.hasobject:
-            raise ValueError("it holds Python objects")
+            raise ValueError("it contains Python objects")
         if math.prod(shape) * kind.itemsize > held:
-            raise ValueError(f"it announces {shape} numbers, more than it holds")
+            raise ValueError(f"it announces {shape} numbers, more than it contains")
         if by_columns and len(shape) > 1 and path.stem in MAPPED:
             raise ValueError("it is stored column by column; save np.ascontiguousarray of it")
         opened: Any = file  # a file that is only read, which NumPy's types do not know
@@ -139,7 +139,7 @@ def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype
     except Exception as error:  # NumPy parses Python's syntax here, and lets any error of the parser through
         raise ValueError(f"the header of {name} is damaged") from error
     if any(not 0 <= size < 2**62 for size in shape):
-        raise ValueError(f"{name} announces {shape} numbers, more than it holds")
+        raise ValueError(f"{name} announces {shape} numbers, more than it contains")
     return shape, by_columns, kind
 
 
@@ -152,7 +152,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     with archive.open(member) as file:
         shape, _, kind = _header(file, member.filename)
         if math.prod(shape) * kind.itemsize > member.file_size:
-            raise ValueError(f"{member.filename} announces {shape} numbers, more than it holds")
+            raise ValueError(f"{member.filename} announces {shape} numbers, more than it contains")
     with archive.open(member) as file:
         found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
         return found

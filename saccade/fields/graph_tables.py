@@ -87,7 +87,7 @@ def _numbers(cells: list[Any], path: str, line: int, names: list[str]) -> list[f
         except (TypeError, ValueError):
             value = float("nan")
         if not abs(value) <= LARGEST:  # nor if it is NaN
-            problem = f"the column {name!r:.40} holds {shown(cell)}, which is not a finite number"
+            problem = f"the column {name!r:.40} contains {shown(cell)}, which is not a finite number"
             raise BadRow(path, line, problem, "Correct or fill it in: every feature is a number.")
         found.append(value)
     return found

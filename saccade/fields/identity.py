@@ -50,7 +50,7 @@ class Identity(Field):
     def load(self, folder: Path) -> None:
         found = read_json(folder / FILE)
         if not isinstance(found, list) or not found or not all(isinstance(name, str) for name in found):
-            raise ArtifactError(f"{folder / FILE} is damaged: it must hold a list of names.")
+            raise ArtifactError(f"{folder / FILE} is damaged: it must contain a list of names.")
         if len(set(found)) < len(found):
             raise ArtifactError(f"{folder / FILE} is damaged: a name appears twice.")
         self._use(found)

@@ -91,9 +91,9 @@ class Image(Field):
         if not size <= self.resize <= LARGEST:
             raise ValueError(f"resize must be from size={size} to {LARGEST}, got {self.resize}.")
         if backbone is not None and (random_crop or flip):
-            raise ValueError("a backbone sees each picture once: leave out random_crop and flip.")
+            raise ValueError("a backbone sees each picture only once: leave out random_crop and flip.")
         if backbone is None and features is not None:
-            raise ValueError(f"features={features!r} keeps what a backbone makes of pictures: name a backbone.")
+            raise ValueError(f"features={features!r} is where a backbone's annotations are kept: name a backbone.")
         self.random_crop, self.flip = random_crop, flip
         self.grid = size // patch if backbone is None else backbone.grid(size)
         if self.grid < 1:

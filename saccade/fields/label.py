@@ -182,9 +182,7 @@ class Label(Field):
 
     def _check(self, name: str, cell: Cell) -> None:
         if self.names and name not in self._numbers():
-            raise cell.bad(
-                f"the {cell.role} {name!r:.60} is not one the model knows", f"{self._meant(name)} {LEAVE_OUT}"
-            )
+            raise cell.bad(f"the model does not know the {cell.role} {name!r:.60}", f"{self._meant(name)} {LEAVE_OUT}")
 
     def _meant(self, name: str) -> str:
         """What an unknown label may have been meant to be."""

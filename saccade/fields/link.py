@@ -89,7 +89,9 @@ class Link(Node):
         ends = [super(Link, self).read(part, cell) for part in parts]
         spaced = next((end for end in ends if len(end.split()) != 1), None)
         if spaced is not None:
-            raise cell.bad(f"the node {shown(spaced)} has a space in its name", "Replace it, by an underscore perhaps.")
+            raise cell.bad(
+                f"the node {shown(spaced)} has a space in its name", "Replace it, for example with an underscore."
+            )
         return " ".join(ends)
 
     def fit(self, values: Iterable[str]) -> None:
@@ -154,7 +156,7 @@ class Link(Node):
             if not left:
                 return np.concatenate(found)
         raise DataError(
-            "Nearly all pairs of nodes are linked, so that none without a link can be drawn. Name such pairs in the "
+            "Nearly all pairs of nodes are linked, so no unlinked pairs can be drawn. Name such pairs in the "
             "data, with a label, and set the class of the task to classification."
         )
 
@@ -168,7 +170,7 @@ class Link(Node):
         if not known:
             return []
         if self.edges == "trained":
-            problem = "are trained on, too, in one direction or the other. Name each link once."
+            problem = "are also training pairs, in one direction or the other. Name each link once."
         else:
             problem = (
                 "are edges of the graph, from which the model can read the answer. Take them out of the graph, or read "
@@ -226,7 +228,7 @@ class Link(Node):
     def learned(self) -> str:
         found = [super().learned()]
         if self._unread:
-            found.append(f"{self._unread:,} other edges are not read, since they are no training pairs")
+            found.append(f"{self._unread:,} other edges are not read, since they are not training pairs")
         if self._linked:
             pairs = f"{self._linked:,} of {len(self._pairs):,} training pairs"
             found.append(f"{pairs} are edges, hidden while they are learned")

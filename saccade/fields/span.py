@@ -42,7 +42,7 @@ class Span(Field):
         return {"texts": [text for text, _ in kept], "starts": [start for _, start in kept]}
 
     def encode(self, value: Part) -> list[int]:
-        raise NotImplementedError("Where a span stands among tokens is known to the task that has the text.")
+        raise NotImplementedError("Only the task, which has the text, knows the tokens of a span.")
 
     def size(self, encoded: Any) -> int:
         return 1

@@ -171,7 +171,11 @@ class Visits(Field):
     def leaks(self, values: Iterable[Record]) -> list[str]:
         names = {value["name"] for value in values} - {""}
         both = len(names & self._names)
-        return [f"{both:,} of {len(names):,} patients of the validation data are in the training data."] if both else []
+        return (
+            [f"{both:,} of {len(names):,} patients in the validation data are also in the training data."]
+            if both
+            else []
+        )
 
     def warnings(self, examples: int) -> list[str]:
         if len(self.book.names) > max(1000, 10 * examples):

@@ -33,7 +33,7 @@ def private_cache() -> Path | None:
         return None
     if problem:
         warnings.warn(
-            f"{folder} is not used as a cache, since {problem}; each process makes again what it would keep, such as C "
+            f"{folder} is not used as a cache, since {problem}; each process rebuilds what it would keep, such as C "
             "kernels. Delete it, or make it private (chmod 700).",
             RuntimeWarning,
             stacklevel=2,

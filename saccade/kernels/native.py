@@ -212,7 +212,7 @@ def _load() -> ctypes.CDLL | None:
             said = getattr(error, "stderr", None) or b""
             problem = f"{error} {said.decode(errors='replace')[:500]}".strip()
     warnings.warn(
-        f"Saccade's C kernels could not be compiled, so slower PyTorch code runs instead: {problem} "
+        f"Saccade's C kernels could not be compiled, so slower PyTorch code is used instead: {problem} "
         "(Set SACCADE_NATIVE=0 to turn them off without this warning.)",
         RuntimeWarning,
         stacklevel=2,

@@ -66,7 +66,7 @@ def find(folder: Path = FOLDER, source: Path = SOURCE) -> tuple[Path | None, str
         about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         sums = dict(about["levels"])
     except FileNotFoundError:
-        return None, "this installation brought none"
+        return None, "this installation has none"
     except (OSError, ValueError, KeyError, TypeError):
         return None, f"{folder / ABOUT} is damaged"
     if about.get("sources") != digest(source):

@@ -132,7 +132,7 @@ class LSTMNLayer(nn.Module):
         No gradient flows into the past. Of the past and the piece together, the last `window` states are kept.
         """
         if self.window is None:
-            raise ValueError("An LSTMNLayer without a window would keep all of a text: build it with window=100.")
+            raise ValueError("An LSTMNLayer without a window would keep the whole text: build it with window=100.")
         if self.attention.selection.stateful:
             kind = type(self.attention.selection).__name__
             raise ValueError(f"{kind} depends on earlier steps, which are not carried: choose softmax or sparsemax.")

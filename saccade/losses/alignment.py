@@ -50,7 +50,7 @@ def hard_alignment_loss(
     .. math:: \ell = -\log \sum_{a} \prod_t p(y_t \mid a_t)\, p(a_t \mid a_{t-1}), \qquad
         p(a_t = j \mid a_{t-1} = k) = \frac{[j \ge k] \exp s_{tj}}{\sum_{j' \ge k} \exp s_{tj'}}
 
-    Without `monotonic` there is no condition on a_{t-1}: every p(y_t) is a sum by itself.
+    Without `monotonic` there is no condition on a_{t-1}: each p(y_t) is an independent sum.
     `AlignmentPosterior.hard_monotonic` and `AlignmentPosterior.hard` give the posterior alignment with it.
 
     Shapes:

@@ -32,7 +32,7 @@ def from_lengths(lengths: Tensor | Sequence[int]) -> Mask:
     """Allows the first `lengths` keys of each batch row; lengths (*batch,) holds whole numbers."""
     lengths = torch.as_tensor(lengths)
     if lengths.dtype == torch.bool or lengths.is_floating_point():
-        raise TypeError(f"lengths must hold whole numbers, got {lengths.dtype}; use lengths.long().")
+        raise TypeError(f"lengths must contain whole numbers, got {lengths.dtype}; use lengths.long().")
     # Only on the CPU and outside compiled code: elsewhere the check would synchronise the device or break the graph.
     if not torch.compiler.is_compiling() and lengths.device.type == "cpu" and bool((lengths < 0).any()):
         raise ValueError(f"lengths must be 0 or more, got {int(lengths.min())}.")

@@ -116,7 +116,9 @@ def word_head(embedding: TokenEmbedding, tied: bool, cutoffs: Sequence[int] | No
     vocab, dim = embedding.weight.shape
     if cutoffs is not None:
         if tied:
-            raise ValueError("cutoffs give rare words fewer features than their embeddings have: set tied to false.")
+            raise ValueError(
+                "cutoffs give rare words fewer output features than their embeddings have: set tied to false."
+            )
         return AdaptiveHead(input_dim=dim, vocab_size=vocab, cutoffs=cutoffs)
     return LinearHead(input_dim=dim, vocab_size=vocab, bias=not tied, tied_to=embedding.weight if tied else None)
 

@@ -83,7 +83,7 @@ class RETAIN(VisitModel):
         chosen = self.attention.selection
         if chosen.stateful or chosen.joins_queries or not self.attention.aggregation.weighted_sum:
             raise ValueError(
-                f"RETAIN reads visits by weights of their own, so that each contributes its part: "
+                f"RETAIN gives each visit a separate weight, so that contributions add up: "
                 f"{type(chosen).__name__} does not; use softmax, sparsemax or entmax15."
             )
         self.gate_proj = nn.Linear(hidden_dim, embedding_dim)

@@ -132,7 +132,7 @@ class Transformer(EncoderDecoder):
         if encoder is not None:
             made = make_picture_encoder(encoder, features=source_dim, dim=dim, dropout=dropout)
             if made.output_dim != dim or tied == "all":
-                raise ValueError(f"encoder must have dim={dim} features and embeddings of its own, got {encoder!r}.")
+                raise ValueError(f"encoder must have dim={dim} features and its own embeddings, got {encoder!r}.")
         elif tied != "all":
             source_embedding = embed_source(
                 vocab=source_vocab, features=source_dim, stride=source_stride, dim=dim, scale=True, **embedded

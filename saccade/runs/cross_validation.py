@@ -165,13 +165,13 @@ def _check_output(folder: Path) -> None:
     foreign = [name for name in names if not OURS.fullmatch(name) and not name.startswith(".")]
     if foreign:
         listed = ", ".join(foreign[:5]) + (", ..." if len(foreign) > 5 else "")
-        raise FileExistsError(f"{folder} holds more than a cross-validation ({listed}): choose another folder.")
+        raise FileExistsError(f"{folder} contains more than a cross-validation ({listed}): choose another folder.")
 
 
 def _check_data(folder: Path, identity: str) -> None:
     if (folder / FILE).is_file() and read_json(folder / FILE).get("data") != identity:
         raise ConfigError(
-            f"{folder} holds the folds of other data: choose another folder, or bring back the data it was begun with."
+            f"{folder} contains the folds of other data: choose another folder, or restore the original data."
         )
 
 
@@ -180,7 +180,7 @@ def _report(split: Split) -> None:
     say(f"{len(split):,} examples in {len(sizes)} folds of {min(sizes):,} to {max(sizes):,}.")
     if split.scattered():
         several = f"WARNING: {split.scattered():,} inputs occur in more than one fold"
-        say(f"{several}, so that runs are tested on what they have seen.")
+        say(f"{several}, so runs are tested on inputs they have seen in training.")
 
 
 def _save(folder: Path, identity: str, folds: Sequence[Fold], result: CrossValidation | None = None) -> None:

@@ -96,7 +96,7 @@ def check_output(folder: Path) -> None:
     foreign = names - UNFINISHED if _is_ours(folder / "config.yaml") else names
     if foreign:
         listed = ", ".join(sorted(foreign)[:5]) + (", ..." if len(foreign) > 5 else "")
-        raise FileExistsError(f"{folder} is not empty (it holds {listed}): choose another folder for the output.")
+        raise FileExistsError(f"{folder} is not empty (it contains {listed}): choose another folder for the output.")
 
 
 def check_run(folder: str | os.PathLike[str]) -> Path:
@@ -115,7 +115,7 @@ def check_run(folder: str | os.PathLike[str]) -> Path:
             raise FileNotFoundError(f"{path} is a file: name the folder of a run.")
         if (path / "config.json").is_file():
             raise FileNotFoundError(
-                f"{path} is not a run, and of the models of other libraries only a GPT-2 can be used like one: its "
+                f"{path} is not a run; of other libraries' models, only a GPT-2 can be used like a run: its "
                 'config.json must have "model_type": "gpt2". `saccade inspect` shows what others attend to, and a '
                 "BERT can start a training (--init-from)."
             )
@@ -131,7 +131,7 @@ def _listed_runs(folder: Path) -> str:
     inside = _runs_in(folder)
     more = f" and {len(inside) - 5} more" if len(inside) > 5 else ""
     place = "This folder" if folder == Path() else folder
-    return f" {place} holds runs: {', '.join(inside[:5])}{more}." if inside else ""
+    return f" {place} contains runs: {', '.join(inside[:5])}{more}." if inside else ""
 
 
 def check_unchanged(old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ class WeightsOrigin(NamedTuple):
         kind = name_of(named) if isinstance(named, type) else str(named)
         same = kind == own.get("class") and kind in models.names()
         if self.foreign and not same:
-            raise ConfigError(f"{self.folder} holds a BERT, so only `model: bert` can start from it, not {kind:.60}.")
+            raise ConfigError(f"{self.folder} contains a BERT: only `model: bert` can start from it, not {kind:.60}.")
         names = getattr(models.get(kind), "inherited", ()) if same else ()
         return {**config, "model": {**given, **{name: own[name] for name in names if name in own}}}
 

@@ -198,7 +198,7 @@ def _wrong_options(found: Mapping[str, Blueprint]) -> Iterator[str]:
 
 def _not_a_role(role: str) -> str:
     return (
-        f"task: {shown(role)} cannot be the name of an input, since a folder of the run gets that name, too: leave out "
+        f"task: {shown(role)} cannot be the name of an input, since a folder of the run also gets that name: leave out "
         "/, \\, : and a dot in front. data.columns may say which column it is."
     )
 

@@ -161,8 +161,8 @@ def _leaks_of_groups(trained: NDArray[np.uint64], valid: Iterable[Example], colu
     if not both:
         return []
     return [
-        f"{both:,} of the {len(groups):,} different values of {column!r} in the validation data are in the training "
-        "data, too: the figures may be better than on new ones. Keep each in one file, or leave out data.valid."
+        f"{both:,} of the {len(groups):,} different values of {column!r} in the validation data are also in the "
+        "training data: the figures may be better than on new ones. Keep each in one file, or leave out data.valid."
     ]
 
 
@@ -173,7 +173,7 @@ def _is_stored(folder: Path, mark_of_data: str) -> bool:
     try:
         verify(folder, required=STORED)
     except ArtifactError as error:
-        warnings.warn(f"{error} The data are read again.", stacklevel=2)
+        warnings.warn(f"{error} Reading the data again.", stacklevel=2)
         return False
     return all(fingerprint_of(folder / name) == mark_of_data for name in STORED)
 

@@ -87,7 +87,7 @@ def train(
         if resume is not None:
             again = "saccade.train(resume=..., data=...) in Python"
             raise ConfigError(
-                f"{folder} was trained on examples in memory, which it does not keep. Resume it by {again}."
+                f"{folder} was trained on examples in memory, which it does not keep. Resume it with {again}."
             )
         raise ConfigError("data.train is missing: name the training data, for example --data.train pairs.tsv")
     if resume is None:

@@ -119,7 +119,7 @@ class Required:
         same = all(isinstance(token, int) for token in prefix)
         prefixes = cast(Sequence[Sequence[int]], [prefix] * batch if same else prefix)
         if len(prefixes) != batch:
-            raise ValueError(f"prefix must hold one list for each of the {batch} sentences, got {len(prefixes)} lists.")
+            raise ValueError(f"prefix needs one list for each of the {batch} sentences, got {len(prefixes)} lists.")
         if any(place < 0 for place in forced):
             raise ValueError(f"Positions of forced tokens must be 0 or more, got {dict(forced)}.")
         width = max([len(tokens) for tokens in prefixes] + [place + 1 for place in forced], default=0)

@@ -12,7 +12,7 @@ from saccade.decoders.ctc import CTC, CTCPrefixes
 from saccade.search.hypothesis import Searchable
 
 LOWEST = -1e4
-"""The log-probability of what CTC cannot write: a hypothesis stays possible, as the last resort."""
+"""The log-probability of outputs that CTC cannot write: such a hypothesis stays possible as a last resort."""
 
 
 class JointStep:
@@ -61,7 +61,7 @@ class JointCTC:
 
     .. math:: (1 - \lambda) \log p_{\text{attention}}(y) + \lambda \log p_{\text{CTC}}(y)
 
-    Each step adds what the next token changes about the probability that CTC's output begins with the hypothesis.
+    Each step adds the change in the probability that CTC's output begins with the hypothesis.
 
     Args:
         model: with `begin`, `step`, `select` and `reorder`.

@@ -16,7 +16,7 @@ from saccade.selections.previous import working_dtype
 
 @selections.register("binary_concrete")
 class BinaryConcrete(Selection):
-    r"""Picks each position independently, by a sample in [0, 1] that gradients pass through.
+    r"""Picks each position independently, by a sample in [0, 1] through which gradients flow.
 
     .. math:: p_j = \sigma(s_j), \qquad z_j = \sigma\left(\frac{s_j + \log U_j - \log(1 - U_j)}{\tau}\right),
         \quad U_j \sim \operatorname{Uniform}(0, 1)
@@ -24,10 +24,10 @@ class BinaryConcrete(Selection):
     As the temperature tau goes to 0, z becomes a sample of p. With `straight_through`, z is that sample, 0 or 1, and
     the gradient is that of the relaxed one. Evaluation picks the positions with p of at least a half.
 
-    With a `share`, a threshold is subtracted from the scores of each row that just this share of them reaches. Samples
-    have a threshold of their own, that of the scores with their noise, which counts as a constant in gradients. So
-    training and evaluation pick as many positions, whereas samples of many small p, none of which reaches a half, would
-    leave evaluation with nothing.
+    With a `share`, each row's scores are shifted by a threshold that exactly this share of them reaches; samples use
+    the threshold of the noisy scores, treated as a constant in gradients. Training and evaluation then pick equally
+    many positions. Without it, training could sample many positions with small p, none of which reaches a half, and
+    evaluation would pick nothing.
 
     Shapes:
         scores (*batch, queries, keys), mask of the same shape -> a `Bernoulli` for each key.

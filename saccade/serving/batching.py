@@ -28,7 +28,7 @@ class Gone(Exception):  # noqa: N818 (nobody hears of it)
     """The client has left: what it asked for need not be computed."""
 
     def __init__(self) -> None:
-        super().__init__("The client has left.")
+        super().__init__("The client disconnected.")
 
 
 @dataclass(eq=False)

@@ -38,7 +38,7 @@ async def _received(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise HTTPException(400, "The client left before its request was complete.")
+            raise HTTPException(400, "The client disconnected before its request was complete.")
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)

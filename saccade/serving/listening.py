@@ -35,5 +35,5 @@ def check_free(host: str, port: int) -> None:
                 raise ValueError(f"Port {port} of {host} is in use: choose another one, as --port {other}.") from None
             if error.errno == errno.EACCES:
                 raise ValueError(
-                    f"--port {port} needs the rights of an administrator: choose one from {FORBIDDEN} to 65535."
+                    f"--port {port} needs administrator rights: choose one from {FORBIDDEN} to 65535."
                 ) from None

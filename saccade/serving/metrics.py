@@ -23,10 +23,12 @@ class Metrics:
             buckets=SECONDS,
             registry=self.registry,
         )
-        self.waiting = Gauge("saccade_queue_inputs", "Inputs that wait.", ["model"], registry=self.registry)
-        self.workers = Gauge("saccade_workers_ready", "Workers that can answer.", ["model"], registry=self.registry)
+        self.waiting = Gauge("saccade_queue_inputs", "Waiting inputs.", ["model"], registry=self.registry)
+        self.workers = Gauge(
+            "saccade_workers_ready", "Workers that are ready to answer.", ["model"], registry=self.registry
+        )
         self.batches = Histogram(
-            "saccade_batch_inputs", "Inputs answered together.", ["model"], buckets=SIZES, registry=self.registry
+            "saccade_batch_inputs", "Inputs per batch.", ["model"], buckets=SIZES, registry=self.registry
         )
         self.restarts = Counter(
             "saccade_worker_restarts_total", "Workers that ended unexpectedly.", ["model"], registry=self.registry

@@ -47,8 +47,8 @@ class Process:
             reply = await asyncio.wait_for(read_async(process._from), START)
         except asyncio.IncompleteReadError:
             code = await started.wait()
-            how = f"with code {code}" if code >= 0 else f"by signal {-code}, as where memory is short"
-            raise Unavailable(f"A worker ended {how} while it loaded the model.") from None
+            how = f"with code {code}" if code >= 0 else f"by signal {-code}, perhaps because memory is short"
+            raise Unavailable(f"A worker ended {how} while loading the model.") from None
         except TimeoutError:
             await process.kill()
             raise Unavailable(f"A worker did not load the model within {START:g} s.") from None

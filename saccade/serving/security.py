@@ -103,7 +103,9 @@ class Guard:
         """Why a request is refused for its headers."""
         if self.hosts is not None:
             if _name(headers.get("host", "")) not in self.hosts:
-                return Refusal(421, "This server answers to localhost only: start it with --token for other names.")
+                return Refusal(
+                    421, "This server only answers requests to localhost: start it with --token to use other names."
+                )
             origin = headers.get("origin")
             if origin and origin not in self.settings.origins and _name(origin.partition("://")[2]) not in self.hosts:
                 return Refusal(403, "Pages of other sites may not call this server: see --allow-origin.")
@@ -116,7 +118,7 @@ class Guard:
         return None
 
     def _too_large(self) -> Refusal:
-        return Refusal(413, f"A request may have {self.settings.max_body:,} bytes.", CLOSE)
+        return Refusal(413, f"A request may have at most {self.settings.max_body:,} bytes.", CLOSE)
 
     def _carries_token(self, headers: Given) -> bool:
         assert self.settings.token is not None

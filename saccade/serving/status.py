@@ -23,7 +23,7 @@ def add_status(app: FastAPI, models: Mapping[str, Hosted], metrics: Metrics) -> 
     async def info() -> dict[str, Any]:
         return {"version": saccade.__version__, "models": {name: _about(model) for name, model in models.items()}}
 
-    @app.get("/health", summary="Whether the server runs")
+    @app.get("/health", summary="Whether the server is up")
     async def health() -> dict[str, str]:
         return {"status": "ok"}
 

@@ -180,7 +180,7 @@ def _item(
         raise ValueError(f"{type(model).__name__}: {fault}")
     strange = task.unknown([example]).get(0)
     if strange:
-        meaning = "Parts of the input that the training data did not have."
+        meaning = "Parts of the input that do not occur in the training data."
         parts = f"{len(strange)}: {' '.join(strange)[:60]}"
         measures = [*measures, Measure(name="unknown", value=parts, meaning=meaning)]
     cut = task.shown_in_part(model, [example]).get(0)

@@ -34,7 +34,7 @@ def too_long(model: nn.Module, inputs: Mapping[str, Field], examples: Sequence[M
         for number, example in enumerate(examples if most is not None and isinstance(field, Text) else ()):
             tokens = len(field.encode(example[role])) - 1
             if most is not None and tokens > most:
-                found[number] = f"{tokens:,} {field.unit}, and the model reads only the first {most:,}"
+                found[number] = f"{tokens:,} {field.unit}, but the model only reads the first {most:,}"
     return found
 
 

@@ -36,7 +36,7 @@ class LinkPrediction(Classification):
     """
 
     about_unread = (
-        "Every row is taken for a link. If a column says which pairs are linked, leave out those that are not, or "
+        "Every row counts as a link. If a column says which pairs are linked, leave out those that are not, or "
         "learn from both with the configuration graphs/link."
     )
 

@@ -24,7 +24,7 @@ def warnings_about(
     found: dict[int, list[str]] = {}
     if task.empty_answer() is not None:
         empty = (number for number, example in enumerate(examples) if task.is_empty(example))
-        found = {number: ["The input is empty, and so is its answer."] for number in empty}
+        found = {number: ["The input is empty, so its answer is empty too."] for number in empty}
     for number, left in task.truncated(model, examples).items():
         found.setdefault(number, []).append(f"The input has {left}.")
     for number, parts in task.unknown(examples, answers).items():

@@ -158,7 +158,7 @@ class Rating(Task):
         measures = [Measure(name=self.role, value=answer.text, meaning=NUMBER)]
         if self.role in example:
             shown = self.number.show(example[self.role])
-            meaning = "What the data give for this input."
+            meaning = "The value in the data for this input."
             measures.append(Measure(name=f"true {self.role}", value=shown, meaning=meaning))
         return measures, []
 

@@ -71,7 +71,7 @@ def by_frequency(counts: Sequence[int], read: Sequence[Tokens | None]) -> Table:
             name = f"{low:,} or more" if high is None else "never" if high == 1 else f"{low:,} to {high - 1:,}"
             rows[name] = _row(whole, inside)
     rows["all"] = _row(whole, torch.ones_like(whole.repeated))
-    title = f"Perplexity by occurrences in the training data; repeated: among the {RECENT} tokens before"
+    title = f"Perplexity by occurrences in the training data; repeated: one of the {RECENT} tokens before"
     return Table("frequency", title, ["tokens", "perplexity", "repeated", "if repeated", "if new"], rows)
 
 

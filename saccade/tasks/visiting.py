@@ -20,7 +20,7 @@ from saccade.tasks.forms import ClassificationOptions, Form
 from saccade.tasks.outcomes import outcomes_of
 
 ANSWERS = "What the model answered at each visit, from that visit and those before it."
-WRONG = "The visits at which the data say something else."
+WRONG = "The visits where the data has a different outcome."
 
 
 class EachVisit(Form):

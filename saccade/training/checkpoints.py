@@ -182,6 +182,6 @@ def _as_json(value: dict[str, Any]) -> bytes:
             return list(other) if isinstance(other, torch.Size) else other.tolist()
         if hasattr(other, "item"):  # a NumPy scalar
             return other.item()
-        raise TypeError(f"{other!r} does not fit into a checkpoint: use tensors and values that JSON can hold.")
+        raise TypeError(f"{other!r} does not fit into a checkpoint: use tensors and values that JSON can represent.")
 
     return (json.dumps(value, default=plain) + "\n").encode()

@@ -155,7 +155,7 @@ def _check_shardable(module: nn.Module) -> None:
     for name, parameter in module.named_parameters():
         if not parameter.dim():
             raise ValueError(
-                f"sharding='fsdp' splits parameters by rows, and {name.removeprefix('model.')} is a single number: "
+                f"sharding='fsdp' splits parameters by rows, but {name.removeprefix('model.')} is a single number: "
                 "train this model without sharding."
             )
 

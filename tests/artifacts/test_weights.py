@@ -166,6 +166,6 @@ def test_weights_that_are_not_finite_are_refused_by_name(tmp_path, value):
         model.output.bias[3] = value
     before = other.embedding.weight.detach().clone()
     save_weights(model, tmp_path / "t")
-    with pytest.raises(ArtifactError, match=r"t is damaged: output.bias holds NaN or infinite values"):
+    with pytest.raises(ArtifactError, match=r"t is damaged: output.bias contains NaN or infinite values"):
         load_weights(other, tmp_path / "t")
     assert torch.equal(other.embedding.weight, before)

@@ -100,7 +100,7 @@ def test_another_prediction_in_the_same_folder_is_refused(model, tables, tmp_pat
         predict(model, tables["jsonl"][:1], out)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"holds notes.txt"):
+    with pytest.raises(FileExistsError, match=r"contains notes.txt"):
         predict(model, tables["jsonl"], tmp_path / "mine")
 
 

@@ -123,7 +123,7 @@ def test_an_empty_input_gets_an_empty_answer_in_its_line(trained, tables, call):
     code, lines, err = call("predict", trained, given="\n".join(texts) + "\n")
     assert code == 0, err
     assert [bool(line) for line in lines.split("\n")] == [True, False, False, True, False]
-    assert "2 inputs are empty, and so are their answers: 2, 3" in err
+    assert "2 inputs are empty, so their answers are empty too: 2, 3" in err
     (tables / "inputs.txt").write_text("\n".join(texts) + "\n")
     (tables / "inputs.csv").write_text("body,part\n" + "".join(f"{text},1\n" for text in texts))
     (tables / "inputs.jsonl").write_text("".join(json.dumps({"body": text or None}) + "\n" for text in texts))

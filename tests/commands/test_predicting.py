@@ -192,7 +192,7 @@ def test_of_a_huge_line_the_beginning_is_read(workers, run, call) -> None:
     read = max(1000, 4 * saccade.load(run).task.source.max_length)
     (told,) = [line for line in err.splitlines() if "tokens" in line]
     assert told.startswith("Input 2 has ")
-    assert f"and the model reads only the first {read:,}" in told
+    assert f"but the model only reads the first {read:,}" in told
     lines = [json.loads(line) for line in out.splitlines()]
     assert len(lines[1]["keys"]) == read + 1
     assert lines[1]["nbest"][0]["key_words"][-1][-1] == read - 1

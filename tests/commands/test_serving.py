@@ -59,7 +59,7 @@ def test_a_worker_that_cannot_start_ends_the_server_with_its_reason(run, monkeyp
     monkeypatch.setattr("saccade.serving.logs.log_to_stderr", lambda: None)
     with ThreadPoolExecutor(1) as thread, pytest.raises(SystemExit) as left:
         thread.submit(serve, [run], port=free_port()).result()
-    assert left.value.code == "saccade serve: A worker ended with code 1 while it loaded the model."
+    assert left.value.code == "saccade serve: A worker ended with code 1 while loading the model."
 
 
 def test_names() -> None:

@@ -175,10 +175,10 @@ def test_folders_of_files(tmp_path):
         read(tmp_path, "audio label", columns={"audio": "pth", "label": "label"})
     write(tmp_path / "b.tsv", "x\ty\n")
     write(tmp_path / "yes" / "c.csv", "x,y\n")
-    with pytest.raises(DataError, match=r"holds tables \('b\.tsv', 'yes/c\.csv'\): name one of them"):
+    with pytest.raises(DataError, match=r"contains tables \('b\.tsv', 'yes/c\.csv'\): name one of them"):
         read(tmp_path, "source target")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="holds no files"):
+    with pytest.raises(DataError, match="contains no files"):
         read(tmp_path / "empty", "audio")
 
 

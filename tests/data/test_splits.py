@@ -17,7 +17,7 @@ def test_all_others_are_strictly_earlier():
 
 
 def test_one_moment_cannot_be_split():
-    with pytest.raises(DataError, match=r"All 3 examples have the same time"):
+    with pytest.raises(DataError, match=r"All 3 examples would be held out"):
         latest([7.0, 7.0, 7.0], 1)
 
 

@@ -64,8 +64,8 @@ def test_several_queries_look_for_several_things(states):
     ("options", "message"),
     [
         ({"pooling": "mean"}, "Unknown pooling 'mean'"),
-        ({"pooling": "max", "num_queries": 2}, "pooling='max' looks for nothing: leave out num_queries=2"),
-        ({"num_queries": 2}, "QueryFreeScore has one query, in its weights: num_queries=2 needs another score"),
+        ({"pooling": "max", "num_queries": 2}, "pooling='max' has no queries: leave out num_queries=2"),
+        ({"num_queries": 2}, "QueryFreeScore has a single query, among its weights: num_queries=2 needs another score"),
         ({"num_queries": 0}, "num_queries must be 1 or more"),
         ({"score": "nothing"}, "nothing"),
     ],

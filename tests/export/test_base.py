@@ -81,7 +81,7 @@ def test_earlier_export_is_replaced_once_the_new_one_is_complete(tmp_path):
 def test_nothing_else_is_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(FileExistsError, match=r"not empty \(it holds thesis.txt\)"):
+    with pytest.raises(FileExistsError, match=r"not empty \(it contains thesis.txt\)"):
         export(RUN, tmp_path / "mine", format=Plain())
     with pytest.raises(FileExistsError, match="is a file"):
         export(RUN, tmp_path / "mine" / "thesis.txt", format=Plain())
@@ -89,7 +89,7 @@ def test_nothing_else_is_replaced(tmp_path):
 
     place = export(RUN, tmp_path / "out", format=Plain())
     (place / "inner" / "thesis.txt").write_text("years of work")
-    with pytest.raises(FileExistsError, match=r"it holds inner/thesis.txt"):
+    with pytest.raises(FileExistsError, match=r"it contains inner/thesis.txt"):
         export(RUN, place, format=Plain(content="second"))
     assert (place / "inner" / "thesis.txt").read_text() == "years of work"
 

@@ -144,5 +144,5 @@ def test_exports_of_the_runtime_become_an_object():
 def test_runtime_of_another_version_is_refused_with_the_fix(tmp_path):
     (tmp_path / "ort.wasm.bundle.min.mjs").write_text("export{}")
     (tmp_path / "ort-wasm-simd-threaded.wasm").write_bytes(b"\0asm")
-    with pytest.raises(ValueError, match=rf"does not hold onnxruntime-web {VERSION}: npm install onnxruntime-web"):
+    with pytest.raises(ValueError, match=rf"does not contain onnxruntime-web {VERSION}: npm install onnxruntime-web"):
         web_runtime(str(tmp_path))

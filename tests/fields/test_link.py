@@ -78,11 +78,11 @@ def test_only_edges_that_are_training_pairs_are_read(field):
     kept.fit(["1 0", "2 3", "0 4"])
     assert kept.graph.edges.tolist() == [[0, 1], [2, 3]]
     assert "2 edges" in kept.learned()
-    assert "2 other edges are not read, since they are no training pairs" in kept.learned()
+    assert "2 other edges are not read, since they are not training pairs" in kept.learned()
     assert "2 of 3 training pairs are edges" in kept.learned()
     assert kept.leaks(["1 2", "3 4"]) == []
     assert kept.leaks(["1 2", "3 2"]) == [
-        "1 of 2 validation pairs are trained on, too, in one direction or the other. Name each link once."
+        "1 of 2 validation pairs are also training pairs, in one direction or the other. Name each link once."
     ]
     with pytest.raises(ValueError, match="edges must be 'all' or 'trained', got 'none'"):
         Link(graph="graph.npz", edges="none")

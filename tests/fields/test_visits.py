@@ -233,5 +233,7 @@ def test_patients_of_both_parts_of_the_data_are_reported() -> None:
     field = Visits()
     one, two, nameless = (field.read({"name": name, "visits": [["I10"]]}, CELL) for name in ("a", "b", ""))
     field.fit([one, nameless])
-    assert field.leaks([one, two, nameless]) == ["1 of 2 patients of the validation data are in the training data."]
+    assert field.leaks([one, two, nameless]) == [
+        "1 of 2 patients in the validation data are also in the training data."
+    ]
     assert field.leaks([two, nameless]) == []

@@ -41,7 +41,7 @@ def folder(tmp_path):
 def test_explain_says_how_much_it_reads(folder, call) -> None:
     code, out, err = call("explain", str(folder), "--input", "thirteen long", "--format", "json")
     assert code == 0, err
-    assert "WARNING: Input 1 has 13 tokens, and the explanation reads only the first 10." in err
+    assert "WARNING: Input 1 has 13 tokens, but the explanation only reads the first 10." in err
     (item,) = json.loads(out)["items"]
     assert len(item["maps"][0]["keys"]["pieces"]) == 1 + 10  # the start of the text is read, too
     assert "read in part" in [measure["name"] for measure in item["measures"]]

@@ -56,7 +56,7 @@ def test_a_split_by_time_without_times(work, call) -> None:
     write(work / "reviews.csv", [("user", "item", "rating", "text"), *rows], between=",")
     code, _, err = call("train", "recommendation/mpcn", "--data.train", "reviews.csv", "--output", "run")
     assert code == 2
-    assert "35 of 35 examples have no time, and the split goes by time. Name its column (--data.columns time=" in err
+    assert "35 of 35 examples have no time, but the split is by time. Name its column (--data.columns time=" in err
     assert "or split at random (--data.split random)." in err
 
 

@@ -20,7 +20,7 @@ def links(work, call):
 
 
 def test_link_prediction_does_not_ignore_labels(links, call) -> None:
-    said = "Columns that are not read: 'linked'. Every row is taken for a link."
+    said = "Columns that are not read: 'linked'. Every row counts as a link."
     code, _, err = links("--data.train", "labels.csv")
     assert code == 0, err
     assert f"WARNING: {said}" in err

@@ -212,7 +212,7 @@ def test_what_is_no_run(train, work, call) -> None:
     for name in "abcdefg":
         (work / "runs" / name).mkdir()
         (work / "runs" / name / "config.yaml").touch()
-    assert "runs holds runs: a, b, c, d, e and 2 more." in call("predict", "runs", given="bado\n")[2]
+    assert "runs contains runs: a, b, c, d, e and 2 more." in call("predict", "runs", given="bado\n")[2]
     assert "rivers.tsv is a file: name the folder of a run." in call("predict", "rivers.tsv", given="bado\n")[2]
 
 

@@ -51,7 +51,7 @@ def test_the_best_library_for_the_processor_is_found(built, monkeypatch):
 
 @needs_compiler
 def test_what_does_not_fit_is_not_loaded(built, tmp_path, monkeypatch):
-    assert prebuilt.find(tmp_path) == (None, "this installation brought none")
+    assert prebuilt.find(tmp_path) == (None, "this installation has none")
     sources = shutil.copytree(prebuilt.SOURCE, tmp_path / "source")
     (sources / "grow.h").write_text("/* another */")
     assert prebuilt.find(built, sources) == (None, "they were compiled from other sources")
@@ -73,7 +73,7 @@ def test_they_run_without_a_compiler(built, monkeypatch):
     monkeypatch.setattr(native, "_load", native._load.__wrapped__)
     monkeypatch.setattr(native, "_compiler", lambda: None)
     assert native.library() is None
-    assert "of prebuilt kernels this installation brought none" in native.status()
+    assert "of prebuilt kernels this installation has none" in native.status()
     find = prebuilt.find
     monkeypatch.setattr(prebuilt, "find", lambda: find(built))
     assert native.library() is not None

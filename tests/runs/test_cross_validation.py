@@ -81,7 +81,7 @@ def test_finished_folds_are_kept_and_an_interrupted_one_is_resumed(tmp_path, fou
     assert len(trained) == 4  # nothing is trained any more
     with pytest.raises(ValueError, match=r"fold-0 was trained with trainer\.max_steps 12, not 13"):
         validate(tmp_path / "cv", trainer={**SMALL["trainer"], "max_steps": 13})
-    with pytest.raises(ValueError, match="holds the folds of other data"):
+    with pytest.raises(ValueError, match="contains the folds of other data"):
         validate(tmp_path / "cv", data=DATA[1:])
 
 
@@ -106,7 +106,7 @@ def test_wrong_use(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="2 or more"):
         validate(tmp_path / "cv", folds=1)
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"holds more than a cross-validation \(notes.txt\)"):
+    with pytest.raises(FileExistsError, match=r"contains more than a cross-validation \(notes.txt\)"):
         validate(tmp_path)
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="runs in one process"):

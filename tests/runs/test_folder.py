@@ -57,7 +57,7 @@ def test_a_training_that_came_to_no_checkpoint_may_begin_again(tmp_path, monkeyp
     monkeypatch.undo()
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"config.yaml", "provenance.json", "task"}
     (tmp_path / "run" / "README.md").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"holds README\.md"):
+    with pytest.raises(FileExistsError, match=r"contains README\.md"):
         check_output(tmp_path / "run")
     (tmp_path / "run" / "README.md").unlink()
     train(tmp_path / "run")

@@ -75,9 +75,9 @@ def test_answers_say_what_the_model_did_not_know(client, reverse) -> None:
     known, strange, empty = ask(client, ["abc", "aXbYXc", ""]).json()["predictions"]
     assert "warnings" not in known
     assert strange["warnings"] == ["The input has parts that the model has never seen and reads as unknown: 'X', 'Y'"]
-    assert empty["warnings"] == ["The input is empty, and so is its answer."]
+    assert empty["warnings"] == ["The input is empty, so its answer is empty too."]
     (long,) = ask(client, "abcd" * 500, options={"beam": 1, "max_length": 3}).json()["predictions"]
-    assert long["warnings"] == ["The input has 2,000 tokens, and the model reads only the first 1,024."]
+    assert long["warnings"] == ["The input has 2,000 tokens, but the model only reads the first 1,024."]
     streamed = client.post("/stream", json={"input": "<b>", "model": "reverse"}).text
     assert json.loads(streamed.strip().rpartition("data: ")[2])["warnings"][0].endswith("unknown: '<', '>'")
     (film,) = ask(client, ["good zebra"], model="films").json()["predictions"]

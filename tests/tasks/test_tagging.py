@@ -111,7 +111,7 @@ def test_of_a_long_text_the_first_words_are_tagged():
     assert answer.details["words"] == ["the", "dog"]  # 8 characters are read
     assert answer.attention.keys == [*"the dog ", "</s>"]
     assert answer.weights.shape == (2, 9)
-    assert "13 tokens, and the model reads only the first 8" in task.truncated(model, [text])[0]
+    assert "13 tokens, but the model only reads the first 8" in task.truncated(model, [text])[0]
     assert task.evaluate(model, [EXAMPLES[0]])["accuracy"] <= 100 * 2 / 3 + 0.1
     (item,) = task.explain(model, [{"text": text}])
     assert item.maps[0].keys.pieces == [*"the dog ", "</s>"]

@@ -391,7 +391,7 @@ def test_damaged_checkpoints_are_left_out_of_the_average(tmp_path, damaged):
 
 def test_a_model_without_checkpoints_is_not_overwritten(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"precious")
-    with pytest.raises(FileExistsError, match="holds a trained model"):
+    with pytest.raises(FileExistsError, match="contains a trained model"):
         train(tmp_path, max_steps=2)
     with pytest.raises(FileNotFoundError, match="no checkpoint to continue from"):
         train(tmp_path, max_steps=2, resume=True)

@@ -49,8 +49,8 @@ def read_lexicon(path: str | os.PathLike[str]) -> Lexicon:
         cells = [cell.strip() for cell in line.split("\t")]
         if len(cells) not in (2, 3) or not all(cells):
             raise DataError(
-                f"{file}, line {number}: a line of a lexicon is a source word, a tab, a target word, and perhaps a tab "
-                f"and a probability, got {line!r:.60}."
+                f"{file}, line {number}: a line of a lexicon is a source word, a tab, a target word, and optionally a "
+                f"tab and a probability, got {line!r:.60}."
             )
         weights.setdefault(cells[0], {})[cells[1]] = _probability(cells[2], file, number) if len(cells) == 3 else None
     return {source: _completed(targets) for source, targets in weights.items()}

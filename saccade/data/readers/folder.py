@@ -50,7 +50,7 @@ class FolderOfFiles(Reader):
             yield line, row if path.parent == self.folder else {**row, LABEL: path.parent.name}
         if not line:
             raise DataError(
-                f"The folder {self.name} holds no files: name one with a file for each example, or a table."
+                f"The folder {self.name} contains no files: name one with a file for each example, or a table."
             )
 
     def files(self) -> Iterator[Path]:
@@ -74,7 +74,7 @@ class FolderOfFiles(Reader):
         if others and (len(others) > 1 or given[others[0]] != others[0]):
             tables = [path.relative_to(self.folder).as_posix() for path in self.files() if suffix(path) in TABLES]
             if tables:
-                raise DataError(f"{self.name} is a folder that holds tables ({listed(tables)}): name one of them.")
+                raise DataError(f"{self.name} is a folder that contains tables ({listed(tables)}): name one of them.")
             raise DataError(
                 f"{self.name} is a folder, in which each file is a row with the columns {', '.join(known)}: say which "
                 f"is the {' and which the '.join(others)}, as {columns.example(known)}."
@@ -83,7 +83,7 @@ class FolderOfFiles(Reader):
         if LABEL in [chosen[role] for role in columns.required if role in chosen] and LABEL not in first:
             raise DataError(
                 f"{self.name} has files outside its sub-folders, which have no label: the label of a file is the name "
-                "of the sub-folder that holds it."
+                "of the sub-folder that contains it."
             )
         return chosen
 

@@ -99,9 +99,9 @@ def is_saved(place: str | Path) -> bool:
 
 def _remedy(place: str) -> str:
     if Path(place).exists():
-        return "The folder must be one that `save_to_disk` wrote, or hold data files."
+        return "The folder must be one that `save_to_disk` wrote, or contain data files."
     return (
-        f"There is no folder {place}, so it was looked up on the hub, which needs a network and the right name. "
+        f"There is no folder {place}, so it was looked up on the hub, which requires a network and the right name. "
         f"On a machine with a network, `datasets.load_dataset({place!r}).save_to_disk('data')` makes a folder to copy: "
         f"{PREFIX}data:train."
     )

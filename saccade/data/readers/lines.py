@@ -89,7 +89,7 @@ def raw_lines(path: Path, part: FilePart | None = None) -> Iterator[tuple[int, s
                 yield number, line.decode("utf-8", "surrogateescape")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(
-            f"{path} is not a whole gzip file ({one_line(error)}, after line {number}): copy or compress it again."
+            f"{path} is not a complete gzip file ({one_line(error)}, after line {number}): copy or compress it again."
         ) from None
 
 
@@ -105,7 +105,7 @@ def skip_line(stream: BinaryIO, line: bytes, path: Path, number: int) -> None:
         if not line or line.endswith(b"\n"):
             return
         line = stream.readline(LONGEST)
-    raise DataError(f"{path}, line {number}: found no end of the line in {PATIENCE * LONGEST:,} bytes. Is this text?")
+    raise DataError(f"{path}, line {number}: found no line break in {PATIENCE * LONGEST:,} bytes. Is this text?")
 
 
 def without_mark(line: bytes, path: Path) -> bytes:

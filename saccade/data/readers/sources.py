@@ -65,7 +65,7 @@ def reader_for(source: Any) -> type[Reader]:
     found = [pair for pair in found if pair[1].prefix] or [pair for pair in found if not pair[1].fallback] or found
     if len(found) > 1:
         names = ", ".join(name for name, _ in found)
-        raise DataError(f"More than one reader can read {source!r}: {names}. Make `takes` of one of them narrower.")
+        raise DataError(f"More than one reader can read {source!r}: {names}. Narrow down `takes` in one of them.")
     if not found:
         for name in split(source) if isinstance(source, str) else ():
             check_file(name)

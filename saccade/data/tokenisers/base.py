@@ -198,9 +198,9 @@ def read_vocabulary(found: JsonObject) -> list[str]:
     """The pieces of a saved vocabulary, each of which must be there once."""
     pieces = found.take_list("vocabulary", str)
     if not all(pieces):
-        raise found.wrong("vocabulary", "holds an empty piece")
+        raise found.wrong("vocabulary", "contains an empty piece")
     if len(set(pieces)) < len(pieces):
-        raise found.wrong("vocabulary", "holds a piece twice")
+        raise found.wrong("vocabulary", "contains a piece twice")
     return pieces
 
 

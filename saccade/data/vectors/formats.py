@@ -97,7 +97,7 @@ def read_vectors(
                 if name not in found:
                     found[name] = _numbers(raw, head.dim, file, place, name)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataError(f"{file} is not a whole gzip file ({one_line(error)}): copy it again.") from None
+            raise DataError(f"{file} is not a complete gzip file ({one_line(error)}): copy it again.") from None
     values = np.stack(list(found.values())) if found else np.zeros((0, head.dim), dtype=np.float32)
     return WordVectors(list(found), values)
 
@@ -119,7 +119,7 @@ def write_vectors(
     """
     spaced = next((word for word in words if not word or any(letter.isspace() for letter in word)), None)
     if spaced is not None:
-        raise ValueError(f"The word {spaced!r:.60} is empty or has a space, which the format cannot hold.")
+        raise ValueError(f"The word {spaced!r:.60} is empty or has a space, which the format cannot represent.")
     numbers = np.ascontiguousarray(values, dtype="<f4")
     with open(path, "wb") as file:
         file.write(f"{len(words)} {numbers.shape[1]}\n".encode())
@@ -185,7 +185,7 @@ def _text(
         numbers = len(parts) - head.dim
         yield place, b" ".join(parts[:numbers]), parts[numbers:]  # GloVe has words with spaces
     if head.words is not None and count != head.words:
-        raise DataError(f"{file} promises {head.words:,} words in its first line and has {count:,}: is it cut short?")
+        raise DataError(f"{file} promises {head.words:,} words in its first line but has {count:,}: is it truncated?")
 
 
 def _binary(stream: BinaryIO, file: Path, head: Head) -> Iterator[tuple[str, bytes, bytes]]:

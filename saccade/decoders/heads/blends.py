@@ -90,7 +90,7 @@ class Gate(Blend):
     def forward(self, cue: Tensor | None, generated: Picked, scores: list[Tensor]) -> Shared:
         if self.proj is not None:
             if cue is None:
-                raise ValueError("This gate depends on a cue, and got none.")
+                raise ValueError("This gate depends on a cue, but got none.")
             learned = self.proj(cue).to(generated.total.dtype)
         else:
             assert self.constant is not None
@@ -112,7 +112,7 @@ class GivenGate(Blend):
 
     def forward(self, cue: Tensor | None, generated: Picked, scores: list[Tensor]) -> Shared:
         if cue is None:
-            raise ValueError("This gate is its cue, and got none.")
+            raise ValueError("This gate is its cue, but got none.")
         return gated(cue.to(generated.total.dtype), generated, scores)
 
 
@@ -151,7 +151,7 @@ class Sentinel(Blend):
 
     def forward(self, cue: Tensor | None, generated: Picked, scores: list[Tensor]) -> Shared:
         if cue is None:
-            raise ValueError("A sentinel is compared with a query, the cue, and got none.")
+            raise ValueError("A sentinel is compared with a query, the cue, but got none.")
         sentinel = (cue @ self.sentinel).to(generated.total.dtype)
         total = torch.cat([sentinel.unsqueeze(-1), *scores], dim=-1).logsumexp(-1)
         return Shared(sentinel - generated.total - total, [each - total.unsqueeze(-1) for each in scores])

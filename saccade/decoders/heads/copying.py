@@ -66,7 +66,7 @@ class CopyScored(Way):
 def copied_words(cues: Cues) -> Tensor:
     """(batch, steps, keys): what each position of the source says."""
     if cues.source.words is None:
-        raise ValueError("This model copies words of the source, and was not told them: set task.copying to yes.")
+        raise ValueError("This model copies words of the source, but did not get them: set task.copying to yes.")
     return cues.source.words.unsqueeze(1).expand(cues.weights.shape)
 
 

@@ -97,7 +97,7 @@ class WaysHead(OutputHead):
 
     def collect(self, features: Tensor, cues: Cues | None = None) -> Said:
         if cues is None:
-            raise ValueError("Other ways to say a word read the source: pass the cues of the step.")
+            raise ValueError("Ways other than generating read the source: pass the cues of the step.")
         entries = {name: way(cues) for name, way in self.ways.items()}
         cue = torch.cat([cues.context, cues.state, cues.inputs], dim=-1) if self.blend.reads_cue else None
         extra = cues.weights.shape[-1] if self.copies else 0

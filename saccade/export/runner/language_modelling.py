@@ -24,7 +24,7 @@ class Answerer(Answering):
 
     def answer(self, rows, score=False, **options):
         if score and self.about["contiguous"]:
-            raise ValueError("This model scores texts as parts of one, which takes Saccade: see `saccade score`.")
+            raise ValueError("This model scores texts as parts of one, which needs Saccade: see `saccade score`.")
         if score:
             return [self.measured(row) for row in rows]
         return self.continued(rows, **options) if self.about["causal"] else [self.filled(row) for row in rows]

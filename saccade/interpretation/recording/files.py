@@ -46,7 +46,7 @@ class Folder:
     def __init__(self, path: Path, name: str) -> None:
         path.mkdir(parents=True, exist_ok=True)
         if next(path.glob("*.safetensors"), None) is not None or (path / INDEX).exists():
-            raise ValueError(f"{name}={str(path)!r} already holds .safetensors files: give an empty folder.")
+            raise ValueError(f"{name}={str(path)!r} already contains .safetensors files: give an empty folder.")
         self.path = path
         self._shared: dict[Any, tuple[Tensor, Path]] = {}
         self._count = 0
@@ -112,7 +112,7 @@ def read_index(folder: Path) -> tuple[Noted, list[Missing]]:
     """The calls in a folder, whose tensors are read when they are used; `ArtifactError` if it is damaged."""
     path = folder / INDEX
     if not path.is_file():
-        raise FileNotFoundError(f"{folder} holds no trace: {INDEX} is missing. trace.save(folder) writes one.")
+        raise FileNotFoundError(f"{folder} contains no trace: {INDEX} is missing. trace.save(folder) writes one.")
     index = JsonObject(read_json(path), str(path))
     index.take("format", int, least=FORMAT, most=FORMAT)
     missing = [_missing(index, each) for each in index.take_list("missing", list)]

@@ -70,7 +70,7 @@ def sdpa_changed(
 ) -> Changed:
     """`F.scaled_dot_product_attention` with changed weights."""
     if query.is_nested:
-        raise NotImplementedError("The weights of nested tensors cannot be changed: pad them.")
+        raise NotImplementedError("The weights of nested tensors cannot be changed: use padded ones.")
     recipe, tensors = sdpa_forward(query, key, value, attn_mask, dropout_p, *args, **kwargs)
     assert isinstance(recipe, ScaledDot)
     own = recipe.compute(tensors, slice(0, query.shape[-2]))

@@ -13,7 +13,7 @@ from saccade.interpretation.recording.sounds import Sounds, is_sound
 
 PIXELS = ("pixel_values",)
 SOUNDS = ("input_features", "input_values")
-KINDS = "a tokeniser's or processor's output, token numbers, a PIL image, pixels, or a waveform"
+KINDS = "a tokeniser's or processor's output, token ids, a PIL image, pixels, or a waveform"
 
 
 class Inputs:
@@ -69,7 +69,7 @@ class Inputs:
                 self.sounds = Sounds(given[name], rate)
         if len(self) == 0:
             names = ", ".join(map(str, given)) or "nothing"
-            raise ValueError(f"inputs must hold input_ids, {', '.join(PIXELS + SOUNDS)}; it holds {names}.")
+            raise ValueError(f"inputs must contain input_ids, {', '.join(PIXELS + SOUNDS)}; it contains {names}.")
 
     def __len__(self) -> int:
         """How many rows the batch has; 0 if nothing was given."""

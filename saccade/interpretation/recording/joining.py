@@ -114,7 +114,7 @@ def _hypotheses_are_queries(name: str, steps: Sequence[Tensor], rows: Tensor) ->
         return True
     if len(set(batches)) == 1 and queries == list(range(queries[0], queries[0] + len(queries))):
         raise ValueError(
-            f"The calls of {name!r} have {queries[0]}, {queries[1]}, ... queries, so each seems to repeat all steps: "
-            "decode with a cache, or use the last call alone."
+            f"The calls of {name!r} have {queries[0]}, {queries[1]}, ... queries, so each call seems to repeat all "
+            "steps: decode with a cache, or use the last call alone."
         )
     return True

@@ -116,7 +116,7 @@ class Watch:
             if not used[0] and path not in recorded:
                 reasons.setdefault(path, f"the result of a softmax was given to {name}, which is not followed")
         for kind in names.outside:
-            reasons[kind] = "it is not part of the model: record it by itself"
+            reasons[kind] = "it is not part of the model: record it separately"
         return [Missing(path, reason) for path, reason in reasons.items()]
 
 

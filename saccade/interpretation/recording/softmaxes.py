@@ -16,8 +16,8 @@ from saccade.interpretation.recording.products import arranged, in_usual_order
 from saccade.interpretation.recording.recipes import Captured, Change, Given
 
 REARRANGED = (
-    "These attention weights are dropped out or rearranged before they are multiplied by values, so they cannot be "
-    "changed: call model.eval(), or use an sdpa implementation of the model."
+    "Dropout or another operation is applied to these attention weights before they are multiplied by values, "
+    "so they cannot be changed: call model.eval(), or use an sdpa implementation of the model."
 )
 """Why an intervention is refused."""
 

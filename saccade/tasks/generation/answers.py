@@ -147,5 +147,5 @@ def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
 def aer(aligned: Sequence[AlignedPair], examples: Sequence[Example]) -> Figure:
     """The alignment error rate while the model is made to write each target."""
     gold = [read_pharaoh(example["alignment"], "The alignment") for example in examples]
-    note = "% of links, while the model is made to write the target"
+    note = "% of links, by forced decoding of the target"
     return Figure(100.0 * score_alignments([each.links for each in aligned], gold).aer, note)

@@ -119,7 +119,7 @@ def align_pairs(
     if extract == "threshold" and not 0 < threshold <= 1:
         raise ValueError(f"threshold must be above 0 and at most 1, as weights are, got {threshold}.")
     if reverse is not None and subwords:
-        raise ValueError("Two models have pieces of their own: align words (subwords=False) to symmetrise them.")
+        raise ValueError("Two models have different pieces: align words (subwords=False) to symmetrise them.")
     options: dict[str, Any] = {"sink": sink, "subwords": subwords, "batch_size": batch_size}
     forward = [read_head(maps, choice) for maps in word_maps(task, model, pairs, shift=choice.shift, **options)]
     backward: list[Tensor | None] = [None] * len(pairs)
@@ -165,7 +165,7 @@ def best_choice(
         several = list(word_maps(task, model, pairs, sink=sink, shift=shift, batch_size=batch_size))
         names = list(several[0]) if several else []
         if names in ([], [NOTHING]):
-            raise ValueError("There is nothing to choose the attention by: no pair of texts could be aligned.")
+            raise ValueError("The attention cannot be chosen: no pair of texts could be aligned.")
         of_layer = {name: [maps[name] for maps in several] for name in names}
         for (name, head), aer in choose_head(of_layer, gold).table.items():
             table[names.index(name), head, shift] = aer

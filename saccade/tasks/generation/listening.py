@@ -97,7 +97,7 @@ def listen(task: Task, model: nn.Module, sound: Blocks, options: Options, emit: 
         if reader.ended or frames == limit:
             break
     if not samples:
-        raise RecordingError("it holds no sound", "Record it again.")
+        raise RecordingError("it contains no sound", "Record it again.")
     if not reader.ended:
         new = stream.push(no_samples(), last=True)[: limit - frames]
         frames += len(new)

@@ -36,8 +36,9 @@ SHARES = (
     "equal shares: then it says nothing about which one matters."
 )
 ORIGINS = (
-    "Where each piece of the output came from. Pieces without a remark were generated from the vocabulary; of the "
-    "others it says the way that contributed most to their probability, and the position of the input, counted from 0."
+    "Where each piece of the output came from. Pieces without a remark were generated from the vocabulary; for "
+    "the others, the remark names the way that contributed most to their probability, and the position in the input, "
+    "counted from 0."
 )
 UNKNOWN = "Pieces of the input that are not in the vocabulary. The model read each as an unknown word."
 

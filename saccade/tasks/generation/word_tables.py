@@ -15,7 +15,7 @@ def check_lexicon(model: nn.Module, lexicon: str | None) -> None:
     """Raises `ValueError` if a model looks words up and there is no lexicon, or the other way round."""
     looks_up = isinstance(getattr(model, "head", None), LexiconHead)
     if looks_up and lexicon is None:
-        raise ValueError("the model's head looks words up: name the lexicon as task.lexicon; see saccade lexicon.")
+        raise ValueError("the model's head looks up words: set task.lexicon to a lexicon; see saccade lexicon.")
     if lexicon is not None and not looks_up:
         raise ValueError("task.lexicon is for models with the head lexicon: set model.head to lexicon.")
 

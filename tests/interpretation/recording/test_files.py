@@ -50,7 +50,7 @@ def test_a_trace_that_was_saved_is_the_same(x, tmp_path):
         model(x[:1])
     trace.save(tmp_path / "trace")
     equal(saccade.Trace.load(tmp_path / "trace"), trace)
-    with pytest.raises(ValueError, match="already holds"):
+    with pytest.raises(ValueError, match="already contains"):
         trace.save(tmp_path / "trace")
     saccade.Trace.load(tmp_path / "trace").save(tmp_path / "again")
     equal(saccade.Trace.load(tmp_path / "again"), trace)

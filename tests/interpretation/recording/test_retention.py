@@ -76,7 +76,7 @@ def test_spill(name, x, reduce, tmp_path):
     assert len(list((tmp_path / "there").glob("*.safetensors"))) == 1
     assert spilled.shape == whole.shape
     assert torch.equal(spilled.weights, whole.weights)
-    with pytest.raises(ValueError, match=r"already holds \.safetensors files"):
+    with pytest.raises(ValueError, match=r"already contains \.safetensors files"):
         saccade.record(model, spill=tmp_path / "there")
 
 

@@ -184,7 +184,7 @@ def test_what_cannot_be_explained_is_named() -> None:
         with pytest.raises(ValueError, match=message):
             explain_texts(task, model, inputs, targets, **options)
     short = made(Transformer, "word", **TINY, positions="learned", max_length=3)[1]
-    with pytest.raises(ValueError, match="Input 1 has 4 tokens, and the model reads only the first 2"):
+    with pytest.raises(ValueError, match="Input 1 has 4 tokens, but the model only reads the first 2"):
         explain_texts(made(kind="word")[0], short, SOURCES)
     with pytest.raises(ValueError, match="target of input 1 has more tokens than the 2 that the model can write"):
         explain_texts(made(kind="word")[0], short, ["a"], ["ein kleines Haus"])
@@ -193,6 +193,6 @@ def test_what_cannot_be_explained_is_named() -> None:
 
 def test_what_is_not_read_to_its_end_is_not_explained() -> None:
     task, model = made(score="location", max_length=11, **SIZES)
-    with pytest.raises(ValueError, match=r"Input 1 has 15 tokens, and the model reads only the first 10\. Split it"):
+    with pytest.raises(ValueError, match=r"Input 1 has 15 tokens, but the model only reads the first 10\. Split it"):
         explain_texts(task, model, SOURCES)
     assert len(task.predict(model, SOURCES, max_length=3)) == 2
