@@ -13,7 +13,7 @@ class AttendedEncoder(Encoder):
     .. math:: \hat x_j = [x_j; c_j], \qquad c_j = \sum_i p(z_{ij} = 1)\, x_i, \qquad
         z \sim p(z \mid h), \quad h = \mathrm{network}(x)
 
-    The network decides what is read but is not read itself: states contain only embeddings and sums of embeddings. With
+    The network decides what is read but is not itself read: states contain only embeddings and sums of embeddings. With
     the selection "projective_tree" c_j is the soft parent of j, with "softmax" any mixture.
 
     Shapes:

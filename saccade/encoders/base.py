@@ -13,7 +13,7 @@ from saccade.registry import Registry
 
 
 class SourceWords(NamedTuple):
-    """What the positions of a source say, for heads that read more than states.
+    """The words at the positions of a source, for heads that read more than states.
 
     Args:
         mask: bool (batch, positions), True = real.
@@ -36,7 +36,7 @@ class EncoderOutput(NamedTuple):
             the encoder's embedding joins several steps.
         summary: what a decoder starts from: a tensor (batch, dim), or the final state of each layer of a recurrent
             network, tensors (batch, dim).
-        words: what the positions say, if the decoder's head reads it.
+        words: the words at the positions, if the decoder's head reads them.
     """
 
     states: Tensor

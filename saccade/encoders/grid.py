@@ -15,7 +15,7 @@ from saccade.layers import SinusoidalPositions
 class GridEncoder(Encoder):
     """Turns the patches of square pictures into annotations, one for each place of a grid.
 
-    A new encoder sets `output_dim` and writes `annotate` and `grid`.
+    A new encoder sets `output_dim` and implements `annotate` and `grid`.
 
     Shapes:
         source (batch, patches, 3 patch²), line by line, mask bool (batch, patches) -> states (batch, places,

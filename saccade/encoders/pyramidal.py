@@ -35,7 +35,7 @@ class Frames(MaskedEmbedding):
 
 @encoders.register("pyramidal")
 class PyramidalEncoder(Encoder):
-    r"""Recurrent layers, each of which reads neighbouring states of the one below as one: the listener of LAS.
+    r"""Recurrent layers, each reading groups of neighbouring states of the layer below as one: the listener of LAS.
 
     .. math:: h^0 = \mathrm{BLSTM}(x), \qquad
         h^l_i = \mathrm{BLSTM}\big(h^l_{i-1}, [h^{l-1}_{ri}; \dots; h^{l-1}_{ri + r - 1}]\big)

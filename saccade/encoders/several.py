@@ -1,4 +1,4 @@
-"""Several encoded sources: where each position comes from, and an encoder for each."""
+"""Encoders for several sources, and where each encoded position comes from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, masks: Sequence[Tensor]) -> Self:
-        """The layout of sources that stand one after another."""
+        """The layout of concatenated sources."""
         owners = [torch.full(mask.shape, number, device=mask.device) for number, mask in enumerate(masks)]
         places = [torch.arange(mask.shape[1], device=mask.device).expand(mask.shape) for mask in masks]
         return cls(torch.cat(owners, dim=1), torch.cat(places, dim=1), tuple(masks))
@@ -63,7 +63,7 @@ class JoinedSources(NamedTuple):
 
 
 class EncodedSources(NamedTuple):
-    """Several encoded sources, each with states of its own."""
+    """Several encoded sources, each with its own states."""
 
     sources: tuple[EncoderOutput, ...]
 
@@ -74,7 +74,7 @@ class EncodedSources(NamedTuple):
 
     @property
     def summary(self) -> tuple[Any, ...]:
-        """What each source's encoder gives a decoder to start from."""
+        """The summaries of all sources, from which a decoder starts."""
         return tuple(source.summary for source in self.sources)
 
     @property
@@ -82,7 +82,7 @@ class EncodedSources(NamedTuple):
         return Layout.of([source.mask for source in self.sources])
 
     def joined(self) -> JoinedSources:
-        """One memory of all states, real positions first, as if they were of one source."""
+        """One memory of all states, real positions first, as if there were one source."""
         layout = self.layout
         states = torch.cat([source.states for source in self.sources], dim=1)
         (states, owner, place), mask = pack([states, layout.owner, layout.place], self.mask)

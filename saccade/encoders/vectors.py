@@ -1,4 +1,4 @@
-"""A text with the vectors of pictures among its words."""
+"""A text with image vectors among its words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SourcePart(NamedTuple):
 
 
 class WithVectorsEncoder(Encoder):
-    r"""Reads the vectors of pictures as words of a text, before its first word or after its last.
+    r"""Reads image vectors as words of a text, before its first word or after its last.
 
     .. math:: x = (E w_1, \dots, E w_n, W v_1, \dots, W v_R), \qquad h = \mathrm{network}(x)
 
@@ -40,7 +40,7 @@ class WithVectorsEncoder(Encoder):
     Shapes:
         source (batch, length), mask bool (batch, length), and the same of each picture, vectors (batch, regions, dim)
         -> states (batch, positions, output_dim), real positions first; summary as the network's. A text without
-        pictures is read alone, and pictures without a text too.
+        pictures is read on its own, and so are pictures without a text.
 
     Reference:
         Huang et al. (2016), "Attention-based multimodal neural machine translation", sections 3.2 and 3.3.

@@ -56,7 +56,7 @@ class EncoderDecoder(nn.Module):
     def penalty(
         self, decoded: Decoded, target: Tensor, real: Tensor, log_likelihood: Callable[[], Tensor]
     ) -> Tensor | None:
-        """What training adds to the loss of the tokens, summed over the batch; None for nothing.
+        """A term that training adds to the token loss, summed over the batch; None for none.
 
         Args:
             decoded: what `forward` returned.
@@ -101,7 +101,7 @@ class EncoderDecoder(nn.Module):
 
 
 def source_words(encoded: EncoderOutput, source: Tensor, words: Tensor | None) -> EncoderOutput:
-    """The encoded source with what its positions say."""
+    """The encoded source, with the word at each of its positions."""
     if encoded.mask.shape != source.shape:
         raise ValueError(
             f"This head reads the words of the source, but the encoder makes {tuple(encoded.mask.shape)} positions of "
@@ -125,17 +125,17 @@ class LanguageModel(nn.Module):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The features of pieces of texts, and what the next pieces of the same texts are given as `carried`.
 
-        What is carried has no graph, and the batch is its first dimension. A model that keeps nothing in mind reads
-        every piece as if it were a text of its own.
+        Carried tensors have no graph, and the batch is their first dimension. A model without memory reads every piece
+        as a separate text.
         """
         return self(tokens, mask), {}
 
     def states_of(self, features: Tensor) -> Tensor:
-        """The states (*, dim) within features (*, ...): a head may need more than those."""
+        """The states (*, dim) within features (*, ...), which may contain more, for the head."""
         return features
 
     def penalty(self, features: Any, targets: Tensor) -> Tensor | None:
-        """What training adds to the loss of tokens (rows,), given their features, summed; None for nothing."""
+        """A term that training adds to the loss of tokens (rows,), given their features, summed; None for none."""
         return None
 
     def longest(self) -> int | None:
@@ -185,8 +185,8 @@ class Costs(NamedTuple):
 
     Args:
         logits: (batch, classes), what it answers.
-        total: (batch,), whose mean is minimised. In training its value may mean nothing: only its gradient counts. In
-            evaluation it is the loss of the logits and the penalty.
+        total: (batch,), whose mean is minimised. In training only its gradient is meaningful, not its value. In
+            evaluation it is the loss of the logits plus the penalty.
         penalty: (batch,), what the model adds to the task's loss.
         figures: more numbers (batch,) for the log.
     """
@@ -200,7 +200,7 @@ class Costs(NamedTuple):
 def costs_of(model: nn.Module, inputs: Sequence[Tensor], losses: Losses) -> Costs:
     """The costs of a model that answers with logits.
 
-    A model with an objective of its own, such as samples to be rewarded or a penalty, has a method
+    A model with its own objective, such as rewarded samples or a penalty, has a method
     `costs(*inputs, losses=losses) -> Costs`. Others minimise the task's loss.
     """
     own = getattr(model, "costs", None)

@@ -82,7 +82,7 @@ class Bert(TextEncoder):
         "dim", "num_heads", "num_layers", "feed_forward_dim", "activation", "num_segments", "max_length", "score",
         "selection", "epsilon",
     )  # fmt: skip
-    """The arguments that a model takes from the one whose weights it starts from."""
+    """The arguments that a model inherits from the one whose weights it starts from."""
 
     def __init__(
         self,
@@ -240,7 +240,7 @@ class Bert(TextEncoder):
 
 
 class MaskedHead(OutputHead):
-    r"""Guesses masked tokens; the embeddings are also the output weights.
+    r"""Predicts masked tokens; the embeddings are also the output weights.
 
     .. math:: E\, \mathrm{LN}(\mathrm{gelu}(W h + b)) + c
 

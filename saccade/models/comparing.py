@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def compared(a: Tensor, b: Tensor) -> Tensor:
-    r"""Two vectors (*batch, dim) with what they have in common and what not, (*batch, 4 * dim).
+    r"""Two vectors (*batch, dim) with features that compare them, (*batch, 4 * dim).
 
     .. math:: [a; b; |a - b|; a \odot b]
 
@@ -18,9 +18,9 @@ def compared(a: Tensor, b: Tensor) -> Tensor:
 
 
 def tie(module: nn.Module, to: nn.Module) -> None:
-    """Gives a module the parameters of another, as far as both have parameters of the same name and shape.
+    """Shares parameters of the same name and shape between two modules.
 
-    The modules stay two, so that their attentions are recorded apart.
+    They stay separate modules, so that their attentions are recorded separately.
     """
     own = dict(module.named_parameters())
     for name, parameter in to.named_parameters():

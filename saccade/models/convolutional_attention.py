@@ -11,7 +11,7 @@ from saccade.scores import ConvolutionalScore
 
 @models.register("convolutional_attention")
 class ConvolutionalAttention(EncoderDecoder):
-    """A decoder that reads embeddings of the source by convolutional attention, and may copy its words.
+    """A decoder that attends to source embeddings through convolutions, and may copy source words.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps), with copying words (batch,

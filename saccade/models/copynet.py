@@ -16,7 +16,7 @@ from saccade.selections import Selection
 
 @models.register("copynet")
 class CopyNet(EncoderDecoder):
-    """A bidirectional recurrent encoder, and a decoder that generates or copies words in one softmax.
+    """A bidirectional recurrent encoder, and a decoder that generates and copies words with one softmax.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps), words (batch, length) ->

@@ -14,7 +14,7 @@ from saccade.models.reviewed import ReviewedModel
 
 @models.register("deep_conn")
 class DeepCoNN(ReviewedModel):
-    r"""Reads all reviews of the user, and all of the item, as one text each, and combines what it found.
+    r"""Reads all reviews by the user as one text, all reviews of the item as another, and combines both.
 
     .. math:: x_s = \mathrm{relu}(W_s \max_t \mathrm{relu}(\mathrm{conv}(E_s)_t) + b_s), \qquad
         y = \mathrm{FM}([x_u; x_i])

@@ -22,15 +22,15 @@ Parts = Literal["dual", "local", "global"]
 
 @models.register("dual_attention")
 class DualAttention(ReviewedModel):
-    r"""Rates an item by the words that matter in the reviews of the user and of the item: D-Attn.
+    r"""Predicts a rating from the words that matter in the reviews by the user and of the item: D-Attn.
 
     .. math:: \hat x_t = \sigma(w \cdot x_{t-2:t+2} + b)\, x_t, \qquad
         c_s = [\max_t \tanh(\mathrm{conv}_1(\hat x)_t);\; \max_t \tanh(\mathrm{conv}_{2,3,4}(g x)_t)]
 
     .. math:: v_s = W_2\, \mathrm{relu}(W_1 c_s + b_1) + b_2, \qquad y = v_u^\top v_i
 
-    Local attention keeps the words that matter in their surroundings; global attention, with g from a filter as long as
-    the text, weighs the text as a whole. All reviews of a side are one text; a side without reviews is an empty text.
+    Local attention keeps words that matter in their context; global attention, with g from a filter as long as the
+    text, weighs the text as a whole. All reviews of a side are one text; a side without reviews is an empty text.
 
     Shapes:
         as `ReviewedModel`.

@@ -1,4 +1,4 @@
-"""Ratings from the names of user and item alone: biases, matrix factorisation, factorisation machine."""
+"""Ratings from user and item names alone: biases, matrix factorisation, factorisation machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saccade.models.base import Costs, Losses, models
 
 @models.register("factorisation")
 class Factorisation(nn.Module):
-    r"""Rates an item by a bias of the user, a bias of the item, and the inner product of their factors.
+    r"""Predicts a rating from a user bias, an item bias, and the inner product of their factors.
 
     .. math:: y = w_0 + w_u + w_i + \langle v_u, v_i \rangle
 
@@ -73,7 +73,7 @@ class Factorisation(nn.Module):
         return ratings
 
     def costs(self, user: Tensor, item: Tensor, *texts: Tensor, losses: Losses) -> Costs:
-        """The loss with the penalty of those users and items that are rated."""
+        """The loss plus the penalty of the users and items in the batch."""
         ratings = self(user, item, *texts)
         penalty = self.squares(user, item)
         return Costs(ratings, losses(ratings) + penalty, penalty)
@@ -85,7 +85,7 @@ class Factorisation(nn.Module):
 
 
 def _table(size: int, dim: int, deviation: float) -> nn.Embedding:
-    """Starts with normal numbers; those of the unknown, number 0, are and stay 0."""
+    """Initialised from a normal distribution; row 0, for unknown names, stays 0."""
     table = nn.Embedding(size, dim, padding_idx=0)
     nn.init.normal_(table.weight, std=deviation)
     with torch.no_grad():

@@ -17,7 +17,7 @@ from saccade.selections import Selection
 
 
 def hidden_layers(*, dim: int, num_layers: int, num_heads: int, head_dim: int, **shared: Any) -> nn.ModuleList:
-    """Layers that follow each other, all of whose heads are concatenated; `shared` are arguments of all layers."""
+    """A stack of layers whose heads are concatenated; `shared` are arguments of all layers."""
     inner = num_heads * head_dim
     return nn.ModuleList(
         GraphAttention(input_dim=inner if number else dim, head_dim=head_dim, num_heads=num_heads, **shared)
@@ -32,7 +32,7 @@ def readout(*, dim: int, hidden_dim: int, classes: int, dropout: float) -> nn.Se
 
 
 def check_hops(num_layers: int, hops: int) -> None:
-    """Refuses more layers than steps around a node that the field gives."""
+    """Rejects a model with more layers than the field's hops."""
     check_count("num_layers", num_layers)
     if num_layers > hops:
         raise ValueError(
@@ -48,7 +48,7 @@ class GAT(nn.Module):
     Shapes:
         nodes (batch,): indices into features (subgraph, dim); starts (subgraph + 1,), neighbours (edges,): the
         neighbours of node i are neighbours[starts[i]:starts[i + 1]]; edges (edges, edge_dim), if edges have features
-        -> logits (batch, classes). The subgraph holds all nodes within `hops` steps of the batch.
+        -> logits (batch, classes). The subgraph contains all nodes within `hops` steps of the batch.
 
     Reference:
         Veličković et al. (2018), arXiv:1710.10903. On Cora: num_layers 2, num_heads 8, head_dim 8, output_heads 1,
@@ -102,12 +102,12 @@ class GAT(nn.Module):
         return _label(self.layers, nodes, features, Neighbourhoods(starts, neighbours, edges))
 
     def over(self, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None) -> nn.Module:
-        """The model with a whole graph inside: nodes (batch,) -> logits (batch, classes)."""
+        """The model with a whole graph built in: nodes (batch,) -> logits (batch, classes)."""
         return _NodesOfOneGraph(self, features, degree_blocks(starts, neighbours), edges)
 
 
 class OneGraph(nn.Module):
-    """What models have in common that have a whole graph inside.
+    """Common base of models with a whole graph built in.
 
     Args:
         features: (nodes, dim).

@@ -97,7 +97,7 @@ class GraphGAT(nn.Module):
         return self.label(features, mask, Neighbourhoods(starts, neighbours, edges))
 
     def label(self, features: Tensor, mask: Tensor, near: Neighbourhoods) -> Tensor:
-        """The logits of graphs, whose nodes attend to those near them."""
+        """The logits of graphs, given which nodes attend to which."""
         state, states = features.flatten(0, 1), []
         for layer in self.layers:
             state = F.elu(layer(state, near))
@@ -106,7 +106,7 @@ class GraphGAT(nn.Module):
         return logits
 
     def over(self) -> nn.Module:
-        """The same for neighbours in one padded array, whose operations do not depend on the graphs."""
+        """The same with neighbours in one padded array, so that the operations do not depend on the graphs."""
         return _Padded(self)
 
 

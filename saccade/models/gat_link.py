@@ -19,7 +19,7 @@ from saccade.selections import Selection
 
 @models.register("gat_link")
 class LinkGAT(nn.Module):
-    r"""Says of two nodes how they are linked: both are encoded by graph attention, and their vectors are compared.
+    r"""Classifies pairs of nodes: both are encoded by graph attention, and their vectors are compared.
 
     .. math:: z = W_2 \operatorname{ELU}(W_1 [h_a + h_b; |h_a - h_b|; h_a \odot h_b])
 
@@ -86,7 +86,7 @@ class LinkGAT(nn.Module):
         return logits
 
     def over(self, features: Tensor, starts: Tensor, neighbours: Tensor, edges: Tensor | None = None) -> nn.Module:
-        """The model with a whole graph inside: pairs (batch, 2) -> logits (batch, classes)."""
+        """The model with a whole graph built in: pairs (batch, 2) -> logits (batch, classes)."""
         return _LinksOfOneGraph(self, features, degree_blocks(starts, neighbours), edges)
 
 

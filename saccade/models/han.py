@@ -107,7 +107,7 @@ class HAN(nn.Module):
         return logits
 
     def _exported(self, tokens: Tensor, mask: Tensor, lengths: Tensor, counts: Tensor) -> Tensor:
-        """The vectors of documents, with all sentences in one block: a graph cannot group them by their lengths."""
+        """The vectors of documents, with all sentences in one block: an exported graph cannot group them by length."""
         batch, most, words = tokens.shape
         vectors = self.words(self.embedding(tokens.reshape(-1, words)), mask.reshape(-1, words))
         places = torch.arange(most, device=mask.device)
@@ -119,13 +119,13 @@ class HAN(nn.Module):
         return document
 
     def encode_sentences(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """The vectors of those sentences that have words: tokens (all, words), lengths (all,) -> (real, dim)."""
+        """The vectors of all non-empty sentences: tokens (all, words), lengths (all,) -> (real, dim)."""
         blocks = length_blocks(lengths)
         if not blocks:
             return self.embedding.weight.new_zeros(0, self.words.output_dim)
         masks = [torch.arange(int(lengths[rows[-1]]), device=rows.device) < lengths[rows, None] for rows in blocks]
         given = [tokens[rows, : mask.shape[1]] for rows, mask in zip(blocks, masks, strict=True)]
-        # One lookup: several would each have a gradient as large as the whole table.
+        # A single lookup: each further one would have a gradient as large as the whole table.
         embedded = self.embedding(torch.cat([each.flatten() for each in given])).split([m.numel() for m in masks])
         vectors = [self.words(part.unflatten(0, mask.shape), mask) for part, mask in zip(embedded, masks, strict=True)]
         return torch.cat(vectors)[torch.cat(blocks).argsort()]

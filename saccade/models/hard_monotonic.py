@@ -15,7 +15,7 @@ from saccade.scores import Score
 
 @models.register("hard_monotonic")
 class HardMonotonic(AlignedModel):
-    """Every word comes from one source position, never before the previous one; all alignments are summed exactly.
+    """Each word comes from one source position, never moving back; all alignments are summed exactly.
 
     Order 0 (0-MONO) chooses among the remaining positions by score; order 1 (1-MONO) moves forward by a number of
     positions that depends on the last one; without an order (0-HARD) every word may come from any position.

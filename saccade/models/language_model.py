@@ -25,7 +25,7 @@ from saccade.selections import Selection
 
 
 class Beginnings(NamedTuple):
-    """What a search starts from: nothing but the number of texts."""
+    """The start of a search: only the number of texts."""
 
     mask: Tensor
     """bool (batch, 0): there is no source to attend to."""

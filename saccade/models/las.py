@@ -21,13 +21,13 @@ from saccade.selections import Selection
 
 @models.register("las")
 class ListenAttendSpell(EncoderDecoder):
-    r"""A pyramidal listener, and a speller that attends to its states after each step and feeds the context on.
+    r"""A pyramidal listener, and a speller that attends to its states at each step and feeds back the context.
 
     .. math:: h = \mathrm{listen}(x), \quad s_i = \mathrm{LSTM}([e_{i-1}; c_{i-1}], s_{i-1}), \quad
         c_i = \mathrm{attention}(s_i, h), \quad p = \operatorname{softmax}(W_o \tanh(W [c_i; s_i]))
 
-    Training draws the previous token from the model itself now and then (`sampling`), instead of always feeding the
-    right one. With `ctc_weight` the listener is also trained to write the text in order; see `saccade.decoders.CTC`.
+    In training, the previous token is sometimes drawn from the model itself (`sampling`), instead of always being the
+    correct one. With `ctc_weight` the listener is also trained to write the text in order; see `saccade.decoders.CTC`.
 
     Shapes:
         source (batch, length, source_dim), source_mask bool (batch, length), target_in (batch, steps) -> features

@@ -20,7 +20,7 @@ from saccade.models.base import LanguageModel, models
 
 @models.register("lstm_lm")
 class LSTMLanguageModel(LanguageModel):
-    """Layers of LSTMs over one text, each token predicted from the state after those before it.
+    """LSTM layers over a text; each token is predicted from the state after the tokens before it.
 
     Shapes:
         tokens (batch, length), mask bool (batch, length), True = real, padding last -> features (batch, length, dim),
@@ -112,7 +112,7 @@ class LSTMLanguageModel(LanguageModel):
 
 
 def word_head(embedding: TokenEmbedding, tied: bool, cutoffs: Sequence[int] | None = None) -> OutputHead:
-    """An output head over the words of an embedding, whose vectors it may use itself."""
+    """An output head over the words of an embedding, whose vectors it may share."""
     vocab, dim = embedding.weight.shape
     if cutoffs is not None:
         if tied:

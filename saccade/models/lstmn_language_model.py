@@ -23,7 +23,7 @@ from saccade.selections import Selection
 
 @models.register("lstmn_lm")
 class LSTMNLanguageModel(LanguageModel):
-    """Layers of LSTMs over one text, whose steps attend to their earlier states instead of keeping one.
+    """LSTM layers over a text, in which each step attends to all earlier states instead of keeping one.
 
     Shapes:
         tokens (batch, length), mask bool (batch, length), True = real, padding last -> features (batch, length, dim),

@@ -22,12 +22,12 @@ from saccade.scores import Score
 from saccade.selections import Selection
 
 CLOSED = -3.0
-"""The bias of a gate that lets in 5 %."""
+"""The bias of a gate that lets 5 % through."""
 
 
 @models.register("lstmn_pair")
 class LSTMNPair(nn.Module):
-    r"""Two long short-term memory networks; the second attends to the first as well as to itself.
+    r"""Two long short-term memory-networks; the second attends to the first as well as to itself.
 
     .. math:: g = \mathrm{LSTMN}(a), \quad h = \mathrm{LSTMN}(b; g), \quad
         z = W_2 \operatorname{relu}(W_1 [\bar g; \bar h] + b_1) + b_2
@@ -101,7 +101,7 @@ class LSTMNPair(nn.Module):
             self._close()
 
     def _close(self) -> None:
-        """Lets nothing of the first text into the second at the beginning, so that equal texts are equal vectors."""
+        """Closes the fusion gate initially, so that equal texts have equal vectors."""
         if self.attention is not None:
             nn.init.zeros_(self.context_proj.weight)
         for layer in self.encoder_b.layers:

@@ -20,7 +20,7 @@ from saccade.selections import GumbelSoftmax, Selection, Softmax
 
 @models.register("mpcn")
 class MPCN(ReviewedModel):
-    r"""Points at one review of the user and one of the item, reads the two word by word, and rates the item by them.
+    r"""Points at one review by the user and one of the item, reads both word by word, and predicts the rating.
 
     .. math:: x_i = \sigma(W_g r_i + b_g) \odot \tanh(W_u r_i + b_u), \quad r_i = \textstyle\sum_t e_{it}, \qquad
         s_{ij} = F(a_i)^\top M F(b_j)
@@ -29,9 +29,9 @@ class MPCN(ReviewedModel):
         y = \mathrm{FM}([a'; b'])
 
     a and b are the x of both sides, F a layer with ReLU. Each pointer picks one review of each side: in training by a
-    straight-through sample, in evaluation the best one. Between the words of the two reviews there is a second
-    co-attention, with softmax of the mean: its weighted sums of words are what the pointer has read. Each pointer has
-    weights of its own. Reviews that do not exist are never picked; a side without reviews is read as zeros.
+    straight-through sample, in evaluation the best one. A second co-attention, with softmax of the mean, relates the
+    words of the two reviews; its weighted sums of words are what the pointer reads. Each pointer has its own weights.
+    Padding is never picked; a side without reviews is read as zeros.
 
     Shapes:
         as `ReviewedModel`.
@@ -96,7 +96,7 @@ class MPCN(ReviewedModel):
         embedded = [self.embedding(tokens) for tokens, _ in sides]
         a, b = (self._reviews(words, mask) for words, (_, mask) in zip(embedded, sides, strict=True))
         picks = [pointer.pick(a, b, user_mask.any(2), item_mask.any(2)) for pointer in self._pointers()]
-        # All pointers of a side at once: there is nothing larger here than the words of all reviews.
+        # All pointers of a side at once: nothing here is larger than the words of all reviews.
         chosen = [torch.cat(side, dim=1) for side in zip(*picks, strict=True)]
         texts = [
             (p @ words.flatten(2)).unflatten(2, words.shape[2:]) for p, words in zip(chosen, embedded, strict=True)
@@ -116,7 +116,7 @@ class MPCN(ReviewedModel):
         return [pointer for pointer in self.pointers if isinstance(pointer, _Pointer)]
 
     def _reviews(self, words: Tensor, mask: Tensor) -> Tensor:
-        """(batch, reviews, dim): each review as one vector, of words (batch, reviews, words, dim)."""
+        """(batch, reviews, dim): one vector per review, from words (batch, reviews, words, dim)."""
         total = F.dropout((mask.to(words).unsqueeze(2) @ words).squeeze(2), self.dropout, self.training)
         return torch.sigmoid(self.gate_proj(total)) * torch.tanh(self.review_proj(total))
 
@@ -128,7 +128,7 @@ class MPCN(ReviewedModel):
 
 
 class _Pointer(nn.Module):
-    """Picks a review of each side, then reads the words of both."""
+    """Picks a review on each side, then reads the words of both."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class _Pointer(nn.Module):
         self.dropout = dropout
 
     def pick(self, a: Tensor, b: Tensor, a_mask: Tensor, b_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """How much of each review is read, (batch, 1, reviews) for both sides: of one of them, all."""
+        """How much of each review is read, (batch, 1, reviews) for both sides: one-hot for a hard choice."""
         found = self.reviews(a, b, a_mask, b_mask, a, b)
         attentions = (self.reviews.user, self.reviews.item)
         one, other = (

@@ -1,4 +1,4 @@
-"""Multi-source translation: several texts, or texts and pictures, become one."""
+"""Multi-source translation: one text from several texts, or from texts and pictures."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ EncoderName = Literal["recurrent", "convolutional", "embedding", "residual", "pa
 
 @models.register("multi_source")
 class MultiSource(EncoderDecoder):
-    r"""An encoder for each source; a Luong decoder starts from all of them and attends to all of them.
+    r"""An encoder for each source, and a Luong decoder that starts from all of them and attends to all of them.
 
     .. math:: \tilde h_t = \tanh(W_c [c_t^{(1)}; \dots; c_t^{(K)}; h_t])
 
     The final states of the encoders are combined layer by layer: see `BasicCombination` and `ChildSumCombination`. A
-    source that is missing has zero states and a zero context.
+    missing source has zero states and a zero context.
 
     Shapes:
         source (batch, length), or (batch, length, source_dim), source_mask bool (batch, length), target_in (batch,

@@ -1,4 +1,4 @@
-"""Multimodal translation: the vectors of pictures among the words of a text."""
+"""Multimodal translation: image vectors read among the words of a text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from saccade.selections import Selection
 
 @models.register("multimodal")
 class Multimodal(EncoderDecoder):
-    """An LSTM reads a text with the vectors of pictures as further words; a Luong decoder attends to all of them.
+    """An LSTM reads a text with image vectors as additional words, and a Luong decoder attends to all of them.
 
     The paper's three models are `vectors: global` (m1), `vectors: both` (m2) and `vectors: both, threads: true` (m3).
-    See `WithVectorsEncoder` for the equations. A text without pictures is read alone.
+    See `WithVectorsEncoder` for the equations. A text without pictures is read on its own.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps), vectors (batch, regions,

@@ -1,4 +1,4 @@
-"""Writing while reading: an online model that gets its source in parts."""
+"""Decoding while reading: an online model that gets its source in parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.models.base import EncoderDecoder
 
 
 class WrittenToken(NamedTuple):
-    """A token, and what the model attended to for it.
+    """A token, and the attention weights it was written with.
 
     Args:
         token: the end token is the last.
@@ -29,7 +29,7 @@ class WrittenToken(NamedTuple):
 
 
 def is_online(model: nn.Module) -> bool:
-    """Whether a model can write before it has read all of its source."""
+    """Whether a model can write before it has read its whole source."""
     if not isinstance(model, EncoderDecoder) or not isinstance(model.encoder, RecurrentEncoder):
         return False
     decoder, encoder = model.decoder, model.encoder
@@ -40,10 +40,10 @@ def is_online(model: nn.Module) -> bool:
 
 
 class OnlineReader:
-    """Greedy search that goes as far as what has been read allows: it writes what it would for the whole source.
+    """Greedy search over a source that arrives in parts: it writes the same tokens as for the whole source.
 
-    A monotonic selection stops at a position, and what it writes there depends on no later one. If it does not stop at
-    any position that has been read, it waits for more.
+    A monotonic selection stops at a position, and what it writes there does not depend on later ones. If it does not
+    stop at any position read so far, it waits for more.
 
     Args:
         model: for which `is_online`.
@@ -72,12 +72,12 @@ class OnlineReader:
 
     @torch.no_grad()
     def push(self, frames: Tensor, *, last: bool = False, most: int | None = None) -> list[WrittenToken]:
-        """What is written after more frames (n, dim) of the source.
+        """Reads more frames (n, dim) of the source, and returns the tokens that can now be written.
 
         Args:
             frames: the next ones.
             last: whether the source ends here.
-            most: how many tokens may be written in all, the end not counted; more are written after later frames.
+            most: the maximum number of tokens in total, not counting the end; others are written after later frames.
         """
         self._read(frames, last)
         before = len(self.written)

@@ -16,8 +16,8 @@ PICTURE_ENCODERS: tuple[str, ...] = get_args(PictureEncoderName)
 def make_picture_encoder(
     encoder: PictureEncoderName | Encoder | partial[Any], *, features: int | None, dim: int, dropout: float = 0.0
 ) -> Encoder:
-    """The encoder of this name for pictures; a `partial`, of any encoder of feature vectors, gets the sizes it lacks;
-    another one is returned as it is.
+    """The encoder of this name for pictures. A `partial` of any encoder of feature vectors gets the sizes it lacks; any
+    other encoder is returned unchanged.
 
     Args:
         encoder: "residual" or "patches", for the patches of pictures; "given", for vectors that are read as they are.

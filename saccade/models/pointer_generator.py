@@ -1,4 +1,4 @@
-"""Get to the point: a network that generates words or points at those of the source."""
+"""Get to the point: a network that generates words or points at source words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from saccade.selections import Selection
 
 @models.register("pointer_generator")
 class PointerGenerator(EncoderDecoder):
-    r"""A bidirectional LSTM, and an LSTM that generates words or copies those it looks at.
+    r"""A bidirectional LSTM encoder, and an LSTM decoder that generates words or copies those it attends to.
 
     .. math:: e_{tj} = v^\top \tanh(W_h h_j + W_s s_t + w_c \mathrm{cov}_{tj} + b), \quad
         s_t = \mathrm{LSTM}([x_t; c_{t-1}], s_{t-1}), \quad

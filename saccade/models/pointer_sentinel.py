@@ -23,7 +23,7 @@ from saccade.scores import DotScore
 from saccade.selections import Softmax
 
 POINT = "point"
-"""The name of the second way to say a word."""
+"""The name of the second way to produce a word."""
 
 
 class PointerState(NamedTuple):
@@ -41,7 +41,7 @@ class PointerSentinel(LSTMLanguageModel):
     .. math:: q_t = \tanh(W h_t + b), \quad a = \operatorname{softmax}([q_t^\top h_{t-L+1}, \dots, q_t^\top h_t,
         q_t^\top s]), \quad p(y) = a_s\, p_{vocab}(y) + \sum_{i : x_i = y} a_i
 
-    The weight of the learned sentinel s is the share of the vocabulary: what remains is how far the pointer is trusted.
+    The weight of the learned sentinel s is the share of the vocabulary; the rest is how far the pointer is trusted.
     At the beginning of a text there are fewer words to point at; the sentinel is always there.
 
     Shapes:
@@ -90,7 +90,7 @@ class PointerSentinel(LSTMLanguageModel):
         self.sentinel = Sentinel(cue_dim=dim)
         self.head = WaysHead(generate=word_head(self.embedding, tied), blend=self.sentinel, vocab_size=vocab)
         self.pointer = Attention(score=DotScore(), selection=Softmax())
-        """Never called: it shows `record` what was pointed at."""
+        """Never called: it lets `record` see what was pointed at."""
         self.window, self.auxiliary = window, auxiliary
 
     def forward(self, tokens: Tensor, mask: Tensor) -> Said:  # type: ignore[override]
@@ -113,7 +113,7 @@ class PointerSentinel(LSTMLanguageModel):
         return said, after
 
     def _said(self, states: Tensor, known: Tensor, words: Tensor, seen: Tensor) -> Said:
-        """What to say after states (batch, length, dim), of which known (batch, words, dim) can be pointed at."""
+        """The head's input for states (batch, length, dim), with known (batch, words, dim) to point at."""
         query = self.query_proj(states).tanh()
         scores = (query @ known.mT).masked_fill(~seen, -torch.inf)
         return Said(states, {POINT: Entries(scores, words.expand_as(scores))}, query)

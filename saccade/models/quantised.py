@@ -1,4 +1,4 @@
-"""Models whose largest linear layers have weights of 8 bits."""
+"""Models whose largest linear layers have 8-bit weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def quantisable(model: nn.Module) -> list[str]:
 
 
 def quantise_layers(model: nn.Module, names: Iterable[str]) -> nn.Module:
-    """Replaces these linear layers, in place, by ones with weights of 8 bits; returns the model.
+    """Replaces these linear layers, in place, with 8-bit ones; returns the model.
 
     Weights that a layer shares with embeddings stay there as they are.
     """
@@ -33,10 +33,10 @@ def quantise_layers(model: nn.Module, names: Iterable[str]) -> nn.Module:
 
 
 def is_quantised(model: nn.Module) -> bool:
-    """Whether any of the layers has weights of 8 bits."""
+    """Whether any of the layers has 8-bit weights."""
     return any(isinstance(module, QuantisedLinear) for module in model.modules())
 
 
 def quantised_in(dtypes: Mapping[str, torch.dtype], model: nn.Module) -> list[str]:
-    """The names of the layers of `model` whose weights have 8 bits in a file with these tensors."""
+    """The names of the layers of `model` whose weights are 8-bit in a file with these tensors."""
     return [name for name in quantisable(model) if dtypes.get(f"{name}.weight") is torch.int8]

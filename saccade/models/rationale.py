@@ -27,14 +27,14 @@ class Rationale(nn.Module):
         + \lambda_2 \sum_t |z_t - z_{t-1}|
 
     The generator reads the whole text in both directions, the encoder only the words with z_t = 1. The first penalty
-    keeps rationales short, the second keeps their words together. The expected cost is minimised: the score function
-    (REINFORCE) gives the generator's gradient as the cost, less a baseline, times that of log p(z | x); with
-    straight-through samples it comes through z itself. Evaluation picks the words with p of at least a half, the
+    keeps rationales short, the second keeps their words together. The expected cost is minimised. With the score
+    function (REINFORCE), the generator's gradient is the cost, minus a baseline, times the gradient of log p(z | x);
+    with straight-through samples, it flows through z itself. Evaluation picks the words with p of at least a half, the
     recurrent generator word by word.
 
-    In long texts no single word may reach a half: training samples enough of many unlikely words to answer, evaluation
-    finds none. With a `share`, both pick this share of the words, those with the highest scores, instead of paying for
-    each.
+    In long texts no single word may reach a half: training then samples enough of many unlikely words to answer, but
+    evaluation picks none. With a `share`, both pick this share of the words, those with the highest scores, instead of
+    paying for each word.
 
     Padding is never picked and costs nothing. If nothing is picked, the answer is that of an empty text.
 
@@ -155,14 +155,14 @@ class Rationale(nn.Module):
         return Costs(logits, total, penalty, figures)
 
     def _growth(self) -> Tensor | float:
-        """How much of the penalties counts at this step."""
+        """The factor of the penalties at this step."""
         if not self.training or not self.warmup:
             return 1.0
         self.steps += 1
         return (self.steps / self.warmup).clamp(max=1.0)
 
     def _read(self, tokens: Tensor, mask: Tensor) -> Reading:
-        """The keys are what the generator knows of each word, the values the words themselves."""
+        """The keys are the generator's states, the values the words themselves."""
         words = self.embedding(tokens)
         states, _ = self.generator(words, mask)
         reading: Reading = self.rationale(None, states, words, mask=mask.unsqueeze(1))

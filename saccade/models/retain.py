@@ -1,4 +1,4 @@
-"""RETAIN: two levels of attention over visits in reverse time, whose answers are sums of what each code contributes."""
+"""RETAIN: two levels of attention over visits in reverse time, with additive contributions of codes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from saccade.scores import QueryFreeScore
 from saccade.selections import Selection
 
 MOST_STEPS = 1 << 16
-"""Steps of all prefixes together that are in memory at a time: with 128 units, some hundreds of megabytes."""
+"""Steps of all prefixes that are in memory at a time: a few hundred megabytes with 128 units."""
 
 
 @models.register("retain")
 class RETAIN(VisitModel):
-    r"""Attends to visits (alpha) and to the features of their vectors (beta), both read from the last visit backwards.
+    r"""Attends to visits (alpha) and to features of their vectors (beta), both computed from the last visit backwards.
 
     .. math:: v_i = \sum_k x_{ik} E_k, \qquad g_t, ..., g_1 = \mathrm{GRU}_\alpha(v_t, ..., v_1), \qquad
         h_t, ..., h_1 = \mathrm{GRU}_\beta(v_t, ..., v_1)
@@ -43,8 +43,8 @@ class RETAIN(VisitModel):
     .. math:: \omega_{iky} = \alpha_i \, W_y (\beta_i \odot E_k) \, x_{ik}, \qquad
         z_y = b_y + \sum_{i, k} \omega_{iky} + \sum_k s_k u_{ky}
 
-    With a label at each visit, every prefix of a record has GRUs of its own, which start at its last visit. They run at
-    once, over the prefixes that are long enough (`saccade.kernels.prefixes`).
+    With a label at each visit, every prefix of a record needs GRUs that start at its last visit. They all run at once,
+    each step over the prefixes that are long enough (`saccade.kernels.prefixes`).
 
     Shapes:
         as `VisitModel`.
@@ -95,7 +95,7 @@ class RETAIN(VisitModel):
         return self._read(visits, mask, gaps)[0].context.squeeze(1)
 
     def _read(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Reading, Tensor]:
-        """The visits as they are read for the last one, and beta (batch, visits, dim)."""
+        """The reading of the visits for the last one, and beta (batch, visits, dim)."""
         keys, beta = self._backwards(visits, mask, gaps)
         return self.attention(None, keys, beta * visits, mask=mask.unsqueeze(1)), beta
 
@@ -153,7 +153,7 @@ class RETAIN(VisitModel):
         return contexts.new_zeros(*visits.shape).index_put((rows, places), contexts), selection.marginals
 
     def _as_records(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> tuple[Tensor, Tensor]:
-        """The same as `_together` for a graph: every prefix is a record of its own, padded to the length of all."""
+        """The same as `_together` for an exported graph: every prefix is a separate record, padded to full length."""
         batch, length = mask.shape
         until = torch.ones(length, length, dtype=torch.bool, device=mask.device).tril()
         each = mask.unsqueeze(1) & until
@@ -166,7 +166,7 @@ class RETAIN(VisitModel):
         return (alpha * values).sum(2), selection.marginals
 
     def _prefix_by_prefix(self, visits: Tensor, mask: Tensor, gaps: Tensor) -> Tensor:
-        """The plain definition of `_of_prefixes`: each prefix is read as a record of its own."""
+        """The plain definition of `_of_prefixes`: each prefix is read as a separate record."""
         found = []
         for end in range(1, mask.shape[1] + 1):
             reading, _ = self._read(visits[:, :end], mask[:, :end], gaps[:, :end])

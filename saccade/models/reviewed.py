@@ -1,4 +1,4 @@
-"""What models have in common that rate items by reviews."""
+"""Common base of models that predict ratings from reviews."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from saccade.models.factorisation import Factorisation
 
 
 class ReviewedModel(nn.Module):
-    r"""Rates an item by the reviews of both sides and, if asked, by how user and item usually rate.
+    r"""Predicts a rating from the reviews of both sides and, optionally, user and item biases.
 
     .. math:: y = f(\text{reviews of } u, \text{reviews of } i) \; [+\; w_u + w_i]
 
@@ -22,7 +22,7 @@ class ReviewedModel(nn.Module):
         item_mask bool of the same shape -> ratings (batch, 1).
 
     Args:
-        users, items: how many there are, the unknown one included.
+        users, items: how many there are, including the unknown one.
         biases: whether user and item have biases.
         penalty: the cost of the squared biases of each rating's user and item.
     """
@@ -37,7 +37,7 @@ class ReviewedModel(nn.Module):
 
     @abstractmethod
     def read(self, user_words: Tensor, user_mask: Tensor, item_words: Tensor, item_mask: Tensor) -> Tensor:
-        """(batch, 1): what the reviews say."""
+        """(batch, 1): the rating that follows from the reviews."""
 
     def forward(
         self,

@@ -23,9 +23,9 @@ from saccade.selections import Selection
 
 @models.register("show_attend_tell")
 class ShowAttendTell(EncoderDecoder):
-    r"""An encoder that makes annotations of a picture, and a decoder that attends to them before each word.
+    r"""An encoder that annotates a picture, and a decoder that attends to the annotations before each word.
 
-    Soft attention reads their expectation through a gate; a penalty in training makes it look at every place:
+    Soft attention reads their expectation through a gate; a training penalty makes it look at every place:
 
     .. math:: z_t = \beta_t \sum_i \alpha_{ti} a_i, \quad \beta_t = \sigma(w^\top h_{t-1} + b), \qquad
         \ell = -\log p(y) + \lambda \sum_i \Big(1 - \sum_t \alpha_{ti}\Big)^2

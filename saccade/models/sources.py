@@ -1,4 +1,4 @@
-"""The embeddings of a model's sources: tokens or feature vectors, one text or two; the sizes of any number."""
+"""Embeddings of a model's sources (tokens or feature vectors), and their sizes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def embed_source(
 
 
 def embed_pair(vocab: int, vocab_2: int | None, *, dim: int, dropout: float) -> tuple[TokenEmbedding, TokenEmbedding]:
-    """Embeddings of two texts, which are the same if the second has no vocabulary of its own."""
+    """Embeddings of two texts, shared if the second has no separate vocabulary."""
     first = TokenEmbedding(vocab_size=vocab, dim=dim, dropout=dropout)
     return first, first if vocab_2 is None else TokenEmbedding(vocab_size=vocab_2, dim=dim, dropout=dropout)
 

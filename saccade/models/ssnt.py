@@ -14,7 +14,7 @@ from saccade.scores import Score
 
 @models.register("ssnt")
 class SegmentToSegment(AlignedModel):
-    """Reads from left to right and at each position emits a word or reads on, summing exactly over all alignments.
+    """Reads from left to right, emitting a word or moving on at each position; sums exactly over all alignments.
 
     Shapes:
         source (batch, length), source_mask bool (batch, length), target_in (batch, steps) -> features (batch, steps,

@@ -170,7 +170,7 @@ class Transformer(EncoderDecoder):
 
 
 def check_shape(positions: str, dim: int, num_heads: int) -> None:
-    """Rejects unknown positions, and heads that do not divide the features, or not into what positions need."""
+    """Rejects unknown positions, and numbers of heads that do not suit the features or the positions."""
     choices = get_args(PositionKind)
     if positions not in choices:
         raise ValueError(f"Unknown positions {positions!r}.{nearest(positions, choices)}")

@@ -30,23 +30,23 @@ class Group(NamedTuple):
     """Texts of equal length in a batch."""
 
     start: int
-    """Where their tokens begin among those of the batch."""
+    """Where their tokens begin in the batch."""
 
     texts: int
     length: int
 
     def of(self, tokens: Tensor) -> Tensor:
-        """(texts, length, ...): what belongs to them of (tokens, ...)."""
+        """(texts, length, ...): their part of (tokens, ...)."""
         part = tokens[self.start : self.start + self.texts * self.length]
         return part.view(self.texts, self.length, *tokens.shape[1:])
 
 
 class Unpadded:
-    """Computes what `Bert` in evaluation mode computes, without gradients; faster where lengths are mixed.
+    """Computes what `Bert` computes in evaluation mode, without gradients; faster if lengths are mixed.
 
-    Texts are sorted by length. The tokens of a batch stand one after another in one matrix, without padding, for
-    everything that concerns single tokens; attention runs over groups of texts of equal length, without masks. So it
-    works for every score and selection. The weights of linear layers are copied and packed for the processor.
+    Texts are sorted by length. For everything that concerns single tokens, the tokens of a batch are concatenated in
+    one matrix, without padding; attention runs over groups of texts of equal length, without masks. It therefore works
+    with every score and selection. The weights of linear layers are copied and packed for the processor.
 
     Args:
         model: a `Bert`.

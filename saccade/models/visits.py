@@ -1,4 +1,4 @@
-"""Classification of records of visits: what all such models share, and the baselines of RETAIN."""
+"""Classification of patient records: the common base of such models, and RETAIN's baselines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CodeContributions(NamedTuple):
 
 
 class VisitModel(nn.Module):
-    r"""Labels a record, or each of its visits, from a vector for each visit and from what is known of the patient.
+    r"""Labels a record, or each of its visits, from a vector per visit and static features of the patient.
 
     .. math:: z_t = W c_t + b + \sum_k s_k u_k
 
@@ -68,7 +68,7 @@ class VisitModel(nn.Module):
 
 @models.register("visit_rnn")
 class VisitRNN(VisitModel):
-    r"""A recurrent network over visits: the usual model of records, whose answers it does not explain.
+    r"""A recurrent network over visits: the usual model of records, without explanations.
 
     .. math:: h_t = \mathrm{RNN}([v_t; \Delta_t], h_{t-1}), \qquad v_t = \sum_k x_{tk} E_k, \qquad z_t = W h_t + b
 
@@ -182,7 +182,7 @@ class VisitTransformer(VisitModel):
 
 @models.register("visit_bag")
 class VisitBag(nn.Module):
-    r"""Logistic regression on all codes up to a visit, counted: one layer, and no order.
+    r"""Logistic regression on the counts of all codes up to a visit, regardless of order.
 
     .. math:: z_t = b + \sum_{j \le t} \sum_k x_{jk} w_k + \sum_k s_k u_k
 

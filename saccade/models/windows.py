@@ -1,4 +1,4 @@
-"""Long texts in windows, each of which a Transformer reads on its own."""
+"""Long texts as windows, each read by a Transformer on its own."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from saccade.kernels.modes import exporting
 
 
 class Windows(NamedTuple):
-    """The windows of a batch of texts; windows of padding alone are left out.
+    """The windows of a batch of texts; windows that are all padding are left out.
 
-    Every window begins with its text's first token, such as `[CLS]`, so that each looks like a text of its own.
+    Every window begins with its text's first token, such as `[CLS]`, so that each looks like a separate text.
     """
 
     tokens: Tensor
@@ -29,7 +29,7 @@ class Windows(NamedTuple):
     """(windows, size)."""
 
     kept: Tensor | None
-    """bool (batch * windows of the longest text): those that are not left out; None for all."""
+    """bool (batch * windows of the longest text), False for those left out; None if none are."""
 
     @classmethod
     def of(cls, tokens: Tensor, mask: Tensor, segments: Tensor | None, size: int) -> Windows:

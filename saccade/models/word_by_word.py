@@ -33,7 +33,7 @@ class WordByWord(nn.Module):
         r_t = \mathrm{attention}([h_t; r_{t-1}], y) + \tanh(W_t r_{t-1}), \quad
         z = W \tanh(W_p r_N + W_x h_N) + b
 
-    Each text has an LSTM of its own; that of the second starts from the memory cell of the first. The weights show
+    Each text has its own LSTM; the second starts from the memory cell of the first. The weights show
     which words of the first text each word of the second was compared with.
 
     Shapes:
@@ -109,7 +109,7 @@ class WordByWord(nn.Module):
         return reading, reading.context.squeeze(1) + self.carry_proj(before).tanh()
 
     def _exported(self, words: Tensor, memory: Memory) -> Tensor:
-        """The same as one loop of a graph, for attention without a state."""
+        """The same as one loop of an exported graph, for attention without a state."""
 
         parts = memory.prepared, memory.values, memory.mask
 

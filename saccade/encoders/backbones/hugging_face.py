@@ -1,4 +1,4 @@
-"""Networks of the library transformers."""
+"""Networks from the transformers library."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_WEIGHTS = 10**9
 
 @backbones.register("transformers")
 class TransformersBackbone(Backbone):
-    """A convolutional network or Vision Transformer of the library `transformers`, which must be installed.
+    """A convolutional network or Vision Transformer from the `transformers` library, which must be installed.
 
-    Annotations are the network's last states, one for each place; tokens that stand for no place are left out. The
+    Annotations are the network's last states, one for each place; tokens that belong to no place are left out. The
     state file is `model.safetensors` or `pytorch_model.bin` of a saved model, with or without a classifier.
 
     Shapes:

@@ -17,7 +17,7 @@ class VGG19(Backbone):
     """The convolutions of VGG-19 up to the last, the encoder of Xu et al. (2015).
 
     A picture of 224 x 224 pixels has 14 x 14 annotations of 512 features. The state file is torchvision's
-    (`features.0.weight`), or holds the convolutions alone (`0.weight`).
+    (`features.0.weight`), or contains only the convolutions (`0.weight`).
 
     Shapes:
         pictures (batch, 3, side, side) -> (batch, 512, lines, columns), lines = side / 16.
