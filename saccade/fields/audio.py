@@ -37,7 +37,7 @@ FILE = "audio.json"
 CACHED = 256 << 20
 """Bytes of features that stay in memory."""
 PLAYED = 30.0
-"""Seconds up to which the explorer's page holds the sound itself."""
+"""The longest sound, in seconds, that the explorer's page embeds."""
 MARGIN = 0.1
 """Seconds that resampling may look ahead."""
 
@@ -48,7 +48,7 @@ and the `speaker`, if that counts."""
 
 @fields.register("audio")
 class Audio(Field):
-    """A recording, read as frames of features with mean 0 and deviation 1.
+    """A recording, read as frames of features with mean 0 and standard deviation 1.
 
     A cell is the path of a WAV, FLAC or OGG file. In memory it can also be the bytes of such a file, an array of
     samples at `rate`, or a dictionary as in Hugging Face datasets: `{array, sampling_rate}` or `{bytes, path}`.
@@ -63,10 +63,10 @@ class Audio(Field):
         window: the length of a frame in seconds.
         hop: the time from one frame to the next, in seconds.
         max_seconds: training leaves out longer recordings.
-        normalise: what has mean 0 and deviation 1: the "corpus", the recordings of a "speaker", or each "recording". A
-            speaker whom training did not have is normalised by the recording at hand.
-        speaker: how a path names the speaker: {} stands for the speaker and * for anything, as in {}/* (the folder) or
-            *_{}_* (a part of the name, without its suffix). In memory, a dictionary may have a `speaker`.
+        normalise: what is scaled to mean 0 and standard deviation 1: the whole "corpus", the recordings of each
+            "speaker", or each "recording". For a new speaker, each recording is scaled on its own.
+        speaker: where a path names the speaker: {} stands for the speaker and * for anything, as in {}/* (the folder)
+            or *_{}_* (a part of the name, without its suffix). In memory, a dictionary may have a `speaker`.
         speeds: training plays each recording at one of these speeds, such as [0.9, 1.0, 1.1], which also changes its
             pitch.
         gain: training makes recordings louder or quieter by up to this many decibels; not with normalise="recording",
@@ -152,7 +152,7 @@ class Audio(Field):
         return {**value, "speaker": self._speaker_of(raw, name)} if self.normalise == "speaker" else value
 
     def _speaker_of(self, raw: Any, name: str) -> str:
-        """Who speaks; empty if that is not known."""
+        """The speaker; empty if unknown."""
         if isinstance(raw, Mapping) and raw.get("speaker") is not None:
             return str(raw["speaker"])
         return "" if self._speaker is None else self._speaker.find(name)
@@ -260,13 +260,13 @@ class Audio(Field):
         return {"values": torch.randn(count, frames, self.sound.dim) * mask.unsqueeze(-1), "mask": mask}
 
     def statistics(self, features: Tensor, speaker: str = "") -> Statistics:
-        """What features (frames, dim) of a speaker are normalised by."""
+        """The statistics by which features (frames, dim) of a speaker are normalised."""
         if self.normalise == "corpus":
             return self.corpus
         return self.speakers.get(speaker) or Statistics.of([features], self.sound.dim)
 
     def _samples(self, encoded: Mapping[str, Any], frames: int | None = None) -> Tensor:
-        """The sound at the field's rate, as far as the frames reach."""
+        """The sound at the field's rate, cut to the length of the frames."""
         source = encoded["path"] if encoded["bytes"] is None else encoded["bytes"]
         try:
             seconds = None if frames is None else (frames * self.hop + self.sound.window) / self.rate + MARGIN
@@ -289,7 +289,7 @@ class Audio(Field):
         return found
 
     def _features(self, encoded: Mapping[str, Any], generator: torch.Generator | None) -> Tensor:
-        """The same with mean 0 and deviation 1, from the cache if possible; augmented if there is a generator."""
+        """The same, normalised, from the cache if possible; augmented if there is a generator."""
         speed = 100
         if generator is not None and self.speeds != [100]:
             speed = self.speeds[int(torch.randint(len(self.speeds), (), generator=generator))]

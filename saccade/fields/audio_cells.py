@@ -1,4 +1,4 @@
-"""What a cell of a recording holds: a path, the contents of a file, or samples."""
+"""What a cell with a recording can be: a path, the contents of a file, or samples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.data.recordings import as_wav
 
 
 def source_of(raw: Any, cell: Cell, rate: int) -> str | bytes:
-    """The path of a recording, or the contents of its file; samples without a rate have this one."""
+    """The path of a recording, or the contents of its file; `rate` applies to samples without one."""
     if isinstance(raw, Mapping):
         if raw.get("array") is not None:
             return as_wav(raw["array"], raw.get("sampling_rate", rate))

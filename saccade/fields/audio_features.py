@@ -1,4 +1,4 @@
-"""What a model hears of a sound: frames of mel bands or cepstral coefficients."""
+"""Features of a sound: frames of mel bands or cepstral coefficients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.kernels.log_mel import cepstrum, fft_size, log_mel, mel_filters
 FeatureKind = Literal["log_mel", "mfcc"]
 
 MOST_WEIGHTS = 2**23
-"""The most numbers in the filters that make bands of a spectrum: a hundred times what speech needs."""
+"""The maximum size of the filter bank: a hundred times what speech needs."""
 DECIBEL = math.log(10.0) / 10.0  # of power, as a natural logarithm
 
 
@@ -70,11 +70,11 @@ class SoundFeatures:
         return self.of_bands(self.bands(samples))
 
     def gained(self, decibels: Tensor) -> Tensor:
-        """(1, dim): what a louder sound adds to its features; a factor of the sound is a summand of the logarithm."""
+        """(1, dim): what a gain adds to the features; a factor becomes a summand in the logarithm."""
         return self.of_bands(decibels * DECIBEL * torch.ones(1, self.mels))
 
     def describe(self) -> str:
-        """In a few words: 40 mel bands at 8 kHz."""
+        """A short description: 40 mel bands at 8 kHz."""
         kind = f"{self.mels} mel bands" if self.coefficients is None else f"{self.coefficients} cepstral coefficients"
         return f"{kind} at {self.rate / 1000:g} kHz"
 

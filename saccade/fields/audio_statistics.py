@@ -19,11 +19,11 @@ SAMPLED = 500
 SAMPLED_OF_SPEAKER = 50
 MOST_SPEAKERS = 5_000
 SMALLEST = 1e-4
-"""The deviation of a band that is always silent; it is not divided by."""
+"""The standard deviation used for a band that is always silent."""
 MOST_WILDCARDS = 4
 """In the template that finds the speaker in a path."""
 LONGEST_NAME = 255
-"""Characters of a file's or a folder's name in which a speaker is looked for; file systems allow no more."""
+"""The maximum length of a file or folder name in which to look for a speaker; file systems allow no more."""
 
 
 class Statistics(NamedTuple):
@@ -34,7 +34,7 @@ class Statistics(NamedTuple):
 
     @classmethod
     def neutral(cls, dim: int) -> Statistics:
-        """Leave features as they are."""
+        """Statistics that leave features unchanged."""
         return cls(torch.zeros(dim), torch.ones(dim))
 
     @classmethod
@@ -67,7 +67,7 @@ class Statistics(NamedTuple):
 
 
 class Reservoir:
-    """A random sample of bounded size of values that come one after another.
+    """A random sample of bounded size from a stream of values.
 
     Reference:
         Vitter (1985), Random sampling with a reservoir, algorithm R.
@@ -78,7 +78,7 @@ class Reservoir:
         self._draws = random.Random(f"0{seed}")
 
     def add(self, value: Any) -> None:
-        """Keeps the value, perhaps in place of another one."""
+        """Adds the value to the sample, perhaps replacing another one."""
         place = self._seen if self._seen < self.most else self._draws.randrange(self._seen + 1)
         if place < self.most:
             self.kept[place : place + 1] = [value]
@@ -112,7 +112,7 @@ class SpeakerTemplate:
     """Finds the speaker in a path; in the template `{}` is the speaker and `*` is anything.
 
     It describes the end of the path without its suffix, such as `{}/*` (the folder) or `*_{}_*` (a part of the name).
-    If there are several ways to read a path, an early `*` takes as much as it can, and the speaker as little.
+    If a path can be read in several ways, an early `*` takes as much as it can, and the speaker as little as it can.
     """
 
     def __init__(self, template: str) -> None:

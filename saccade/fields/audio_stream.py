@@ -1,4 +1,4 @@
-"""A recording that is still being heard, as the frames that a model sees."""
+"""A recording that is still being read, as the frames that a model sees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class AudioStream:
     """The features of the field `audio`, frame by frame, as soon as their samples have been heard.
 
     Args:
-        field: normalised by the corpus: the statistics of a recording are known only at its end.
+        field: with `normalise="corpus"`, since the statistics of a recording are only known at its end.
         rate: samples per second of what is heard.
     """
 
@@ -29,12 +29,12 @@ class AudioStream:
         self._bands = LogMelStream(rate=sound.rate, mels=sound.mels, window=sound.window, hop=sound.hop)
 
     def push(self, samples: Tensor, *, last: bool = False) -> Tensor:
-        """(frames, dim): the frames that more samples (n,) complete; after the last ones, all that are left."""
+        """(frames, dim): the frames completed by more samples (n,); after the last samples, all that remain."""
         bands = self._bands.push(self._samples.push(samples, last=last), last=last)
         return self.field.corpus.normalise(self.field.sound.of_bands(bands))
 
     def heard_until(self, frames: int) -> float:
-        """How many seconds of the recording these frames need."""
+        """How many seconds of the recording these frames depend on."""
         sound = self.field.sound
         return max(0, (frames - 1) * sound.hop + sound.window // 2) / sound.rate if frames else 0.0
 

@@ -25,43 +25,43 @@ class Field:
     """One column of the user's data: how raw cells become values, values become arrays, and arrays become batches.
 
     The constructor is the configuration. What is learned from the data (a vocabulary, a mean, the names of labels)
-    comes from `fit`, and `save` and `load` keep it. A new field writes `read`, `encode` and `pad`, and whatever else
-    it needs.
+    comes from `fit`, and `save` and `load` keep it. A new field implements `read`, `encode` and `pad`, and whatever
+    else it needs.
     """
 
     decodes: bool = False
     """Whether `pad` does real work, such as decoding files: batches are then prepared in the background."""
 
     suffixes: tuple[str, ...] = ()
-    """Files with these suffixes are values themselves: `.wav`. Other files are tables of values."""
+    """Suffixes of files that are values themselves, such as `.wav`; other files are tables of values."""
 
     unit: str = "positions"
-    """What the size of a value counts: tokens, frames."""
+    """The unit in which the size of a value is counted: tokens, frames."""
 
     holds: Kind = ""
     """What its cells are like, for advice on columns."""
 
     repeats: bool = False
-    """Whether rows with equal values give several right answers to one input: a picture with a row for each caption."""
+    """Whether rows with equal values are several right answers for one input, as with a picture and its captions."""
 
     paragraphs: bool = False
-    """Whether a value takes all lines of a plain text file up to an empty one, and not only one line."""
+    """Whether a value spans all lines of a plain text file up to an empty one, instead of a single line."""
 
     optional: bool = False
-    """Whether the data may lack a column for it: such values are None."""
+    """Whether its column may be missing from the data; its values are then None."""
 
     gathers: bool = False
-    """Whether it reads long tables: if its role has several columns, a value takes many rows of them."""
+    """Whether it reads long tables: if its role has several columns, a value spans many rows."""
 
     blank: Any = None
-    """The value of an empty input of a prediction; None if that is an error. In training it always is."""
+    """The value of an empty input in prediction; None if that is an error, as it always is in training."""
 
     vectors: Vectors | None = None
-    """Where the embeddings of a vocabulary start; None leaves it to the model."""
+    """The initial embeddings of the vocabulary; None leaves them to the model."""
 
     @property
     def longest(self) -> int | None:
-        """The most positions of an example that training keeps; None without a limit."""
+        """The maximum number of positions of a training example; None without a limit."""
         return None
 
     def read(self, raw: Any, cell: Cell) -> Any:
@@ -69,7 +69,7 @@ class Field:
         raise NotImplementedError
 
     def gather(self, raws: Sequence[Any], name: str, cell: Cell) -> Any:
-        """The raw cell of an example of a long table: by default the one that all its rows share.
+        """The raw cell of an example in a long table: by default the one that all its rows share.
 
         Args:
             raws: the raw cells of its rows, in order.
@@ -89,7 +89,7 @@ class Field:
         """Learns from the values of the training data, in one pass."""
 
     def adopt(self, folder: Path) -> bool:
-        """Takes what the field of another model learned, for a model that starts from its weights.
+        """Takes over what another model's field learned, for a model that starts from its weights.
 
         After that, `fit` leaves it as it is. By default a field learns from the data, and this does nothing.
 
@@ -99,19 +99,19 @@ class Field:
         return False
 
     def share(self, other: Field) -> None:
-        """Uses what another field of this kind has learned from now on."""
+        """From now on, uses what another field of this kind has learned."""
         raise ValueError(f"{type(self).__name__} has nothing to share.")
 
     def sizes(self) -> dict[str, int]:
-        """What a model must know: `vocab`, `dim` or `classes`; stand-ins before `fit`."""
+        """The sizes that a model needs: `vocab`, `dim` or `classes`; placeholders before `fit`."""
         return {}
 
     def identity(self, value: Any) -> Any:
-        """What equal values have in common: examples whose inputs are equal stay together in a split."""
+        """A key that equal values share: examples with equal inputs stay together in a split."""
         return value
 
     def strata(self, value: Any) -> Sequence[str]:
-        """What a split of the data keeps in proportion: the names of labels; nothing by default."""
+        """The labels whose proportions a split preserves; none by default."""
         return ()
 
     def save(self, folder: Path) -> None:
@@ -125,11 +125,11 @@ class Field:
         raise NotImplementedError
 
     def texts(self, encoded: Any) -> Iterable[Sequence[int]]:
-        """The ids of an encoded value, as texts whose neighbouring words belong together; needed for `vectors`."""
+        """The ids of an encoded value, as texts in which neighbouring words belong together; needed for `vectors`."""
         return [encoded]
 
     def encode(self, value: Any) -> Any:
-        """The value as Arrow stores it: numbers, text, bytes, lists or dictionaries of these; large things as paths."""
+        """The value as Arrow stores it: numbers, text, bytes, lists or dictionaries of these; large data as paths."""
         raise NotImplementedError
 
     def size(self, encoded: Any) -> int:
@@ -137,11 +137,11 @@ class Field:
         return len(encoded) if isinstance(encoded, Sequence) and not isinstance(encoded, str | bytes) else 1
 
     def left_out(self, encoded: Any) -> str | None:
-        """Why training leaves an example with this value out; None to keep it."""
+        """Why training leaves out an example with this value; None to keep it."""
         return None
 
     def truncated(self, encoded: Any) -> str | None:
-        """Why only a part of a long value is read ("more than max_words=100 words"); None if all of it is."""
+        """Why a long value is only read in part ("more than max_words=100 words"); None if all of it is read."""
         return None
 
     def clip(self, encoded: Any, most: int) -> Any:
@@ -157,11 +157,11 @@ class Field:
         return TextAxis(pieces=[self.show(value)])
 
     def position_names(self, value: Any, length: int | None = None) -> list[str]:
-        """A name for each position of the axis, which need not be drawn for it."""
+        """A name for each position of the axis, without drawing it."""
         return self.axis(value, length).names
 
     def codes(self, value: Any) -> Sequence[Sequence[str]]:
-        """The names that each position holds, such as the codes of a visit; nothing by default.
+        """The names at each position, such as the codes of a visit; none by default.
 
         Training warns if they give away the answer.
         """
@@ -175,7 +175,7 @@ class Field:
         return []
 
     def maps(self, value: Any, trace: Trace, answer: str, length: int | None = None) -> list[Map]:
-        """What a model looked at in the value while it answered: each attention over its positions.
+        """Maps of each attention over the positions of the value while the model answered.
 
         Args:
             value: the only input of a batch of one.
@@ -186,10 +186,10 @@ class Field:
         return maps_over(self.axis(value, length), trace, answer)
 
     def attended(self, values: Sequence[Any], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
-        """What decided the answer to each value of a batch.
+        """The attention that decided the answer, for each value of a batch.
 
-        By default, the last pooling, averaged over heads and queries; nothing if the model has none. An attention with
-        one query for each of many steps decides nothing on its own.
+        By default, the last pooling, averaged over heads and queries; None if the model has none. An attention with a
+        query for each of many steps does not decide the answer on its own.
 
         Args:
             values: of one batch.
@@ -210,22 +210,22 @@ class Field:
         return last_pooling(trace, count, mask)
 
     def portable(self) -> dict[str, Any]:
-        """What a program without Saccade needs to read values as this field does, in JSON's types.
+        """What a program without Saccade needs in order to read values as this field does, in JSON's types.
 
         `kind` names the module of `saccade/export/runner` that reads them. A field without one cannot be exported.
         """
         raise ValueError(f"the field {type(self).__name__} cannot be read outside Saccade")
 
     def network(self) -> nn.Module | None:
-        """What stands between the arrays of such a program and the values of `pad`: a network that is not trained."""
+        """An untrained network between the arrays of such a program and the values of `pad`."""
         return None
 
     def fixed(self) -> dict[str, Tensor]:
-        """The tensors of `pad` that such a program has inside, since they are the same for all values: a graph."""
+        """The tensors of `pad` that are the same for all values, such as a graph, and are built into such a program."""
         return {}
 
     def stand_ins(self, count: int, length: int) -> Padded:
-        """`count` made-up values, the longest of `length` positions, as that program gives them: to trace a model."""
+        """`count` made-up values to trace a model with, the longest of `length` positions, in that program's form."""
         raise NotImplementedError
 
     def show(self, value: Any) -> str:
@@ -233,19 +233,19 @@ class Field:
         return str(value)
 
     def learned(self) -> str:
-        """What was learned from the data, in a few words ("7,812 pieces"); empty if nothing was."""
+        """A short description of what was learned from the data ("7,812 pieces"); empty if nothing was."""
         return ""
 
     def leaks(self, values: Iterable[Any]) -> list[str]:
-        """Why answers about these values, which are validated on, may be better than about new ones."""
+        """Why figures on these validation values may be better than on new ones."""
         return []
 
     def warnings(self, examples: int) -> list[str]:
-        """What looks wrong about what was learned from this many examples."""
+        """Warnings about what was learned from this many examples."""
         return []
 
     def unknown(self, value: Any) -> list[str]:
-        """The parts of a value that the training data did not have."""
+        """The parts of a value that do not occur in the training data."""
         return []
 
 

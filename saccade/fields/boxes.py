@@ -1,4 +1,4 @@
-"""Where in a picture things are."""
+"""Where things are in a picture."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FIX = (
 class Boxes(Field):
     """The parts of a picture that a caption's words, or a label, refer to.
 
-    A cell holds a list `[[left, top, right, bottom], null, ...]`, also as JSON: shares of the width and height of the
-    square that the model reads, which is all of the picture with `square: stretch`. For a caption there is an entry for
-    each of its words: a box, a list of boxes, or null. For a label there are as many boxes as there are things to look
-    at. Boxes are compared with what a model attends to. No model learns from them.
+    A cell is a list `[[left, top, right, bottom], null, ...]`, also as JSON: fractions of the width and height of the
+    square that the model reads, which is the whole picture with `square: stretch`. A caption has an entry for each of
+    its words: a box, a list of boxes, or null. A label has any number of boxes. Boxes are compared with what a model
+    attends to. Models do not learn from them.
     """
 
     def read(self, raw: Any, cell: Cell) -> list[list[Box]]:

@@ -28,7 +28,7 @@ class TensorCache:
             return self._kept.get(key)
 
     def put(self, key: Hashable, tensor: Tensor) -> None:
-        """Keeps a tensor in place of those that were not used for longest."""
+        """Adds a tensor, evicting the least recently used ones."""
         size = tensor.nbytes
         with self._lock:
             if key in self._kept or size > self.most:
@@ -44,7 +44,7 @@ class TensorCache:
 
 
 def content_key(source: str | bytes) -> Hashable:
-    """Differs for different contents; None for a file that is not there."""
+    """A key that differs for different contents; None for a missing file."""
     if isinstance(source, bytes):
         return digest(source)
     try:

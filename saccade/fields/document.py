@@ -39,8 +39,8 @@ class Document(Field):
         sentences: "split" splits each text into sentences; "lines" takes each line as one; "given" takes a list of
             sentences (from JSON lines, Parquet or memory) as it is. Several columns are concatenated.
         language: of the texts to split, as an ISO 639 code: en, de, ja, ...
-        max_sentences: how many sentences of a document are read; the rest is cut off.
-        max_words: how many pieces of a sentence are read; the rest is cut off.
+        max_sentences: the maximum number of sentences that are read; the rest is cut off.
+        max_words: the maximum number of pieces of a sentence that are read; the rest is cut off.
         vectors: initial embeddings, as for a text: "word2vec", or `{class: file, path: glove.txt}`.
     """
 
@@ -131,11 +131,11 @@ class Document(Field):
         return {"values": ids, "mask": mask}
 
     def _read_of(self, encoded: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """What a model reads of a document."""
+        """The part of a document that a model reads."""
         return [sentence[: self.max_words] for sentence in encoded[: self.max_sentences]]
 
     def axis(self, value: Sequence[str], length: int | None = None) -> TextAxis:
-        """The words that a model reads; sentences without any are not shown."""
+        """The words that a model reads; empty sentences are not shown."""
         tokeniser = self.text.tokeniser
         pieces: list[str] = []
         words: list[list[int]] = []

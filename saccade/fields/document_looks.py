@@ -24,7 +24,7 @@ class Level(NamedTuple):
 
 
 def levels(mask: Tensor, trace: Trace) -> tuple[list[Level], list[Level]]:
-    """The attentions of a batch to words and to sentences: of a model that reads the blocks of `length_blocks`."""
+    """The attention to words and to sentences in a batch, for a model that reads the blocks of `length_blocks`."""
     lengths = mask.sum(-1)
     counts = (lengths > 0).sum(1).tolist()
     blocks = length_blocks(lengths.flatten())

@@ -18,10 +18,10 @@ Span = tuple[int, int]
 
 @fields.register("evidence")
 class Evidence(Field):
-    """The parts of a text that people marked as the reason for its label: spans, the ends exclusive.
+    """The parts of a text that people marked as the reason for its label: spans with exclusive ends.
 
-    A cell holds `12-57 80-93`, or a list `[[12, 57], [80, 93]]`; an empty one says that nothing was marked. Evidence is
-    compared with what a model picks or attends to. No model learns from it.
+    A cell is `12-57 80-93`, or a list `[[12, 57], [80, 93]]`; an empty cell means that nothing was marked. Evidence is
+    compared with what a model picks or attends to. Models do not learn from it.
 
     Args:
         unit: what is counted, from 0: "characters", or "words" separated by spaces.
@@ -54,7 +54,7 @@ class Evidence(Field):
         return [(int(each[1]), int(each[2])) for each in found if each] if all(found) else None
 
     def in_words(self, value: list[Span], text: str) -> list[Span]:
-        """The spans of a text in words, which a span touches if it has one of their characters."""
+        """The spans of a text in words: a span includes every word of which it has a character."""
         places = [match.span() for match in WORD.finditer(text)]
         size = len(places) if self.counts == "words" else len(text)
         beyond = next(((start, end) for start, end in value if end > size), None)

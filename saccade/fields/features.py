@@ -1,4 +1,4 @@
-"""Annotations of pictures by a backbone that is not trained: computed once, kept by content in Arrow files."""
+"""Annotations of pictures by a frozen backbone, computed once and cached in Arrow files by content."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ CACHED = 256 << 20
 
 EncodedPicture = Mapping[str, Any]
 Squares = Callable[[EncodedPicture], Tensor]
-"""uint8 (3, side, side): what is read of a picture."""
+"""uint8 (3, side, side): the part of a picture that is read."""
 
 
 class Annotator:
-    """A backbone with what it made of pictures.
+    """A backbone with a cache of its annotations.
 
     Args:
         backbone: with any weights, until `read` or `load` has been called.
@@ -50,7 +50,7 @@ class Annotator:
         self._digests: dict[Hashable, bytes] = {}
 
     def read(self) -> None:
-        """Fills the backbone from its state file and opens what is known already."""
+        """Loads the backbone from its state file and opens the cache."""
         read_backbone(self.backbone)
         self._opened()
 
@@ -71,7 +71,7 @@ class Annotator:
         self._new = TensorCache(CACHED)
 
     def annotate_all(self, several: Iterable[EncodedPicture], squares: Squares) -> None:
-        """Annotates the pictures that are new, and keeps the result."""
+        """Annotates new pictures, and caches the result."""
         kept = self._annotations()
 
         def found() -> Iterator[tuple[bytes, Tensor]]:
@@ -90,7 +90,7 @@ class Annotator:
         kept.add(found())
 
     def annotations(self, several: Sequence[EncodedPicture], squares: Squares) -> Tensor:
-        """(pictures, places, features), computed for those that are not known."""
+        """(pictures, places, features), computed for pictures that are not in the cache."""
         kept = self._annotations()
         keys = [self._key(encoded) for encoded in several]
         known: dict[bytes, Tensor] = {}
@@ -124,7 +124,7 @@ class Annotator:
             yield from ((key, each) for (key, _), each in zip(part, found, strict=True))
 
     def network(self) -> nn.Module:
-        """Pixels (pictures, 3, side, side), scaled as the backbone wants them -> what `annotations` gives."""
+        """Pixels (pictures, 3, side, side), scaled as the backbone expects -> what `annotations` returns."""
         return _Annotating(self.backbone)
 
     def _key(self, encoded: EncodedPicture) -> bytes:
@@ -201,7 +201,7 @@ class Annotations:
 
 
 def read_backbone(backbone: Backbone) -> None:
-    """Fills a backbone from its state file; what the file holds besides, such as a classifier, is left out."""
+    """Loads a backbone from its state file; anything else in the file, such as a classifier, is ignored."""
     path = backbone.weights
     try:
         if Path(path).suffix == ".safetensors":
@@ -228,6 +228,6 @@ def read_backbone(backbone: Backbone) -> None:
 
 
 def fingerprint(backbone: Backbone, *settings: object) -> str:
-    """Differs for other weights and for other settings."""
+    """A fingerprint of the weights and settings."""
     weights = {name: tensor.cpu().numpy() for name, tensor in weights_of(backbone).items()}
     return digest([type(backbone).__name__, repr(shapes_of(backbone)), weights, repr(settings)]).hex()

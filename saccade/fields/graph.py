@@ -1,4 +1,4 @@
-"""Small graphs, each of them one value: molecules, sentences as trees, scenes."""
+"""Small graphs, one per value: molecules, parse trees, scenes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ FILE = "graph.json"
 FURTHEST = 1e6
 """Standard deviations from the mean: a number further away, which can only be a mistake, would overflow in a model."""
 MOST_TAGS = 10_000
-"""Different tags of nodes or of edges: more are no kinds but names."""
+"""The maximum number of different tags of nodes or edges; with more, they are probably names."""
 
 
 @fields.register("graph")
 class GraphField(Field):
     """A small graph: an object with `edges` [[0, 1], [1, 2], ...], whose nodes are numbered from 0, and any of `tags`
     (the kind of each node), `features` (numbers of each node), `edge_tags`, `edge_features` and `names`; or, in Python,
-    a `Data` of PyTorch Geometric. A folder in the TU format is read as a table of such graphs with their labels.
+    a PyTorch Geometric `Data`. A folder in the TU format is read as a table of such graphs with their labels.
 
-    A model sees each kind of node as a feature of its own, and numbers with mean 0 and variance 1 in the training data.
+    A model sees each kind of node as a separate feature, and numbers scaled to mean 0 and variance 1 on the training
+    data.
 
     Args:
-        directed: a node attends only to nodes that have an edge to it; by default, edges work in both directions.
+        directed: a node attends only to nodes that have an edge to it; by default, edges go both ways.
         self_loops: a node also attends to itself.
         degrees: add the number of a node's neighbours, on a logarithmic scale, to its features.
-        max_nodes: training leaves larger graphs out. Graphs of more than a million nodes are always refused.
+        max_nodes: training leaves out larger graphs. Graphs of more than a million nodes are always rejected.
     """
 
     unit = "nodes"
@@ -129,7 +130,7 @@ class GraphField(Field):
         }
 
     def _numbers(self, value: dict[str, Any], tags: str, features: str, count: int) -> np.ndarray[Any, Any]:
-        """(count, width): what a model sees of the nodes or edges."""
+        """(count, width): the features of nodes or edges that a model sees."""
         places = {tag: place for place, tag in enumerate(self.kinds[tags])}
         found = np.zeros((count, self._width(tags, features)), dtype=np.float32)
         for row, tag in enumerate(value.get(tags) or ()):

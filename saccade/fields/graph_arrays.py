@@ -1,4 +1,4 @@
-"""The arrays of a graph in NumPy's files: an archive that is read, or a folder whose features stay in their files."""
+"""The arrays of a graph in NumPy files: an archive, which is read, or a folder, whose features stay on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOCK = 1 << 24
 
 
 def read_archive(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
-    """The arrays of a NumPy archive that make a graph, and the names of all; memory is allocated for sound ones."""
+    """The arrays of a graph in a NumPy archive, and the names of all arrays; checked before memory is allocated."""
     try:
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
@@ -65,7 +65,7 @@ def read_folder(path: str) -> tuple[dict[str, NDArray[Any]], list[str]]:
 
 
 class MappedArray(np.memmap[Any, Any]):
-    """An array in a file. Other processes map the file again instead of getting a copy of it."""
+    """An array in a file. Other processes map the file again instead of copying it."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if is_mapped(self):
@@ -74,7 +74,7 @@ class MappedArray(np.memmap[Any, Any]):
 
 
 def mapped(path: Path) -> NDArray[Any]:
-    """A .npy file as an array whose rows are read when they are used. The file must stay as it is meanwhile.
+    """Maps a .npy file as an array whose rows are read when they are used. The file must not change in the meantime.
 
     Raises `ValueError` or `OSError` if it is damaged.
     """
@@ -95,7 +95,7 @@ def mapped(path: Path) -> NDArray[Any]:
 
 
 def is_mapped(array: NDArray[Any]) -> bool:
-    """Whether an array is a whole file, and stays there."""
+    """Whether an array is a memory-mapped file."""
     return isinstance(array, MappedArray) and isinstance(array.base, mmap.mmap)
 
 

@@ -17,7 +17,7 @@ MOST_NODES = 1_000_000
 """Of a small graph."""
 
 MOST_BARE = 10_000
-"""Nodes that nothing but a number tells of: a few bytes must not become a great graph."""
+"""The maximum number of nodes without edges or features: a few bytes must not become a huge graph."""
 
 
 def read_cell(raw: Any, cell: Cell) -> dict[str, Any]:

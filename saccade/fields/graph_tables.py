@@ -19,7 +19,7 @@ Rows = list[tuple[int, list[Any]]]
 
 
 def read_tables(edges: str, nodes: str, *, skip: bool) -> Graph:
-    """A graph of two tables; see `read_graph`."""
+    """Reads a graph from two tables; see `read_graph`."""
     names, features = _read_nodes(nodes)
     found, of_edges, skipped = _read_edges(edges, {name: place for place, name in enumerate(names)}, skip)
     return Graph(features, found, names, skipped=skipped, edge_features=of_edges)
@@ -48,7 +48,7 @@ def _read_nodes(path: str) -> tuple[list[str], NDArray[np.float32]]:
 def _read_edges(
     path: str, places: dict[str, int], skip: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.float32] | None, int]:
-    """The edges, the features in further columns, and how many edges were left out."""
+    """The edges, their features, and how many edges were left out."""
     edges: list[tuple[int, int]] = []
     features: list[list[float]] = []
     skipped = 0

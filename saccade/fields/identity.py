@@ -16,14 +16,14 @@ from saccade.fields.base import Field, Padded, fields
 FILE = "names.json"
 
 UNKNOWN = 0
-"""The number of every name that the training data did not have."""
+"""The number shared by all names that do not occur in the training data."""
 
 
 @fields.register("identity")
 class Identity(Field):
-    """The name of somebody or something, such as a user or a product: known names are numbered from 1.
+    """A name, such as that of a user or a product; known names are numbered from 1.
 
-    All names that the training data did not have share the number 0. What a model makes of it is the model's choice.
+    All names that do not occur in the training data share the number 0. What that means is up to the model.
     """
 
     unit = "names"

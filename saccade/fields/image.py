@@ -27,7 +27,7 @@ DEVIATION = (0.229, 0.224, 0.225)
 CACHED = 512 << 20
 """Bytes of pixels that stay in memory."""
 DRAWN = 256
-"""The side, in pixels, that the explorer's page holds of a picture, if it is that large."""
+"""The maximum side, in pixels, of a picture in the explorer's page."""
 LARGEST = 1024
 
 Picture = dict[str, Any]
@@ -41,24 +41,24 @@ class Image(Field):
     .. math:: x_{ij} = \frac{\text{pixels of patch } (i, j) / 255 - \mu}{\sigma}
 
     with the mean and deviation of each colour in photographs. A patch is a vector of 3 x patch x patch numbers; an
-    encoder projects each, or puts the picture together again.
+    encoder projects each patch, or reassembles the picture.
 
     A cell is the path of a JPEG, PNG, WebP, GIF, BMP or TIFF file. In memory it can also be the bytes of such a file,
-    an array (lines, columns, 3), a picture of Pillow's, or a dictionary as in Hugging Face datasets: `{bytes, path}`.
-    Pictures are turned as their EXIF tag says and converted to RGB. Decoding needs Pillow.
+    an array (lines, columns, 3), a Pillow image, or a dictionary as in Hugging Face datasets: `{bytes, path}`. Pictures
+    are rotated according to their EXIF tag and converted to RGB. Decoding needs Pillow.
 
     Args:
         size: the side of the square that is read, in pixels; a multiple of `patch`.
         patch: the side of a patch in pixels.
-        resize: the length that the shorter side is scaled to before a square of `size` is cut out; `size` by default.
-            Larger, it leaves room for `random_crop`.
+        resize: the length that the shorter side is scaled to before a square of `size` is cut out; `size` by default. A
+            larger value leaves room for `random_crop`.
         square: "crop" keeps the proportions and reads the middle, "stretch" reads all of the picture, distorted
             unless it is a square.
         random_crop: training cuts out a square from a random place, not from the middle.
         flip: training mirrors half of the pictures, left to right.
         backbone: a pretrained network, such as `{class: efficientnet_lite0, weights: FILE}`, whose annotations take the
-            place of the patches. It is not trained, and each picture passes through it once: what it makes of the
-            training pictures is kept in `features`.
+            place of the patches. It is not trained, and each picture passes through it once: the annotations of the
+            training pictures are kept in `features`.
         features: the folder for annotations, by default in the user's cache folder; several trainings may share it.
     """
 
@@ -101,7 +101,7 @@ class Image(Field):
         self.backbone = None if backbone is None else Annotator(backbone, features, (size, self.resize, square))
         self._cache = TensorCache(CACHED)
         self._known: set[Hashable] = set()
-        """The files that were decoded without an error; a table may name a picture once for each of its captions."""
+        """The files that were decoded without an error, since a table may name a picture once for each caption."""
 
     @property
     def longest(self) -> int:
@@ -225,7 +225,7 @@ class Image(Field):
         return square.flip(2) if mirror else square
 
     def _drawn(self, encoded: Mapping[str, Any]) -> bytes:
-        """What the model reads of a picture, in more pixels if it has more."""
+        """The part of a picture that the model reads, in the picture's own resolution if that is higher."""
         pixels = self._decoded(encoded, None)
         most = min(pixels.shape[:2]) * self.side // self.resize
         side = max(self.side, min(DRAWN, most))

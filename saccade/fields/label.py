@@ -21,11 +21,11 @@ from saccade.registry import nearest
 
 FILE = "labels.json"
 SEPARATORS = ";|,/ "
-"""What may stand between the names of several labels."""
+"""Separators between the names of several labels."""
 MISSING = ("nan", "none", "null", "na", "n/a")
-"""What programs write for a missing value."""
+"""How programs write missing values."""
 MOST = 100_000
-"""Labels that a file may name: more is a column of another kind."""
+"""The maximum number of different labels: with more, it is probably the wrong column."""
 LONGEST = 40
 """Characters of a label that a message shows."""
 
@@ -38,9 +38,9 @@ class Label(Field):
         names: the classes. With `ordered`, from lowest to highest.
         ordered: whether the classes are grades on a scale, such as stars, where being off by one is better than being
             off by three. Unless `names` gives the order, the classes must be numbers.
-        positive: of two classes, the one that is looked for, such as a disease. Figures are then about it: auprc,
-            sensitivity, specificity and the calibration of its probability. It is the answer from the option
-            `threshold` on, which is 0.5 unless a user says otherwise.
+        positive: of two classes, the one to detect, such as a disease. Figures then refer to it: auprc, sensitivity,
+            specificity and the calibration of its probability. It is the answer if its probability reaches the option
+            `threshold`, 0.5 by default.
     """
 
     holds: Kind = "label"
@@ -92,7 +92,7 @@ class Label(Field):
             raise ValueError(f"positive={self.positive!r} must be one of two labels, got {found}.")
 
     def known_with(self, others: Iterable[str]) -> list[str]:
-        """The names of its classes and of others, which another training may have seen, in order."""
+        """The names of its classes and of others, seen in another training, in order."""
         new = set(others).difference(self.names)
         if not new or self.given is not None:
             return [*self.names, *sorted(new)]
@@ -155,7 +155,7 @@ class Label(Field):
         return [f"No training example has the label {', '.join(map(repr, rare[:5]))}."] if rare else []
 
     def _separating(self) -> str | None:
-        """The mark that makes up most labels from others of them, as in `bug`, `billing` and `billing,bug`."""
+        """The separator by which most labels are combinations of others, as in `bug`, `billing` and `billing,bug`."""
         known = set(self.names)
         for mark in SEPARATORS:
             joined = [name for name in self.names if mark in name]
@@ -166,7 +166,7 @@ class Label(Field):
 
     @property
     def positive_class(self) -> int | None:
-        """The number of the class that is looked for, of two; None without one."""
+        """The index of the positive class; None without one."""
         return None if self.positive is None or not self.names else self._numbers()[self.positive]
 
     def _number(self, name: str) -> int:
@@ -185,7 +185,7 @@ class Label(Field):
             raise cell.bad(f"the model does not know the {cell.role} {name!r:.60}", f"{self._meant(name)} {LEAVE_OUT}")
 
     def _meant(self, name: str) -> str:
-        """What an unknown label may have been meant to be."""
+        """The label that an unknown one was probably meant to be."""
         return nearest(name, self.names).strip()
 
 
@@ -263,7 +263,7 @@ class Labels(Label):
 
 
 def shortened(name: str) -> str:
-    """A name on one line, cut where it is long: a column of the wrong kind may hold whole texts."""
+    """A name on one line, shortened if it is long: a wrong column may contain whole texts."""
     line = one_line(name)
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
 

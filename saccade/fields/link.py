@@ -28,16 +28,16 @@ Pairs = NDArray[np.int64]
 PAIRS = "pairs.safetensors"
 
 TRIES = 20
-"""How often pairs are drawn before a graph counts as full; each time twice as many as are missing."""
+"""How often pairs are drawn before a graph counts as complete; each time twice as many as are missing."""
 
 
 @fields.register("link")
 class Link(Node):
-    """Two nodes of a graph, between which there may be a link: `{pair: [source, target]}` in `data.columns`, or both
-    names in one cell, with a space between them.
+    """Two nodes of a graph that may be linked: `{pair: [source, target]}` in `data.columns`, or both names in one cell,
+    separated by a space.
 
     While a pair is learned, the edges between its nodes are hidden, so that the answer cannot be read off the graph.
-    Answers use the whole graph: it must not contain the links that are to be predicted. The other arguments are those
+    Predictions use the whole graph: it must not contain the links to be predicted. The other arguments are those
     of `node`.
 
     Args:
@@ -138,7 +138,7 @@ class Link(Node):
         return int(np.isin(self._codes(places), self._codes(self.graph.edges, both=True)).sum())
 
     def unlinked(self, count: int, generator: torch.Generator, known: Sequence[list[int]] = ()) -> Pairs:
-        """So many pairs of different nodes, drawn evenly among those that are no edges, training pairs or `known`."""
+        """Draws this many pairs of different nodes, uniformly among those that are not edges, trained on or `known`."""
         both = not self.directed
         if self._taken is None:
             self._taken = np.unique(self._codes(np.concatenate([self.graph.edges, self._pairs]), both=both))
@@ -204,7 +204,7 @@ class Link(Node):
         return [each for place, name in ends for each in self._maps(place, around, trace, f" of {name}")]
 
     def attended(self, values: Sequence[str], trace: Trace, mask: Tensor | None = None) -> list[Seen]:
-        """The last layer's weights of the neighbours of both nodes, half of it for each."""
+        """The last layer's weights of the neighbours of both nodes, half for each node."""
         ends = [value.split() for value in values]
         places = np.array([self.encode(value) for value in values])
         found = seen_neighbours(self.graph, places.reshape(-1), self._around(places), trace)

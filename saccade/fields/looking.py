@@ -1,4 +1,4 @@
-"""What a model looked at in a value: which attention decides, and its maps."""
+"""What a model attended to in a value: which attention decides, and its maps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.interpretation.recording import Recorded, Trace
 
 
 class Seen(NamedTuple):
-    """What a model looked at in one value."""
+    """What a model attended to in one value."""
 
     names: list[str]
     """A name for each position."""
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     """The weight of each position."""
 
     picked: list[int] | None = None
-    """The positions that were picked and read, where the model read no others."""
+    """The positions that were picked, if the model read only those."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,13 @@ class Look:
 
     path: str
     query: int | None = None
-    """The number of the query that decides; None for all of them together."""
+    """The index of the deciding query; None for all of them together."""
 
     apart: bool = False
-    """Whether each query decides about something of its own, such as a word."""
+    """Whether each query decides about something separate, such as a word."""
 
     def weights(self, trace: Trace, count: int, values: Tensor | None = None) -> Tensor:
-        """(count, keys), or (count, queries, keys) if queries are apart; averaged over heads."""
+        """(count, keys), or (count, queries, keys) if each query decides separately; averaged over heads."""
         found = trace[self.path].weights.float().mean(1)
         if self.apart:
             return found
@@ -72,7 +72,7 @@ def last_pooling(trace: Trace, count: int, mask: Tensor | None) -> Look | None:
 
 
 def picked_by(call: Recorded) -> list[list[int] | None]:
-    """The positions that the only query of each example picked; None for attention that reads all by their weights."""
+    """The positions that each example's only query picked; None for attention that reads all positions by weight."""
     picked = call.picked
     if picked is None or picked.shape[1:3] != (1, 1):
         return [None] * call.shape[0]
@@ -80,14 +80,14 @@ def picked_by(call: Recorded) -> list[list[int] | None]:
 
 
 def maps_over(keys: Axis, trace: Trace, answer: str) -> list[Map]:
-    """Each attention of a batch of one over these keys, from themselves, or pooled by queries of the model's own."""
+    """Each attention of a batch of one over these keys, from the keys themselves or from learned queries."""
     return maps_between({len(keys): keys}, trace, answer)
 
 
 def maps_between(
     axes: Mapping[int, Axis], trace: Trace, answer: str, names: Mapping[int, str] | None = None
 ) -> list[Map]:
-    """Each attention of a batch of one over an axis, from any of the axes, or pooled by queries of the model's own.
+    """Each attention of a batch of one over an axis, from any of the axes or from learned queries.
 
     A pooling is one row, named by the answer; several queries are shown as heads. An attention whose positions read
     only those before them has no weights for the last position: these are zeros.

@@ -18,7 +18,7 @@ MILLISECONDS = 1e11
 
 @fields.register("moment")
 class Moment(Field):
-    """A point in time: seconds or milliseconds since 1970, or a date as ISO 8601 writes it. The data may lack it.
+    """A point in time: seconds or milliseconds since 1970, or an ISO 8601 date. It may be missing.
 
     `2016-03-09` and `2016-03-09 20:15:00` are in UTC, unless they name another zone. A value is in seconds.
     """

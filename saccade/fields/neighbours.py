@@ -1,4 +1,4 @@
-"""Which nodes of a graph attend to which, and the part of it that decides about some nodes."""
+"""Which nodes of a graph attend to which, and the subgraph that influences some nodes."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ Numbers = NDArray[np.int64]
 
 
 class Around(NamedTuple):
-    """The part of the graph that decides about a batch of nodes."""
+    """The subgraph that influences a batch of nodes."""
 
     nodes: Numbers
     """(found,): their numbers in the whole graph, in ascending order."""
     steps: Numbers
     """(found,): how far each is from the batch."""
     tensors: Padded
-    """features, starts, neighbours and perhaps edges, by the places in `nodes`; the outermost nodes have no
-    neighbours."""
+    """features, starts, neighbours and edges if any, by position in `nodes`; outermost nodes have no neighbours."""
 
     def blocks(self) -> list[DegreeBlock]:
         """The blocks in which a model reads it."""
@@ -36,7 +35,7 @@ class Neighbours:
 
     Args:
         graph: with its edges as they were given; edges that are given twice count once, with the features of the first.
-        directed: a node attends only to nodes that have an edge to it; otherwise edges work in both directions.
+        directed: a node attends only to nodes that have an edge to it; otherwise edges go both ways.
         self_loops: a node also attends to itself, by an edge whose features are zeros.
         row_normalise: divide the features of a node by the sum of their absolute values.
     """
@@ -93,13 +92,13 @@ class Neighbours:
         among: NDArray[np.bool_] | None = None,
         without: Numbers | None = None,
     ) -> Around:
-        """The nodes within so many steps.
+        """The nodes within this many steps.
 
         Args:
             centres: the nodes of a batch, in ascending order.
             hops: how many steps the model sees.
-            sample: read at most so many neighbours of each node, drawn at random; all by default.
-            generator: of these draws.
+            sample: read at most this many neighbours of each node, drawn at random; all by default.
+            generator: for these draws.
             among: (nodes,), True for the nodes that may be read; all by default.
             without: (pairs, 2), edges that are left out, in both directions.
         """
@@ -144,7 +143,7 @@ class Neighbours:
 def _drawn(
     rows: Numbers, near: Numbers, keep: NDArray[np.bool_], most: int, generator: torch.Generator | None
 ) -> NDArray[np.bool_]:
-    """At most so many of the edges of each row that may be kept, its own loop always among them."""
+    """Draws at most this many of each row's allowed edges, always including its self-loop."""
     chance = torch.rand(len(rows), generator=generator).numpy()
     chance[near == rows] = -1.0
     chance[~keep] = 2.0

@@ -1,4 +1,4 @@
-"""Drawings of what nodes attend to, and which neighbours decided."""
+"""Maps of what nodes attend to, and which neighbours decided."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saccade.interpretation.recording import Trace
 from saccade.layers.graph import DegreeBlock
 
 DRAWN = 60
-"""Nodes in a drawing that also shows what the neighbours attend to; a larger one shows the node itself alone."""
+"""The maximum number of nodes for showing what the neighbours attend to; beyond it, only the node's own map."""
 
 ALL = "all layers"
 """The name of the map that joins those of all layers."""
@@ -37,8 +37,8 @@ def neighbour_maps(
     """Each layer's attention from a node and, in a small graph, from all nodes that influence the answer; then the
     share of each node through all layers.
 
-    A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless: the
-    nodes they depend on are not all there.
+    A node n steps away influences it through all layers but the last n. Beyond that, the weights are meaningless, since
+    some of the nodes they depend on are missing.
 
     Args:
         graph, neighbours: the whole graph.

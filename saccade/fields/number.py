@@ -18,7 +18,7 @@ from saccade.fields.base import Field, Padded, fields
 FILE = "number.json"
 SMALLEST, LARGEST = math.ulp(0.0), sys.float_info.max
 MOST = 1e30
-"""The largest number that is read: squares of larger ones do not fit into the numbers that models compute with."""
+"""The largest number that is accepted: squares of larger ones would overflow in a model."""
 
 
 @fields.register("number")

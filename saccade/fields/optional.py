@@ -21,7 +21,7 @@ MISSING = "(missing)"
 
 
 class OptionalField(Field):
-    """Another field, in which a cell may be empty: its value is then None, and its mask all False.
+    """Another field whose cells may be empty: the value is then None, and the mask all False.
 
     Args:
         field: what reads the other values.
@@ -142,5 +142,5 @@ class OptionalField(Field):
 
 
 def plain(field: Field) -> Field:
-    """The field that reads the values, where they may be missing."""
+    """The underlying field, if values may be missing."""
     return field.inner if isinstance(field, OptionalField) else field

@@ -1,4 +1,4 @@
-"""Reviews: many short texts of one author, or about one thing."""
+"""Reviews: many short texts by one author, or about one thing."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from saccade.fields.document import Document
 class Reviews(Document):
     """The text of a review. A model reads several together, as a document whose sentences are reviews.
 
-    Only the task knows which reviews belong together, so it joins them. A text may be empty, and the data may lack it.
+    Only the task knows which reviews belong together, so it joins them. A text may be empty or missing.
 
     Args:
         tokeniser: word, char, bpe, unigram, tagged or pretokenised, with options if needed.
-        max_reviews: how many reviews are read, the latest if there are times.
-        max_words: how many pieces of a review are read; the rest is cut off.
+        max_reviews: the maximum number of reviews that are read, the latest ones if there are times.
+        max_words: the maximum number of pieces of a review that are read; the rest is cut off.
     """
 
     optional = True

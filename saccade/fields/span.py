@@ -18,10 +18,9 @@ Part = dict[str, list[Any]]
 class Span(Field):
     """A part of another column's text, such as the answer to a question about it.
 
-    A cell holds the words themselves, meaning their first occurrence, or `{"text": ..., "start": 17}` with their
-    position in characters, counted from 0. Several right answers are a list, or lists under `text` and `answer_start`
-    (as in SQuAD).
-    An empty cell means that the text has no answer.
+    A cell is the words themselves, meaning their first occurrence, or `{"text": ..., "start": 17}` with their position
+    in characters, counted from 0. Several right answers are a list, or lists under `text` and `answer_start` (as in
+    SQuAD). An empty cell means that the text has no answer.
     """
 
     def read(self, raw: Any, cell: Cell) -> Part:

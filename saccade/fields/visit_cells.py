@@ -1,4 +1,4 @@
-"""How records of visits are written: nested, or as the rows of a long table."""
+"""How patient records are written: nested, or as the rows of a long table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saccade.artifacts import ArtifactError, parse_json
 from saccade.data.cell import Cell, shown, text_of
 
 ROWS = "rows"
-"""The key under which the rows of a long table stand, as `gather` hands them to `read`."""
+"""The key of the rows of a long table, as `gather` passes them to `read`."""
 
 FORM = 'Write a list of visits, such as [["I10", "E11"], {"time": "2024-05-01", "codes": {"glucose": 7.1}}].'
 SECONDS_A_DAY = 86400.0
@@ -31,7 +31,7 @@ class Visit(Codes):
     time: float | None
     """In days."""
     when: str
-    """The time as the data write it; empty if they do not."""
+    """The time as written in the data; empty if missing."""
 
 
 class Record(TypedDict):
@@ -40,7 +40,7 @@ class Record(TypedDict):
     name: str
     visits: list[Visit]
     static: Codes
-    """What belongs to the patient, whatever the time."""
+    """What belongs to the patient, regardless of time."""
 
 
 class VisitTime(NamedTuple):

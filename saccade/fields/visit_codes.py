@@ -1,4 +1,4 @@
-"""The vocabulary of codes, and the scales of those that have numbers."""
+"""The vocabulary of codes, and the scales of codes with numbers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Feature(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What is subtracted from the numbers of a code, and what they are divided by."""
+    """The mean and standard deviation by which a code's numbers are scaled."""
 
     mean: float
     deviation: float
 
 
 class Codebook:
-    """Ids from 1 for the codes of the training data; those that have numbers have a second id for the number.
+    """Ids from 1 for the codes of the training data; codes with numbers have a second id for the number.
 
     A code gives the feature (id, 1), and its number x the feature (second id, (x - mean) / deviation). 0 is padding.
     """
@@ -46,7 +46,7 @@ class Codebook:
 
     @property
     def size(self) -> int:
-        """How many ids there are, padding included."""
+        """How many ids there are, including padding."""
         return 1 + len(self.names) + len(self.scales)
 
     def learn(self, values: Iterable[Iterable[Codes]], *, min_count: int) -> None:
@@ -83,7 +83,7 @@ class Codebook:
         return name in self._ids
 
     def features(self, codes: Codes) -> Iterator[Feature]:
-        """What a model reads of codes; nothing of those that the training data did not have."""
+        """The features of codes; unknown codes have none."""
         for place, (name, number) in enumerate(zip(codes["codes"], codes["numbers"], strict=True)):
             known = self._ids.get(name)
             if known is None:
@@ -96,7 +96,7 @@ class Codebook:
                 yield Feature(place, scaled, min(max(amount, -FURTHEST), FURTHEST))
 
     def unknown(self, codes: Codes) -> list[str]:
-        """The codes that the training data did not have."""
+        """The codes that do not occur in the training data."""
         return [name for name in codes["codes"] if name not in self]
 
     def as_json(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Codebook:
         return {"names": self.names, "scales": {name: list(scale) for name, scale in self.scales.items()}}
 
     def load(self, found: JsonObject) -> None:
-        """Takes what `as_json` wrote, checked."""
+        """Reads and checks what `as_json` wrote."""
         names: Sequence[str] = found.take_list("names", str)
         if len(set(names)) != len(names):
             raise found.wrong("names", "has the same name twice")

@@ -1,4 +1,4 @@
-"""Labels of visits: an outcome at each visit, instead of one for the whole record."""
+"""Labels at each visit, instead of one for the whole record."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from saccade.fields.label import Label, Labels
 from saccade.fields.visit_cells import by_time, parsed
 
 UNKNOWN = -1
-"""Stands for the class of a visit whose outcome is not known."""
+"""Marks a visit whose outcome is unknown."""
 
 
 @fields.register("visit_label")
 class VisitLabel(Label):
     """A class at each visit of a record, such as whether the patient came back within a month.
 
-    A cell is a list with one class for each visit, null where it is not known. In a long table the columns are time and
+    A cell is a list with one class for each visit, null where it is unknown. In a long table the columns are time and
     class (`--data.columns label=time+outcome`), and all rows of a visit have the same class.
 
     Args:
         names: the classes; by default those of the training data.
-        positive: of two classes, the one that is looked for; see `Label`.
+        positive: of two classes, the one to detect; see `Label`.
     """
 
     holds = ""
@@ -67,7 +67,7 @@ class VisitLabel(Label):
 class VisitLabels(Labels):
     """Any number of classes at each visit of a record, such as the diagnoses of the next visit.
 
-    A cell is a list with a list of classes for each visit, null where they are not known. In a long table the columns
+    A cell is a list with a list of classes for each visit, null where they are unknown. In a long table the columns
     are time and class (`--data.columns label=time+outcome`); a visit has the classes of all its rows.
 
     Args:

@@ -1,4 +1,4 @@
-"""Records of visits: what was recorded about a patient, and when."""
+"""Patient records: what was recorded at each visit, and when."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Visits(Field):
     birth. In a long table, whose rows `data.group` puts together, the columns are time, code and, if there is one,
     value (`--data.columns record=time+code+value`); rows without a time are static.
 
-    Times are days, or dates as in ISO 8601. A model reads each code as present or not, its number scaled to mean 0 and
-    standard deviation 1, and log(1 + days) since the visit before. Values that are not numbers become part of the name
-    (`smoker=yes`).
+    Times are days, or ISO 8601 dates. A model reads each code as present or not, its number scaled to mean 0 and
+    standard deviation 1, and log(1 + days) since the previous visit. Values that are not numbers become part of the
+    name (`smoker=yes`).
 
     Args:
-        max_visits: how many visits are read: the last ones.
-        min_count: codes that fewer training examples have are not read.
+        max_visits: the maximum number of visits that are read, counted from the last.
+        min_count: codes that occur in fewer training examples are ignored.
     """
 
     gathers = True
@@ -188,7 +188,7 @@ class Visits(Field):
 
 
 def _gaps(visits: Sequence[Visit]) -> list[float]:
-    """log(1 + days) since the visit before; 0 for the first, and where times are unknown."""
+    """log(1 + days) since the previous visit; 0 for the first, and where times are unknown."""
     times = [visit["time"] or 0.0 for visit in visits]
     return [0.0, *(math.log1p(max(0.0, after - before)) for before, after in pairwise(times))]
 

@@ -69,7 +69,7 @@ class WordPieces(Field):
         self.adopted = False
         self.paragraphs = False
         self.pairs = True
-        """Whether two columns are two texts; otherwise several are the words of one."""
+        """Whether two columns are two texts; otherwise they are the words of one."""
 
     @property
     def longest(self) -> int:
@@ -228,7 +228,7 @@ class WordPieces(Field):
 
 
 def lengths_kept(lengths: Sequence[int], most: int) -> list[int]:
-    """How many tokens of one text or two are read if there is room for `most`: the longer one is cut first."""
+    """How many tokens of one or two texts are read if there is room for `most`: the longer one is cut first."""
     if sum(lengths) <= most:
         return list(lengths)
     if len(lengths) == 1:

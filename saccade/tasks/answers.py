@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Attended:
-    """Where a model looked while it answered."""
+    """What a model attended to while it answered."""
 
     weights: Tensor
     """(queries, keys)."""
@@ -30,25 +30,25 @@ class Attended:
     """The places in `keys` of the pieces of each word, where the input is a text."""
 
     picked: list[int] | None = None
-    """The keys that were picked and read, if the model read no others."""
+    """The keys that were picked, if the model read only those."""
 
     role: str | None = None
     """The input whose positions are the keys of a single query; None for other attention."""
 
 
 NOWHERE = Attended(torch.zeros(0, 1), [], ["</s>"])
-"""Where a model looks that is not asked: the input is empty."""
+"""The attention of an answer to an empty input, for which the model does not run."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model answers to one input."""
+    """A model's answer to one input."""
 
     value: Any
     """A text, a label, a list of labels, a number; None if the input is empty and the task has no empty value."""
 
     score: float
-    """How sure the model is: higher is surer, and answers are ranked by it. The scale is the task's."""
+    """How certain the model is: answers are ranked by it, higher first. The scale depends on the task."""
 
     attention: Attended | None = None
     """None for a model without attention."""
@@ -57,11 +57,11 @@ class Answer:
     """The best answers, this one first, if several were asked for."""
 
     details: dict[str, Any] = field(default_factory=dict)
-    """More that the task says about the answer, as JSON can hold it: probabilities, for example."""
+    """Further details from the task, in JSON's types: probabilities, for example."""
 
     @property
     def text(self) -> str:
-        """The answer as its user reads it."""
+        """The answer as text."""
         if isinstance(self.value, list):
             return ", ".join("+".join(map(str, each)) if isinstance(each, list) else str(each) for each in self.value)
         if self.value is None:
@@ -74,7 +74,7 @@ class Answer:
         return None if self.attention is None else self.attention.weights
 
     def with_weights(self, change: Callable[[Any], Any]) -> Self:
-        """The answer with its weights, and those of its alternatives, as `change` makes them."""
+        """The answer with its weights, and those of its alternatives, passed through `change`."""
         attention = self.attention
         changed = None if attention is None else replace(attention, weights=change(attention.weights))
         others = [other.with_weights(change) for other in self.alternatives]
@@ -89,7 +89,7 @@ class Origin:
     """The piece as the tokeniser shows it."""
 
     way: str
-    """How it was said: generate, copy, lexicon, ...: the way that contributed most to its probability."""
+    """The way that contributed most to its probability: generate, copy, lexicon, ..."""
 
     share: float
     """How much of its probability that way contributed."""
@@ -104,7 +104,7 @@ class Origin:
     """The word of the source that the position belongs to, counted from 0, where the source is a text."""
 
     def as_json(self) -> dict[str, Any]:
-        """What is known of it, in JSON's types."""
+        """The origin in JSON's types."""
         known = {"token": self.token, "from": self.way, "share": round(self.share, 4)}
         if self.position is not None:
             known |= {"position": self.position, "key": self.key, "word": self.word}
@@ -122,13 +122,13 @@ class GeneratedText(Answer):
     """Whether the model ended the text itself, before the limit on its length."""
 
     log_prob: float | None = None
-    """The log-probability of the whole text, its end included; None if unknown."""
+    """The log-probability of the whole text, including its end; None if unknown."""
 
     others: dict[str, Attended] = field(default_factory=dict)
-    """Where the model looked in each further source; `attention` is that of the first."""
+    """The attention to each further source; `attention` is that to the first."""
 
     origins: list[Origin] | None = None
-    """Where each token came from, the end included; None for a model with only one way to say a word."""
+    """Where each token came from, including the end; None for a model that only generates words."""
 
     def with_weights(self, change: Callable[[Any], Any]) -> Self:
         others = {role: replace(each, weights=change(each.weights)) for role, each in self.others.items()}

@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Field)
 
 
 def field_of(role: str, given: Field | str, kind: type[F]) -> F:
-    """A field, or the one of this name; refused if it is of another kind.
+    """A field, or the one with this name; raises if it is of another kind.
 
     Args:
         role: the argument, for the message.
@@ -28,7 +28,7 @@ def field_of(role: str, given: Field | str, kind: type[F]) -> F:
 
 
 def chosen_metrics(names: Sequence[str], known: Mapping[str, bool]) -> dict[str, bool]:
-    """The metrics that a user named, and whether higher is better; refused if the task has no such figure."""
+    """The metrics that a user named, and whether higher is better; raises if the task has no such figure."""
     wrong = [name for name in names if name not in known]
     if wrong:
         close = ", ".join(repr(found) for name in wrong if (found := closest(name, known)))

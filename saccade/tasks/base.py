@@ -43,18 +43,18 @@ class Loss(NamedTuple):
     with validation."""
 
     carried: dict[str, Tensor] = {}  # noqa: RUF012 (never written to)
-    """What a model hands on to the next piece of the same texts, without a graph; the first dimension is the batch."""
+    """What a model carries to the next piece of the same texts, without a graph; the first dimension is the batch."""
 
 
 class Ranking(Protocol):
-    """Another model's say in which answers are best."""
+    """Ranks answers with the help of another model."""
 
     def asked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a prediction that keeps all answers to choose from."""
         ...
 
     def ranked(self, answers: Sequence[Answer], options: Mapping[str, Any]) -> list[Answer]:
-        """These answers, the best first among the alternatives of each, as many as the options ask for."""
+        """These answers with their alternatives reordered, best first, as many as the options ask for."""
         ...
 
 
@@ -75,13 +75,13 @@ class Task(TaskData):
     """Inputs for which the command line has an option: `--user U17`."""
 
     usual_classes: ClassVar[Mapping[str, str]] = {}
-    """The classes of arguments whose default does not name one: a mapping without `class` means them."""
+    """The classes meant by a mapping without `class`, for arguments whose default does not name one."""
 
     evaluate_options: ClassVar[Mapping[str, Any]] = {}
-    """Options that an evaluation sets, if it scores something other than the default prediction."""
+    """Options that an evaluation sets if it does not score the default prediction."""
 
     unit: str = "examples"
-    """What the loss counts: tokens, examples."""
+    """The unit in which the loss is counted: tokens, examples."""
 
     metrics: Mapping[str, bool] = {}
     """The figures of an evaluation, and whether higher is better."""
@@ -90,20 +90,20 @@ class Task(TaskData):
     """All figures that it can compute, in the same form."""
 
     contiguous: bool = False
-    """Whether the examples are parts of one text, which are read, and held out, in their order."""
+    """Whether the examples are parts of one text, to be read and held out in order."""
 
     picture: str = ""
-    """What `draw` draws of an evaluation; empty if nothing."""
+    """What `draw` shows of an evaluation; empty if nothing."""
 
     writes_texts: ClassVar[bool] = False
-    """Whether a search finds its answers, so that a language model can rank them and a stream show their beginnings."""
+    """Whether answers are found by a search, so that a language model can rerank them and they can be streamed."""
 
     def choose_metrics(self, names: Sequence[str]) -> None:
         """Sets the figures of an evaluation; raises `ValueError` for those that it cannot compute."""
         self.metrics = chosen_metrics(names, self.known_metrics or self.metrics)
 
     def roles(self) -> list[str]:
-        """Every role that a column may have, those included that only a figure needs which is not computed."""
+        """Every role that a column may have, including those that only an unused figure needs."""
         every = copy.copy(self)
         every.metrics = self.known_metrics or self.metrics
         return list(dict.fromkeys([*every.fields, *every.scored, *every.extras]))
@@ -153,7 +153,7 @@ class Task(TaskData):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        """What the model looks at, as an item of the explorer for each example, or one for each of its sides.
+        """What the model attends to: an explorer item for each example, or one for each of its sides.
 
         Args:
             model: a model with attention.
@@ -168,18 +168,18 @@ class Task(TaskData):
         raise ValueError(f"{type(self).__name__} has no alignments: they connect the words of two texts.")
 
     def looking(self, trace: Trace, batch: Mapping[str, Tensor]) -> Looking | None:
-        """The attention that the answers to a batch show, of what `record` saw; None if they show none."""
+        """The recorded attention that the answers to a batch show; None if they show none."""
         return None
 
     def portable(self, model: nn.Module) -> dict[str, Any]:
-        """What a program without Saccade needs to answer as this task does with a model, in JSON's types.
+        """What a program without Saccade needs in order to answer as this task does, in JSON's types.
 
         `kind` names the module of `saccade/export/runner` that answers. A task without one cannot be exported.
         """
         raise ValueError("its answers cannot be made outside Saccade")
 
     def stand_ins(self, count: int, length: int) -> dict[str, Tensor]:
-        """Made-up inputs of a model by name, to trace it: `count` examples, the longest of `length` positions.
+        """Made-up inputs by name, to trace a model with: `count` examples, the longest of `length` positions.
 
         Later inputs are longer than the first, so that no two axes have the same size by chance.
         """
@@ -221,7 +221,7 @@ class Task(TaskData):
         return [found[number] for number in range(len(examples))]
 
     def ranked_by(self, language: Task, model: nn.Module, weight: float) -> Ranking:
-        """Lets another task's model help to choose among the answers.
+        """A ranking that lets another task's model help to choose among the answers.
 
         Args:
             language, model: a task of language modelling, and its model.
@@ -230,7 +230,7 @@ class Task(TaskData):
         raise ValueError(f"A language model ranks texts that a search found, but this task is {known(type(self))}.")
 
     def empty_answer(self) -> Answer | None:
-        """The answer to an input with nothing in it; None if the model has to answer such inputs, too."""
+        """The answer to an empty input; None if the model has to answer such inputs too."""
         return None
 
     def batches(self, model: nn.Module, inputs: Sequence[Any], batch_size: int) -> list[list[int]]:
@@ -238,7 +238,7 @@ class Task(TaskData):
         return list(self._batches(self.prepare_all(model, [self.example(value) for value in inputs]), batch_size))
 
     def _batches(self, rows: Sequence[Row], batch_size: int, without: Collection[int] = ()) -> Iterator[list[int]]:
-        """Numbers of rows of similar size, the largest first, so that a lack of memory shows at once."""
+        """Batches of rows of similar size, the largest first, so that a lack of memory shows at once."""
         check_count("batch_size", batch_size)
         sizes = {number: sum(self.size(row)) for number, row in enumerate(rows) if number not in without}
         order = sorted(sizes, key=lambda number: -sizes[number])
@@ -249,7 +249,7 @@ class Task(TaskData):
     def stream(
         self, model: nn.Module, example: Example, options: Any, emit: Callable[[dict[str, Any]], None]
     ) -> Answer:
-        """The answer to one example; parts of it go to `emit` as soon as they are known.
+        """The answer to one example; parts of it are passed to `emit` as soon as they are known.
 
         Args:
             model: in evaluation mode.
@@ -292,7 +292,7 @@ class Task(TaskData):
 
 
 def rounded(weights: Tensor) -> list[list[float]]:
-    """Weights rounded for JSON: to four decimals, and more where there are so many that an even share would be 0."""
+    """Weights rounded for JSON: to four decimals, or more if a uniform weight would otherwise be 0."""
     places = max(4, 2 + len(str(weights.shape[-1])))
     return [[round(weight, places) for weight in row] for row in weights.tolist()]
 

@@ -1,4 +1,4 @@
-"""Classification: an input gets a label, several labels, a grade, or a label for each of its words."""
+"""Classification: each input gets a label, several labels, a grade, or a label for each of its words."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Classification(Task):
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
         label: `label` for one of several classes (`{class: label, ordered: true}` for grades such as stars, `{class:
-            label, positive: sick}` for two of which one is looked for), `labels` for any number of them, `tags` for one
-            class per word of the first input, `visit_label` and `visit_labels` for outcomes at each visit. A model for
-            tags gives logits (batch, positions, classes), read at the first piece of each word.
+            label, positive: sick}` for two classes of which one is to be detected), `labels` for any number of them,
+            `tags` for one class per word of the first input, `visit_label` and `visit_labels` for outcomes at each
+            visit. A model for tags gives logits (batch, positions, classes), read at the first piece of each word.
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         label_smoothing: how much probability training spreads evenly over all classes, for a single unordered label or
             for tags.
@@ -57,7 +57,7 @@ class Classification(Task):
             weight; `{spam: 3, ham: 0.5}` sets weights by name, 1 for all others. If an example can have several labels,
             "balanced" gives the examples with and without each label the same total weight, and a named weight
             applies to the examples that have the label.
-        evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
+        evidence: what people marked in an input, if `data.columns` names such a column. Evaluations compare it with
             what the model picked or attended to.
         metrics: the figures of an evaluation: accuracy, macro_f1, micro_f1, auroc, auprc, ece; with a positive class or
             several labels also sensitivity and specificity, which depend on the option `threshold`; for ordered labels
@@ -144,18 +144,18 @@ class Classification(Task):
         return Loss(found.total.sum(), torch.tensor(len(logits), device=logits.device), parts)
 
     def _losses(self, logits: Tensor, wanted: Tensor, training: bool) -> Tensor:
-        """The loss of each example or word; smoothing and weights are for training alone."""
+        """The loss of each example or word; smoothing and weights apply only in training."""
         if not training:
             return self.form.losses(logits, wanted)
         weights = None if self.class_weights == "none" else self.weights().to(logits)
         return self.form.losses(logits, wanted, smoothing=self.label_smoothing, weights=weights)
 
     def logits(self, model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-        """What the model makes of a batch: (batch, classes), or (words, classes) of all words one after another."""
+        """The logits of a batch: (batch, classes), or (words, classes) with all words one after another."""
         return self.form.logits(model(*self.given(batch)), batch)
 
     def weights(self) -> Tensor:
-        """(2, classes): how much training examples count that have each label, and examples that do not."""
+        """(2, classes): the weights of training examples with and without each label."""
         if not isinstance(self.class_weights, dict):
             return self.form.balanced()
         names = self.label.names

@@ -25,22 +25,23 @@ CACHE = ("cache_size", "cache_weight", "cache_flatness")
 """The options of a neural cache."""
 
 ADDED = 50
-"""How many tokens are added to a text at most, unless the user says."""
+"""The default maximum number of tokens to add to a text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContinuationOptions(WritingOptions):
-    """How a text is continued, or measured.
+    """How a text is continued, or scored.
 
     Args:
-        score: the log-probability of each text instead of a continuation.
+        score: return the log-probability of each text instead of a continuation.
         beam: hypotheses kept at each step of the search (default: 1, which is greedy search).
         length_penalty: exponent of the length that a score is divided by (default: 0).
-        min_length: the fewest tokens to add (default: 0).
-        max_length: the most tokens to add (default: 50).
+        min_length: the minimum number of tokens to add (default: 0).
+        max_length: the maximum number of tokens to add (default: 50).
         cache_size: with score, mix in a cache of this many recent words (default: no cache).
         cache_weight: how much the cache counts, from 0 to less than 1 (default: 0.1).
-        cache_flatness: 0 makes all cached words count the same; more prefers words in a similar context (default: 0.3).
+        cache_flatness: 0 makes all cached words count the same; higher values prefer words in a similar context
+            (default: 0.3).
     """
 
     usual_beam: ClassVar[int] = 1
@@ -94,7 +95,7 @@ def continue_texts(
     examples: Sequence[Example],
     options: ContinuationOptions,
 ) -> list[Answer]:
-    """The texts with what a causal model adds to them.
+    """The texts, continued by a causal model.
 
     The search begins with the tokens of each text, so that texts of different lengths share a batch. The score is that
     of the added tokens alone.
@@ -138,7 +139,7 @@ def continue_texts(
 
 
 def _joined(tokeniser: Tokeniser, text: str, prompt: list[int], tokens: list[int]) -> str:
-    """The text as it was given, with what was added: its unknown parts keep their spelling."""
+    """The text as given, followed by what was added, so that unknown parts keep their spelling."""
     whole, begun = tokeniser.decode(tokens), tokeniser.decode(prompt)
     return tokeniser.normalise(text) + whole.removeprefix(begun) if whole.startswith(begun) else whole
 

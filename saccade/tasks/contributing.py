@@ -1,4 +1,4 @@
-"""What each code of a record contributes to an answer, where the model can say so exactly."""
+"""What each code of a record contributes to an answer, for models with exact contributions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
 
 MOST_SHOWN = 8
-"""Outcomes that are decided on their own of which all are shown; of more, only the most probable."""
+"""The maximum number of independent outcomes to show; beyond it, only the most probable are shown."""
 SHARES = "contributions"
 """The name of a map that a model without attention has: the share of each visit in what the codes contribute."""
 
@@ -35,7 +35,7 @@ class Linked(NamedTuple):
 
 
 class Linking(Protocol):
-    """A form of classification that can say what its logits mean."""
+    """A form of classification whose logits have a known meaning."""
 
     def linked(self) -> Linked: ...
 
@@ -64,7 +64,7 @@ def with_contributions(
 
 @torch.no_grad()
 def contributions_of(form: Linking, task: Task, model: nn.Module, example: Example) -> list[Contributions] | None:
-    """The contributions to the answer for the last visit, or for each; None if the model cannot say.
+    """The contributions to the answer for the last visit, or for each; None if the model has none.
 
     The model's `contributions` takes what its `forward` takes; see `saccade.models.RETAIN`.
     """

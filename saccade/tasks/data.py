@@ -1,4 +1,4 @@
-"""How a task reads, encodes and batches its data, whatever it learns from it."""
+"""How a task reads, encodes and batches its data, regardless of its objective."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FitError(ValueError):
 
 
 class TaskData:
-    """The half of a task that concerns its data. Its fields do most of the work."""
+    """The data half of a task. Its fields do most of the work."""
 
     inputs: Mapping[str, Field] = {}
     """The fields that a model reads, by role."""
@@ -72,7 +72,7 @@ class TaskData:
         return {}
 
     about_unread: str = ""
-    """What a user should know if the data has columns that are not read; empty if that is nothing to worry about."""
+    """What to tell users about columns that are not read; empty if that is nothing to worry about."""
 
     def check_files(self) -> None:
         """Raises before any work if a file that a new training needs, besides its data, cannot be used."""
@@ -101,7 +101,7 @@ class TaskData:
         """Raises `cell.bad(problem, fix)` if the values of an example contradict each other."""
 
     def warnings(self, columns: Mapping[str, Any]) -> list[str]:
-        """What looks wrong about the training data as a whole, once it has been learned from.
+        """Warnings about the training data as a whole, after fitting.
 
         Args:
             columns: the columns of roles, where the user named them.
@@ -118,7 +118,7 @@ class TaskData:
         return [f"{role} {name}" for role, field in self.targets.items() for name in field.strata(example[role])]
 
     def origin(self, example: Example) -> tuple[float | None, str]:
-        """When an example happened, in seconds, and whose it is: for splits by time and leave-one-out."""
+        """The time of an example, in seconds, and its user, for splits by time and leave-one-out."""
         raise DataError(f"The examples of {type(self).__name__} have no time and no user: leave out data.split.")
 
     def observe(self, sizes: Sequence[Sequence[int]]) -> None:
@@ -208,7 +208,7 @@ class TaskData:
         check_lengths(model, self.inputs)
 
     def start(self, model: nn.Module) -> list[str]:
-        """Gives a new model what it knows before training; says what that is."""
+        """Initialises a new model, for example with word vectors; returns lines that describe it."""
         return []
 
     def build(self, model_class: type[nn.Module], **arguments: Any) -> nn.Module:
@@ -228,7 +228,7 @@ class TaskData:
         return {next(iter(self.inputs)): value}
 
     def prepare(self, model: nn.Module, example: Example) -> Row:
-        """The encoded inputs of an example, texts truncated to what the model can read."""
+        """The encoded inputs of an example, with texts truncated to what the model can read."""
         return read_by(model, self.inputs, {role: field.encode(example[role]) for role, field in self.inputs.items()})
 
     def prepare_all(self, model: nn.Module, examples: Sequence[Example]) -> list[Row]:
@@ -252,7 +252,7 @@ class TaskData:
 
         Args:
             inputs: as for `predict`.
-            answers: to these inputs, if they are known: what they repeat of an input is not lost.
+            answers: to these inputs, if known: words that they copy from an input do not count.
         """
         found: dict[int, list[str]] = {}
         for number, value in enumerate(inputs):
@@ -277,7 +277,7 @@ class TaskData:
         return sum(field.size(field.encode(example[role])) for role, field in self.inputs.items())
 
     def save(self, folder: Path) -> None:
-        """Saves what the fields learned, each in a folder of its own."""
+        """Saves what the fields learned, each in its own folder."""
         for role, field in self.fields.items():
             (folder / role).mkdir(exist_ok=True)
             field.save(folder / role)

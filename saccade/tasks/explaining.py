@@ -1,4 +1,4 @@
-"""What a model looked at in its input while it answered, read by `record`."""
+"""What a model attended to in its input while it answered, according to `record`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Looked:
     """For each example; without names of queries if there is one query, the answer."""
 
     def of(self, row: int, answer: str) -> Attended | None:
-        """What was looked at for one answer."""
+        """The attention behind one answer."""
         if not self.found:
             return None
         attention = self.found[row]
@@ -55,10 +55,10 @@ class Looked:
 def attended(
     task: Task, model: nn.Module, batch: Mapping[str, Tensor], examples: Sequence[Example]
 ) -> Iterator[Looked]:
-    """Within it, a forward pass notes the attention that decides about each example, as a field reads it.
+    """A context in which a forward pass notes the deciding attention of each example, as its field reads it.
 
-    Of several inputs, it is the first that a single query attends to; if there is none, what the positions of one input
-    read from another.
+    With several inputs, it is the first attention from a single query to one of them or, if there is none, the
+    attention from the positions of one input to another.
     """
     looked = Looked()
     with record(model) as trace:
@@ -142,7 +142,7 @@ def explain_inputs(
         examples: inputs, with targets if they are known.
         answers: what the model answered, if that is known.
         describe: the measures and outcomes of an answer.
-        look: what the model looked at; by default what its inputs make of all its attentions.
+        look: returns the maps to show; by default, those that the input fields make of all attentions.
         options: those of `RecordOptions`, and of the task's predictions.
     """
     if not examples:
@@ -199,7 +199,7 @@ def _item(
 
 
 def look_at(task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-    """What the inputs make of all attentions of a model while it answers an example."""
+    """The maps that the input fields make of all attentions while a model answers an example."""
     batch = task.collate([task.prepare(model, example)])
     trace = recorded(model, *task.given(batch))
     batch = with_positions(task, model, batch)

@@ -1,4 +1,4 @@
-"""What a form of classification is: what it chooses, and all that follows from that."""
+"""The forms of classification: what is chosen, and everything that follows from it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class ClassificationOptions(Options):
 
     Args:
         top: how many labels to list for each input, the most probable first; not for tags.
-        threshold: if an input can have several labels, the probability from which a label is given; of two labels with
-            a positive one, the probability from which that is the answer.
+        threshold: if an input can have several labels, the minimum probability of a label; with a positive label, the
+            minimum probability for it to be the answer.
     """
 
     top: int = 1
@@ -129,11 +129,11 @@ class Form:
         raise NotImplementedError
 
     def linked(self) -> Linked:
-        """What the logits mean, for explanations that add up to them."""
+        """What the logits mean, for explanations by contributions."""
         raise NotImplementedError
 
     def decide(self, probabilities: Sequence[float], options: ClassificationOptions) -> tuple[Any, float]:
-        """An answer, and how sure it is."""
+        """An answer and its score."""
         positive = self.label.positive_class
         if positive is not None:
             best = positive if probabilities[positive] >= options.threshold else 1 - positive
@@ -151,13 +151,13 @@ class Form:
         sides = torch.stack([counts, self.label.examples - counts]).clamp(min=1.0)
         return self.label.examples / ((2 if self.several else len(names)) * sides)
 
-    # What a form adds to the data: nothing, unless it says so.
+    # What a form adds to the data: nothing by default.
 
     def check_example(self, example: Example, cell: Cell) -> None:
         """Raises `cell.bad(problem, fix)` if a label does not fit its input."""
 
     def complete(self, row: Row, example: Example) -> Row:
-        """An encoded row, with what the form needs besides."""
+        """An encoded row, with whatever else the form needs."""
         return row
 
     def left_out(self, row: Row) -> str | None:
@@ -249,14 +249,14 @@ class Form:
         plot_reliability(self._labelled(answers, examples).reliability(), path)
 
     def _labelled(self, answers: Sequence[Answer], examples: Sequence[Example]) -> labels.Labelled:
-        """Answers beside the truth."""
+        """Answers with the true labels."""
         given = [answer.details["probabilities"] for answer in answers]
         return self._compared([answer.value for answer in answers], given, [example["label"] for example in examples])
 
     def _compared(
         self, predicted: Sequence[Any], given: Sequence[Mapping[str, float]], wanted: Sequence[Any]
     ) -> labels.Labelled:
-        """Items beside the truth; both may name labels that this training did not see, in cross-validation.
+        """Items with the true labels; in cross-validation, both may name labels that this training did not see.
 
         Args:
             predicted: a label for each item, or a list of labels.
@@ -271,7 +271,7 @@ class Form:
         )
 
     def look(self, task: Task, model: nn.Module, example: Example, answer: Answer) -> list[Map]:
-        """What an explanation shows of an answer: every attention over the input, and what its codes contribute."""
+        """The maps of an explanation: every attention over the input, and the contributions of codes."""
         return with_contributions(self, task, model, example, answer, look_at(task, model, example, answer))
 
     def describe(self, example: Example, answer: Answer) -> tuple[list[Measure], list[Outcome]]:

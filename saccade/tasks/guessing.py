@@ -1,4 +1,4 @@
-"""Tokens that a model guesses: how well, over whole texts, and what it writes into blanks."""
+"""Predicting tokens: how well over whole texts, and what fills the blanks."""
 
 from __future__ import annotations
 

@@ -19,17 +19,18 @@ from saccade.data.vectors import Found
 from saccade.tasks.base import Row, Task
 
 PROBED = 8
-"""Examples by which a model's embeddings are recognised."""
+"""How many examples are used to recognise a model's embeddings."""
 ALIKE = 0.5
 """The share of the field's ids that must be looked up in a table."""
 FEW = 0.5
-"""The share of words with vectors below which a user is warned."""
+"""Below this share of words with vectors, training warns."""
 
 
 def start_embeddings(
     task: Task, model: nn.Module, rows: Sequence[Row], notes: Path, *, fresh: bool, main: bool = True
 ) -> list[str]:
-    """Sets the embeddings of fields that have vectors, and lets training change what it may; says what was done.
+    """Sets the embeddings of fields that have vectors, and freezes those that training must not change; returns a
+    report.
 
     Args:
         task: its fields may have vectors.
@@ -73,7 +74,7 @@ def start_embeddings(
 
 
 def tables_of(task: Task, model: nn.Module, rows: Sequence[Row], role: str) -> list[nn.Parameter]:
-    """The tables in which a model looks up the ids of a field: those that are seen to, on a few examples."""
+    """The tables in which a model is seen to look up the ids of a field, on a few examples."""
     field = task.fields[role]
     some = [rows[number] for number in range(min(PROBED, len(rows)))]
     wanted: Counter[int] = Counter()
@@ -128,7 +129,7 @@ class Lookups(TorchFunctionMode):
 
 
 def keep_rows(table: nn.Parameter, rows: Tensor) -> None:
-    """Training leaves these rows of a table as they are: they get no gradient, and the table does not decay.
+    """Freezes these rows of a table: they get no gradient, and the table has no weight decay.
 
     Args:
         table: (vocab, dim).

@@ -38,7 +38,7 @@ class OneLabel(Form):
 
 
 class SeveralLabels(Form):
-    """Any number of classes are right: each has a logit of its own, and is decided on its own."""
+    """Any number of classes can be right: each has its own logit and is decided separately."""
 
     name = "several"
     several = True
@@ -66,7 +66,7 @@ class SeveralLabels(Form):
 
 
 class OrderedLabels(Form):
-    """One grade of a scale is right: there is a logit for each boundary between grades, which an item is above or not.
+    """One grade on a scale is right: each boundary between grades has a logit for being above it.
 
     Reference:
         Cheng et al. (2008), arXiv:0704.1028.

@@ -1,4 +1,4 @@
-"""Inputs that give away the answer: codes named like the outcome that is to be predicted."""
+"""Inputs that give away the answer: codes named like the outcome to be predicted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from saccade.fields import Field, Label, VisitLabel, VisitLabels, Visits
 from saccade.tasks.data import Example
 
 PLAIN = {"", "yes", "no", "true", "false", "none", "other", "positive", "negative"}
-"""Names of outcomes that say nothing."""
+"""Outcome names that carry no meaning."""
 ALWAYS = 0.95
-"""The share of visits with an outcome that also hold its code, above which it is not a coincidence."""
+"""Above this share of visits with an outcome that also contain its code, it is not a coincidence."""
 FEWEST = 5
-"""Visits with an outcome, below which a share means nothing."""
+"""The minimum number of visits with an outcome for a share to mean anything."""
 
 
 def leaks_by_name(label: Label, inputs: Mapping[str, Field], columns: Mapping[str, Any]) -> list[str]:
@@ -38,7 +38,7 @@ def leaks_by_name(label: Label, inputs: Mapping[str, Field], columns: Mapping[st
 
 
 def leaks_in_visits(label: Label, inputs: Mapping[str, Field], examples: Iterable[Example]) -> list[str]:
-    """Warnings about outcomes of visits whose codes stand in the same visit nearly every time."""
+    """Warnings about outcomes of visits whose codes are nearly always in the same visit."""
     role, field = next(iter(inputs.items()))
     if not isinstance(label, VisitLabel | VisitLabels) or not isinstance(field, Visits):
         return []

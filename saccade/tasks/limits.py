@@ -27,7 +27,7 @@ def read_by(model: nn.Module, inputs: Mapping[str, Field], row: Mapping[str, Any
 
 
 def too_long(model: nn.Module, inputs: Mapping[str, Field], examples: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """What a model does not read of long texts, by the number of the example, counted from 0."""
+    """Descriptions of texts that are too long for a model, by the number of the example, counted from 0."""
     most = most_tokens(model)
     found: dict[int, str] = {}
     for role, field in inputs.items():

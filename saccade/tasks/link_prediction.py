@@ -18,12 +18,12 @@ NO, YES = "no", "yes"
 
 @tasks.register("link_prediction")
 class LinkPrediction(Classification):
-    r"""Learns from the links of a graph which others are likely: the data names links alone.
+    r"""Learns which nodes are likely to be linked, from data that only contains links.
 
     .. math:: \mathcal{L} = -\log p(\text{yes} \mid a, b) - \sum_{k=1}^{K} \log p(\text{no} \mid c_k, d_k)
 
-    (c_k, d_k) are pairs of nodes without a known link, drawn evenly for each batch of training. Evaluations draw them
-    once, the same ones every time.
+    (c_k, d_k) are pairs of nodes without a known link, drawn uniformly for each training batch. Evaluations draw the
+    same pairs every time.
 
     Args:
         inputs: one input, of the field `link`.
@@ -70,7 +70,7 @@ class LinkPrediction(Classification):
         return batch
 
     def joined(self, examples: Iterable[Example]) -> list[Example]:
-        """The links, and pairs without one, drawn for them."""
+        """The links, and the unlinked pairs drawn for them."""
         links = [{**example, "label": YES} for example in examples]
         if not links:
             return []

@@ -1,4 +1,4 @@
-"""Which tokens of a text a masked language model has to guess."""
+"""Which tokens of a text a masked language model has to predict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Masked(NamedTuple):
     """(batch, length): the tokens as the model reads them."""
 
     hidden: Tensor
-    """bool (batch, length): the places of the tokens to guess."""
+    """bool (batch, length): the tokens to predict."""
 
 
 def can_hide(ids: Tensor, real: Tensor, mask_id: int) -> Tensor:
@@ -80,7 +80,7 @@ def disguise(
         hidden: bool (batch, length).
         mask_id: that of the mask.
         others: the first id of random tokens, and the id after the last.
-        generator: what is random follows from it.
+        generator: for everything random.
     """
     kind = torch.rand(ids.shape, generator=generator)
     random = torch.randint(*others, ids.shape, generator=generator)

@@ -1,4 +1,4 @@
-"""What a user should know about inputs that were answered all the same."""
+"""Warnings about inputs that were answered anyway."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def warnings_about(
 
 
 def never_seen(parts: Iterable[str]) -> str:
-    """Names parts that the training data did not have, each once."""
+    """Names parts that do not occur in the training data, each once."""
     different = list(dict.fromkeys(parts))
     shown = ", ".join(f"{part!r:.{LONGEST}}" for part in different[:SHOWN])
     return f"parts that the model has never seen and reads as unknown: {shown}{', ...' * (len(different) > SHOWN)}"

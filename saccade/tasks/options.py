@@ -14,10 +14,10 @@ NO_OPTIONS = " Predictions of this task take none."
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a user may ask of a prediction, with defaults.
+    """The options of a prediction, with defaults.
 
     A task's own options are a subclass: each field is typed and has a line under `Args:` in the docstring, which is
-    its help on the command line. `check` says which values do not go together.
+    its help on the command line. `check` rejects values that do not go together.
     """
 
     @classmethod
@@ -39,17 +39,17 @@ class Options:
 
     @property
     def shares(self) -> bool:
-        """Whether the answer to an input stays the same, whatever other inputs are answered with it."""
+        """Whether the answer to an input does not depend on the other inputs in its batch."""
         return True
 
     @property
     def several(self) -> bool:
-        """Whether an input may have several answers, each of which has a line of its own."""
+        """Whether an input may have several answers, each on its own line."""
         return False
 
     @property
     def looks(self) -> bool:
-        """Whether the answer has to show what the model looked at."""
+        """Whether the answer has to show what the model attended to."""
         return False
 
     def check(self) -> None:

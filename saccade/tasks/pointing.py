@@ -14,7 +14,7 @@ from saccade.tasks.answers import Answer
 from saccade.tasks.base import Example, Task
 
 BOXES = "boxes"
-"""The role of the column that says where in a picture the things are that its caption or label refers to."""
+"""The role of the column with the boxes that a caption or label refers to."""
 
 POINTING: dict[str, Callable[[Sequence[Tensor], Sequence[WordBoxes], tuple[int, int]], Figure]] = {
     "pointing": pointing_accuracy,
@@ -24,7 +24,7 @@ POINTING: dict[str, Callable[[Sequence[Tensor], Sequence[WordBoxes], tuple[int, 
 
 
 def score_pointing(task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-    """How far a model looks into the boxes of its pictures, where there are boxes and attention to a grid of places."""
+    """How far a model attends to the boxes in its pictures, if there are boxes and attention to a grid."""
     if not isinstance(task.extras.get(BOXES), Boxes):
         return {}
     found = [

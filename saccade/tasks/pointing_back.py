@@ -11,7 +11,7 @@ from saccade.interpretation.explorer import Map, TextAxis
 from saccade.interpretation.recording import Trace
 
 POINTER = "pointer"
-"""The name of the attention whose weights are shares of probability; what they lack is the vocabulary's."""
+"""The name of the attention whose weights are shares of probability; the rest is the vocabulary's share."""
 
 VOCABULARY = "(vocabulary)"
 

@@ -31,7 +31,7 @@ from saccade.tasks.sentence_pairs import chunks, number_of, pairs, room
 
 
 class Pretrainable(Protocol):
-    """What a model of this task has."""
+    """What this task requires of a model."""
 
     masked: OutputHead
     """Predicts hidden tokens from their states."""
@@ -44,7 +44,7 @@ class Pretrainable(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingOptions(Options):
-    """What is asked of a text.
+    """What to do with a text.
 
     Args:
         score: report how well the model predicts hidden tokens and next sentences, instead of filling in [MASK].
@@ -122,7 +122,7 @@ class Pretraining(Task):
         return (len(text["ids"]) if "first" in text else room(text, self.most) + 3,)
 
     def collate(self, rows: Sequence[Row], *, generator: torch.Generator | None = None) -> dict[str, Tensor]:
-        """Texts to fill in as they are; stretches of documents as pairs with hidden tokens.
+        """Texts to fill in stay as they are; stretches of documents become pairs with hidden tokens.
 
         Without a generator the pairs and the hidden tokens are the same every time, for validation.
         """
@@ -183,7 +183,7 @@ class Pretraining(Task):
         log_probs = reader.masked(reader.read(*self.given(batch)).states[blank]).float().log_softmax(-1)
 
         def write(number: int, tokens: list[int]) -> str:
-            """The text as the user wrote it; blanks beyond what the model reads stay."""
+            """The text as the user wrote it, with its blanks filled in as far as the model reads."""
             first, *others = examples[number]["text"].split(MASK)
             pieces = [piece.removeprefix("##") for piece in tokeniser.pieces(tokens)]
             pieces += [MASK] * (len(others) - len(pieces))
@@ -192,7 +192,7 @@ class Pretraining(Task):
         return fill_blanks(log_probs, blank.nonzero()[:, 0], examples, pieces=tokeniser.pieces, write=write)
 
     def _sums(self, model: Pretrainable, batch: dict[str, Tensor]) -> Tensor:
-        """(batch, 5): what `Guessed` holds, of each row."""
+        """(batch, 5): the fields of `Guessed` for each row."""
         states, pooled = model.read(*self.given(batch))
         hidden, follows = batch["hidden"], batch["follows"]
         sums = torch.zeros(len(follows), len(Guessed._fields), dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Rating: an input gets a number."""
+"""Rating: predicting a number for each input."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rating(Task):
     .. math:: \sum_{y_i > y_j} \log(1 + \exp(z_j - z_i))
 
     The `score` of an answer is the prediction on that scale: how many standard deviations it lies above the mean of the
-    training data. Sort by it to rank answers. It does not say how sure the model is.
+    training data. Sort by it to rank answers. It does not say how certain the model is.
 
     Args:
         inputs: what is read, by the names of the columns: `{text: {class: text, tokeniser: word}}`. A text by default.
@@ -51,7 +51,7 @@ class Rating(Task):
         joint: whether texts with equal tokenisers share one vocabulary, learned from all of them.
         loss: "squared", "absolute" (less affected by outliers), "huber" (squared up to one standard deviation, absolute
             beyond), or "pairwise", which makes only the order of the predictions meaningful.
-        evidence: what people marked in an input, if `columns` names a column of that role. Evaluations compare it with
+        evidence: what people marked in an input, if `data.columns` names such a column. Evaluations compare it with
             what the model picked or attended to.
         metrics: the figures of an evaluation: mse, rmse, mae, r2, pearson, spearman, pairwise_accuracy.
 
@@ -164,7 +164,7 @@ class Rating(Task):
 
 
 def known_loss(loss: str) -> str:
-    """The loss that a user named; an unknown name is refused."""
+    """The loss that a user named; raises for an unknown name."""
     if loss not in LOSSES:
         raise ValueError(f"Unknown loss {loss!r}.{nearest(loss, LOSSES)}")
     return loss

@@ -1,4 +1,4 @@
-"""Rationales: what a model picked or attended to in a text, beside what people marked."""
+"""Rationales: what a model picked or attended to in a text, compared with what people marked."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def evidence_of(task: Task, example: Example) -> list[tuple[int, int]] | None:
 
 
 def check_evidence(task: Task, example: Example, cell: Cell) -> None:
-    """Refuses spans beyond the end of the text."""
+    """Rejects spans beyond the end of the text."""
     try:
         evidence_of(task, example)
     except ValueError as error:
@@ -78,10 +78,10 @@ def rationale_of(task: Task, attention: Attended | None, example: Example) -> di
 
 
 def score_rationales(task: Task, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Figure]:
-    """The share of words that a model picked, and how far they agree with those that people marked, where they did.
+    """The share of words that a model picked, and how far they agree with those that people marked, if any.
 
-    A model that reads all words by their weights is judged by those with the largest weights: as large a share of each
-    text as people marked on average.
+    A model that attends to all words is judged by its most heavily weighted words: as large a share of each text as
+    people marked on average.
     """
     seen = [answer.attention for answer in answers]
     hard = all(attention is not None and attention.picked is not None for attention in seen)
@@ -128,7 +128,7 @@ def words_picked(attention: Attended | None, words: Sequence[Sequence[int]]) -> 
 
 
 def word_weights(attention: Attended, words: Sequence[Sequence[int]]) -> list[float]:
-    """For each word, the weights of its pieces together; 0 for words that the model did not read."""
+    """For each word, the sum of the weights of its pieces; 0 for words that the model did not read."""
     row = attention.weights[0].tolist()
     return [sum(row[place] for place in word) for word in words]
 
@@ -154,7 +154,7 @@ def with_evidence(task: Task, maps: list[Map], example: Example) -> list[Map]:
 
 
 def describe_rationale(task: Task, answer: Answer, example: Example) -> list[Measure]:
-    """How many words were picked and, where people marked some, how far both agree."""
+    """How many words were picked and, if people marked some, how far both agree."""
     words = words_of(task, example, answer.attention)
     if answer.attention is None or answer.attention.picked is None or not words:
         return []

@@ -15,10 +15,10 @@ from saccade.models import LanguageModel
 from saccade.tasks.guessing import guesses
 
 RECENT = 100
-"""A token that occurred among this many before it is a repeated one."""
+"""A token counts as repeated if it occurred among this many tokens before it."""
 
 LANE = 10_000
-"""How many tokens are read in order before another text may start from nothing: enough that it hardly matters."""
+"""The minimum number of tokens in a lane: each lane starts without a past, which then hardly matters."""
 
 
 class Tokens(NamedTuple):
@@ -51,10 +51,10 @@ def read_lanes(
     together: int,
     cache: NeuralCache | None = None,
 ) -> list[Tokens]:
-    """Reads texts side by side, each from its first token on, and says how likely each of the others was.
+    """Reads texts side by side, each from its first token on, and computes how likely the later tokens were.
 
     Args:
-        model: causal, in evaluation mode; between pieces it is handed what it carries.
+        model: causal, in evaluation mode; its carried state is passed from piece to piece.
         lanes: the tokens of each text, the start token first.
         piece: how many tokens are predicted at a time.
         together: how many texts share a batch.

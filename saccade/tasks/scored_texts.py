@@ -1,4 +1,4 @@
-"""How likely texts and their words are, and for which words a language model is better."""
+"""How likely texts and their words are, and which words a language model predicts better."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Scored(Answer):
 
 
 def measured(tokeniser: Tokeniser, example: Example, read: Tokens) -> Scored:
-    """The log-probability of a text whose tokens were read, its end included."""
+    """The log-probability of a text whose tokens were read, including its end."""
     log_prob, tokens = float(read.log_probs.sum()), len(read.ids)
     text = tokeniser.normalise(example["text"])
     # The end of a text is predicted as well: it counts as a word, and as the byte of a newline.
@@ -55,7 +55,7 @@ def word_scores(tokeniser: Tokeniser, text: str, read: Tokens) -> list[tuple[str
 
 
 def by_frequency(counts: Sequence[int], read: Sequence[Tokens | None]) -> Table:
-    """The perplexity of tokens by how often the training data has them, and of those that repeat a recent one.
+    """The perplexity of tokens by their frequency in the training data, and of those that repeat a recent one.
 
     Args:
         counts: how often the training data has each token.

@@ -29,16 +29,16 @@ class Pair(NamedTuple):
 
 
 def chunks(sentences: Sequence[list[int]], *, document: int, most: int, short_share: float) -> list[Chunk]:
-    """Cuts a document into stretches of whole sentences that fill `most` tokens; of some documents, into shorter ones.
+    """Cuts a document into stretches of whole sentences that fill `most` tokens, or for some documents fewer.
 
-    What is random follows from the document itself.
+    Randomness is seeded by the document itself.
 
     Args:
         sentences: the tokens of each; one longer than half of `most` is cut up.
         document: a number that tells documents apart.
         most: the tokens of a stretch.
-        short_share: how many of the documents are cut into stretches of a random length, since a model that is used
-            reads short texts, too.
+        short_share: the share of documents that are cut into stretches of random length, since models also have to read
+            short texts.
     """
     chance = random.Random(document)
     target = chance.randint(2, most) if chance.random() < short_share else most
@@ -57,7 +57,7 @@ def chunks(sentences: Sequence[list[int]], *, document: int, most: int, short_sh
 
 
 def room(chunk: Chunk, most: int) -> int:
-    """How many tokens the pair of a chunk has at most: a single sentence gets a second one beside it."""
+    """The maximum number of tokens in the pair made from a chunk: a single sentence gets a second one."""
     tokens = len(chunk["ids"])
     return min(most, tokens if len(chunk["lengths"]) > 1 else 2 * tokens)
 
@@ -113,6 +113,6 @@ def _joined(sentences: Sequence[list[int]]) -> list[int]:
 
 
 def _shortened(ids: list[int], kept: int, chance: random.Random) -> list[int]:
-    """So many of the ids: each of those that are too many is taken from the front or the back."""
+    """Shortens the ids to this many, removing them from the front or the back at random."""
     front = sum(chance.random() < 0.5 for _ in range(len(ids) - kept))
     return ids[front : front + kept]

@@ -12,7 +12,7 @@ from saccade.fields import Field, Text
 
 
 def shared_vocabularies(inputs: Mapping[str, Field]) -> dict[str, str]:
-    """The texts that are read as an earlier one is, by their roles, with the role of the first such text."""
+    """The texts that share an earlier text's vocabulary: their roles, mapped to the role of the first such text."""
     owners: list[tuple[str, Text]] = []
     shared: dict[str, str] = {}
     for role, field in inputs.items():

@@ -24,7 +24,7 @@ from saccade.tasks.metric_names import SpanMetric
 from saccade.tasks.options import Options
 
 NOWHERE = -1
-"""The place of a right answer that the model does not get to read."""
+"""The place of a right answer that lies beyond what the model reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class SpanOptions(Options):
     """How a span is chosen.
 
     Args:
-        max_answer: the most tokens of an answer.
+        max_answer: the maximum number of tokens in an answer.
     """
 
     max_answer: int = 30

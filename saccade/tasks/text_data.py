@@ -1,4 +1,4 @@
-"""The data of language modelling: texts, and what a model is asked about them."""
+"""The data of language modelling: texts, and what a model has to predict in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from saccade.tasks.masking import mask_at_random, mask_every
 from saccade.tasks.scored_texts import read_counts
 
 LEAST_PIECES = 8
-"""The least number of pieces in a stream of contiguous texts: every stream begins without a past."""
+"""The minimum number of pieces in a stream of contiguous texts, since every stream begins without a past."""
 
 COUNTS = "counts.json"
 """The file in the task's folder that says how often each token occurs in the training data."""
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 class TextData(Task):
-    """A task that reads texts, cut into pieces, one after another or apart, with masks or without."""
+    """A task that reads texts, cut into pieces, in order or independently, with or without masks."""
 
     text: Text
     causal: bool
@@ -84,7 +84,7 @@ class TextData(Task):
         self.counts = read_counts(folder / COUNTS, self.mask_id) if (folder / COUNTS).exists() else []
 
     def apart(self) -> Self:
-        """The same task for texts that have nothing to do with each other."""
+        """The same task for unrelated texts."""
         found = copy.copy(self)
         found.contiguous = False
         return found

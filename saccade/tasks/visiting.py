@@ -24,7 +24,7 @@ WRONG = "The visits where the data has a different outcome."
 
 
 class EachVisit(Form):
-    """Each visit of the first input has a label of its own, decided from the visits up to it.
+    """Each visit of the first input has its own label, decided from the visits up to it.
 
     A model returns logits (batch, visits, classes). Figures are over all visits whose outcome is known; their intervals
     come from resampling whole records.

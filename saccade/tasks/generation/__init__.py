@@ -1,4 +1,4 @@
-"""Generation: an input becomes a text."""
+"""Generation: writing a text for each input."""
 
 from saccade.tasks.generation.options import SearchOptions
 from saccade.tasks.generation.task import Generation

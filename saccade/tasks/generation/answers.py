@@ -1,4 +1,4 @@
-"""Hypotheses of a search as answers, with what each part of them attended to."""
+"""Turns the hypotheses of a search into answers, with what each part attended to."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def answer_of(
         example: the values of the inputs.
         lengths: how many positions the model made of each.
         hypotheses: the best first.
-        layout: whose the positions are, if the model reads several sources.
+        layout: which source each position belongs to, if the model reads several.
         extension: the vocabulary that the example extends, if its words can be copied.
-        origins: where the tokens of each hypothesis came from, if there are several ways to say a word.
+        origins: where the tokens of each hypothesis came from, if words can be produced in several ways.
     """
     tokeniser = target.tokeniser
     extra = () if extension is None else extension.extra
@@ -92,7 +92,7 @@ def source_lengths(model: EncoderDecoder, encoded: EncoderOutput, mask: Tensor) 
 
 
 def layout_of(encoded: EncoderOutput, row: int) -> Layout | None:
-    """Whose the positions of one example are, if there are several sources."""
+    """The layout of one example, if there are several sources."""
     layout: Layout | None = getattr(encoded, "layout", None)
     return None if layout is None else layout.row(row)
 
@@ -124,7 +124,7 @@ def alignment_of(answer: Answer, *, subwords: bool = False) -> list[tuple[int, i
 
 
 def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
-    """One text as JSON can hold it."""
+    """One text in JSON's types."""
     looked = answer.attention
     shown = {"answer": answer.value, "score": answer.score}
     shown |= {name: getattr(answer, name, None) for name in ("log_prob", "finished")}
@@ -145,7 +145,7 @@ def generated_json(answer: Answer, *, attention: bool = True) -> dict[str, Any]:
 
 
 def aer(aligned: Sequence[AlignedPair], examples: Sequence[Example]) -> Figure:
-    """The alignment error rate while the model is made to write each target."""
+    """The alignment error rate under forced decoding of each target."""
     gold = [read_pharaoh(example["alignment"], "The alignment") for example in examples]
     note = "% of links, by forced decoding of the target"
     return Figure(100.0 * score_alignments([each.links for each in aligned], gold).aer, note)

@@ -41,7 +41,7 @@ def check_sides(
 
 
 def _units(kind: str) -> str:
-    """How tokenisers of a kind spell what they split off: units of one can be said in another's place."""
+    """How tokenisers of a kind spell their units: units of one can stand in for another's."""
     return {"pretokenised": "word", "unigram": "bpe"}.get(kind, kind)
 
 

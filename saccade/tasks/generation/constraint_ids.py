@@ -12,7 +12,7 @@ from saccade.tasks.generation.options import SearchOptions
 
 
 def as_ids(options: SearchOptions, tokeniser: Tokeniser) -> SearchOptions:
-    """The options with ids in place of texts: `prefix`, `forbidden` and `forced` may hold either."""
+    """The options with ids in place of texts: `prefix`, `forbidden` and `forced` may contain either."""
     changed: dict[str, Any] = {}
     if options.prefix is not None:
         prefix = options.prefix

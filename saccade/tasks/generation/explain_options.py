@@ -21,9 +21,9 @@ class ExplainOptions(Options):
         head: which head is measured, from 0; the mean over all by default.
         shift: 1 reads each word one step later, when it has just been written (default: as the run was trained).
         keep: show only the attentions whose names fit this pattern, for example *cross_attention.
-        faithfulness: also test long inputs for whether the model depends on what it looks at, which takes time.
-        gold: the file of the links that people made between the words of each input and target, or the links: they are
-            shown, and judge the attention.
+        faithfulness: also test whether the model depends on what it attends to for long inputs, which takes time.
+        gold: human-made links between the words of each input and target, or a file of them: they are shown, and the
+            attention is scored against them.
         gold_format: the format of that file, pharaoh, talp, naacl or json; by default taken from the suffix.
         gold_one_based: words in that file are counted from 1.
         name: of the model, where several are shown side by side.

@@ -1,4 +1,4 @@
-"""What a model looks at while it writes each text, for the explorer."""
+"""What a model attends to while it writes each text, for the explorer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from saccade.tasks.generation.unseen import UnseenSources
 from saccade.tasks.generation.writer import writer
 
 CHEAP = 1024
-"""Input positions times output tokens, over all inputs, up to which faithfulness is tested unasked."""
+"""The maximum of input positions times output tokens, over all inputs, for testing faithfulness by default."""
 
 
 def explain(
@@ -167,7 +167,7 @@ def _origins(
     keys: Sequence[str],
     value: Any,
 ) -> list[Origin] | None:
-    """Where the words came from; None if the model has only one way to say a word."""
+    """Where the words came from; None if the model only generates words."""
     model = writer(model)
     if not model.head.cued:
         return None

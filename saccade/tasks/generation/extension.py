@@ -9,10 +9,10 @@ from saccade.data.tokenisers import Tokeniser
 
 
 class Extension:
-    """The vocabulary of a target, extended by the words of one source that it lacks.
+    """The vocabulary of a target, extended by the out-of-vocabulary words of one source.
 
-    Their ids follow those of the vocabulary, in the order of the source. A word that a vocabulary of subwords would
-    have to spell in parts is one of them too, so that it is copied whole.
+    Their ids follow those of the vocabulary, in the order of the source. Words that a subword vocabulary would split
+    are included, so that they are copied whole.
 
     Args:
         source, target: the tokenisers of both sides.
@@ -24,7 +24,7 @@ class Extension:
         self.extra: list[str] = []
         """The words that the vocabulary lacks."""
         self.said: list[int] = []
-        """What each token of the source says, its end included: an id of the extended vocabulary."""
+        """The word at each token of the source, including its end, as an id of the extended vocabulary."""
         self._ids: dict[str, int] = {}
         said: dict[int, int] = {}
         self._units = source.units(text)

@@ -27,7 +27,7 @@ KNOWN: Mapping[str, bool] = HIGHER_IS_BETTER | {AER: False, UNKNOWN_WORDS: True}
 """All figures, and whether higher is better."""
 
 OF_VOCABULARY = (*OF_TOKENS, UNKNOWN_WORDS)
-"""Those whose numbers differ between vocabularies."""
+"""Figures that are not comparable between vocabularies."""
 
 
 def text_figures(

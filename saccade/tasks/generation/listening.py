@@ -1,4 +1,4 @@
-"""A text that is written while its recording is still being read."""
+"""Transcribing a recording while it is still being read."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Heard(NamedTuple):
     """What was written, and when.
 
     Args:
-        text: what the recording says.
-        seconds: how long it is, as far as it was read.
+        text: the transcript.
+        seconds: the length of the recording, as far as it was read.
         read: how much of it had been read when each token was written, in seconds; without the end.
-        proportion: that as a share of the recording, averaged over tokens; 1 if all was read first.
+        proportion: the same as a share of the recording, averaged over tokens; 1 if all of it was read first.
         lagging: how many seconds the tokens lag behind an even pace (average lagging).
         finished: whether the model ended the text itself.
     """
@@ -46,19 +46,19 @@ class Heard(NamedTuple):
 
 
 def can_listen(task: Task, model: nn.Module) -> bool:
-    """Whether a model can write before it has heard all of a recording."""
+    """Whether a model can write before it has heard the whole recording."""
     audio = isinstance(task, Generation) and isinstance(task.source, Audio) and task.source.normalise == "corpus"
     return audio and is_online(model)
 
 
 def listen(task: Task, model: nn.Module, sound: Blocks, options: Options, emit: Emit) -> Heard:
-    """Writes a text while it is heard, by greedy search.
+    """Transcribes a recording while it is heard, by greedy search.
 
     Args:
         task: with recordings as its source.
         model: in evaluation mode, for which `can_listen`.
         sound: blocks of samples, which are taken one by one.
-        options: `max_length` alone; other searches need all of the recording.
+        options: only `max_length`; other searches need the whole recording.
         emit: receives `{"text": ..., "read": ..., "looked_at": ...}` for each token as it is written: what it adds to
             the text, how many seconds of the recording had been read, and up to which second the model looked.
     """

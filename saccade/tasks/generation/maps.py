@@ -23,7 +23,7 @@ from saccade.tasks.generation.writer import writer
 
 @dataclass(frozen=True)
 class Written:
-    """The text that the model wrote, or was made to write."""
+    """The text that the model wrote, or was forced to write."""
 
     text: str
     ids: list[int]
@@ -74,7 +74,7 @@ def maps_of(
         across: what `attention_across` returns.
         read: the input.
         said: the output.
-        shift: 1 if a word is read one step later, when it has just been written, and not where it is written.
+        shift: 1 if a word is read one step later, when it has just been written.
     """
     rows = without_last(said) if shift else said
     return [
@@ -96,7 +96,7 @@ def text_axis(pieces: list[str], words: list[list[int]], gold: Alignment | None)
 def in_one_unit(read: Axis, said: TextAxis) -> tuple[Axis, TextAxis]:
     """Words on both sides or on neither.
 
-    A word of one side beside the letters of the other would hide which letters belong together.
+    Words on one side and letters on the other would hide which letters belong together.
     """
     if isinstance(read, TextAxis) and (read.words is None or said.words is None):
         return replace(read, words=None), replace(said, words=None)
@@ -104,7 +104,7 @@ def in_one_unit(read: Axis, said: TextAxis) -> tuple[Axis, TextAxis]:
 
 
 def without_last(said: TextAxis) -> TextAxis:
-    """The axis without its last piece, whose step is not shown where words are read a step later."""
+    """The axis without its last piece, which has no step if words are read one step later."""
     last = len(said.pieces) - 1
     words = [[place for place in word if place < last] for word in said.words or ()]
     special = [place for place in said.special if place < last]
@@ -115,7 +115,7 @@ def without_last(said: TextAxis) -> TextAxis:
 
 
 def _begun(said: TextAxis) -> TextAxis:
-    """What the decoder reads: the start token, and all that it writes but the last."""
+    """What the decoder reads: the start token, and everything it writes except the last token."""
     before = without_last(said)
     words = [[place + 1 for place in word] for word in before.words or ()]
     return TextAxis(pieces=[NAMES[BOS], *before.pieces], words=words or None, special=[0])

@@ -49,7 +49,7 @@ def output(text: str, forced: bool) -> Measure:
 
 
 def log_probability(value: float) -> Measure:
-    """How likely the output is; a model that cannot write it has no figure for that."""
+    """How likely the output is; nothing for a model that cannot write it."""
     return Measure(
         name="mean log-probability", value=value if math.isfinite(value) else "none", meaning=LOG_PROBABILITY
     )
@@ -79,7 +79,7 @@ def attention_measures(
         across: (heads, target pieces, source pieces) of each attention to the source.
         words: the places of the pieces of each source word and of each target word.
         choice: which attention is measured.
-        gold: the links that people made.
+        gold: human-made links.
     """
     weights = read_head(across, choice)[choice.shift :]
     in_words = gold is not None or min(map(len, words)) > 1
@@ -94,7 +94,7 @@ def attention_measures(
 
 
 def faithfulness_measures(model: EncoderDecoder, source: Tensor, target: Tensor, *words: Tensor) -> list[Measure]:
-    """Whether the model depends on what it looks at; `words` is what the source says, for a model that copies."""
+    """Whether the model depends on what it attends to; `words` are the source's words, for a model that copies."""
     return [*map(_measure, faithfulness(model, [(source, target, *words)]).items())]
 
 
@@ -108,7 +108,7 @@ def origin_measure(origins: Sequence[Origin]) -> Measure:
 
 
 def origin_phrase(origin: Origin) -> str:
-    """Where a word came from, in a few words; "" for one of the vocabulary."""
+    """A phrase that says where a word came from; "" for a generated word."""
     if origin.position is None:
         return ""
     way = {"copy": "copied", "lexicon": "lexicon,"}.get(origin.way, f"{origin.way},")

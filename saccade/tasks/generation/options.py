@@ -1,4 +1,4 @@
-"""What may be asked of a generated text."""
+"""Options for generated texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEAM = 5
 """How many hypotheses a search keeps by default."""
 
 LENGTH_PENALTY = 0.6
-"""What divides the scores of a beam search by default."""
+"""The default length penalty of a beam search."""
 
 RANGES = {
     "beam": (1, 1_000),
@@ -33,7 +33,7 @@ RANGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class WritingOptions(Options):
-    """How a text is written, whatever it is written for.
+    """How a text is written, for any kind of input.
 
     The score that texts are ranked by is their log-probability, summed over all tokens and the end, divided by
     ((5 + tokens) / 6) ^ length_penalty. With a length penalty of 0 it is the log-probability itself.
@@ -104,7 +104,7 @@ class WritingOptions(Options):
         return self.seed is None  # the draws of a batch come from one generator
 
     def wishes(self) -> dict[str, Any]:
-        """The arguments of a search that are given."""
+        """The given arguments of a search."""
         names = ("min_length", "no_repeat_ngram", "length_penalty")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 

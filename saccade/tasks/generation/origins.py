@@ -21,9 +21,9 @@ from saccade.tasks.answers import Origin
 def origins_of(
     model: EncoderDecoder, encoded: EncoderOutput, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Origins]] | None:
-    """Where the tokens of each hypothesis came from, the end included; None if there is only one way to say a word.
+    """Where the tokens of each hypothesis came from, including the end; None for a model that only generates words.
 
-    The model is made to write what a search found, so that a search need not know of it.
+    The model is forced to write what a search found, so that searches need not know about origins.
 
     Args:
         model: in evaluation mode.
@@ -48,7 +48,7 @@ def origins_of(
 
 
 def forced_origins(model: EncoderDecoder, encoded: EncoderOutput, target: Tensor) -> Origins | None:
-    """Where the tokens of targets (batch, steps) come from if the model is made to write them."""
+    """Where the tokens of targets (batch, steps) come from under forced decoding."""
     decoded = model.decoder(encoded, shift_right(target, BOS))
     return model.head.origins(decoded.features, target)
 

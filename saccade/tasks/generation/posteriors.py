@@ -23,7 +23,7 @@ def sums_alignments(model: nn.Module) -> TypeGuard[AlignedModel]:
 def with_posteriors(
     model: AlignedModel, source: Tensor, mask: Tensor, hypotheses: Sequence[Sequence[Hypothesis]]
 ) -> list[list[Hypothesis]]:
-    """The hypotheses with weights p(a_t | y), which know the words after each step as well as those before it.
+    """The hypotheses with weights p(a_t | y), which take into account the words after each step as well.
 
     Args:
         model: one that `sums_alignments`; a model that decodes online keeps the positions it chose.

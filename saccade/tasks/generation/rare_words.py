@@ -1,4 +1,4 @@
-"""Words that a vocabulary lacks, and how many of them a model writes."""
+"""Out-of-vocabulary words, and how many of them a model writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from saccade.evaluation import Figure
 def unknown_words(tokeniser: Tokeniser, predicted: Sequence[str], wanted: Sequence[str]) -> Figure:
     """The percentage of the references' words outside the vocabulary that the predictions contain, as often as wanted.
 
-    Words that a vocabulary of subwords spells in parts count as outside.
+    Words that a subword vocabulary splits count as outside.
     """
     right = total = 0
     for text, reference in zip(predicted, wanted, strict=True):

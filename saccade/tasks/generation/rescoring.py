@@ -1,4 +1,4 @@
-"""A language model that helps to choose among the texts that a search found."""
+"""A language model that reranks the texts found by a search."""
 
 from __future__ import annotations
 

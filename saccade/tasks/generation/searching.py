@@ -21,9 +21,9 @@ def search(
     Args:
         model: with `begin`, `step`, `select` and `reorder`.
         encoded: what it begins from, with a `mask` (batch, keys).
-        options: prefix, forbidden and forced, if there are any, hold ids.
+        options: with ids in prefix, forbidden and forced.
         max_length: the most tokens, for all or for each of the batch.
-        wishes: more constraints than the options hold, such as a prefix.
+        wishes: constraints in addition to those of the options, such as a prefix.
     """
     given = {**options.wishes(), **wishes}
     if options.sample:

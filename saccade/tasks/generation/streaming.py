@@ -1,4 +1,4 @@
-"""A text as it is written: each token with what the model looked at for it."""
+"""Streams a text as it is written: each token with its attention."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def one_by_one(options: SearchOptions) -> SearchOptions:
 
 
 def watch(model: nn.Module, vocabulary: Tokeniser | Extension, emit: Callable[[dict[str, Any]], None]) -> nn.Module:
-    """The model, whose tokens go to `emit` as they are written, with the text so far and their weights."""
+    """The model, with its tokens passed to `emit` as they are written, with the text so far and their weights."""
     written: list[int] = []
 
     def seen(token: int, weights: Tensor | None) -> None:
@@ -45,7 +45,7 @@ def watch(model: nn.Module, vocabulary: Tokeniser | Extension, emit: Callable[[d
 
 
 class Watched:
-    """A model whose steps are seen while one text is searched; in all else it is the model itself.
+    """A model whose steps are observed while one text is searched; otherwise it behaves like the model itself.
 
     A search passes the token that it chose to the next step, so the token of a step is known when the next one begins.
     The end of a text, which nothing follows, is not among them.

@@ -1,4 +1,4 @@
-"""Supervised attention: links that attention learns to follow."""
+"""Supervised attention: the attention learns to follow given links."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def link_pieces(alignment: str, source_words: Words, target_words: Words, *, shi
 
 
 def outside(alignment: str, source_words: int, target_words: int) -> str | None:
-    """Which link of an alignment is to a word that does not exist; None if all of them fit."""
+    """The first link of an alignment to a word that does not exist; None if all of them fit."""
     for source, target in sorted(read_pharaoh(alignment).possible):
         for side, word, words in (("source", source, source_words), ("target", target, target_words)):
             if word >= words:

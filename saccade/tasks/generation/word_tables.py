@@ -1,4 +1,4 @@
-"""The lexicon of a generation task, for models that look words up."""
+"""The lexicon of a generation task, for models that look up words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from saccade.tasks.generation.writer import writer
 
 
 def check_lexicon(model: nn.Module, lexicon: str | None) -> None:
-    """Raises `ValueError` if a model looks words up and there is no lexicon, or the other way round."""
+    """Raises `ValueError` if a model looks up words but there is no lexicon, or the other way round."""
     looks_up = isinstance(getattr(model, "head", None), LexiconHead)
     if looks_up and lexicon is None:
         raise ValueError("the model's head looks up words: set task.lexicon to a lexicon; see saccade lexicon.")
@@ -24,9 +24,9 @@ def fill_lexicon(model: nn.Module, name: str, lexicon: Lexicon, source: Tokenise
     """Gives a model the translations of its source tokens, and says how many there are.
 
     Args:
-        model: one that looks words up.
+        model: one that looks up words.
         name: the file of the lexicon.
-        lexicon: what it says.
+        lexicon: its content.
         source, target: tokenisers that know their vocabularies.
     """
     head = writer(model).head

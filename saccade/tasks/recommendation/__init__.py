@@ -1,4 +1,4 @@
-"""Recommendation: what would a user think of an item?"""
+"""Recommendation: how would a user rate an item?"""
 
 from saccade.tasks.recommendation.task import Recommendation
 

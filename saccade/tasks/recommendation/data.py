@@ -1,4 +1,4 @@
-"""What recommendation reads: users, items, and the reviews that both have to do with."""
+"""The data of recommendation: users, items, and their reviews."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GIVEN = ("user", "item", "user_words", "user_mask", "item_words", "item_mask")
 
 
 class ReviewedRating(Rating):
-    """The half of recommendation that concerns its data; see `Recommendation`."""
+    """The data half of recommendation; see `Recommendation`."""
 
     role: ClassVar[str] = "rating"
     unit = "ratings"

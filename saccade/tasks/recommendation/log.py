@@ -21,7 +21,7 @@ SIDES: tuple[Side, Side] = ("user", "item")
 
 
 class ReviewLog:
-    """Who reviewed what, when, and in which words.
+    """The reviews of the training data: user, item, time and text.
 
     Args:
         users, items: (reviews,), the number of each review's user and item; numbers of known ones start at 1.
@@ -59,17 +59,17 @@ class ReviewLog:
         return dict(zip(found.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
 
     def reviews_of(self, side: Side, number: int) -> NDArray[np.int64]:
-        """All reviews of a user or an item, those without words too."""
+        """All reviews of a user or an item, including empty ones."""
         return self._rows[side].get(number, np.zeros(0, dtype=np.int64))
 
     def history(self, side: Side, number: int, *, other: int, before: float | None, most: int) -> list[int]:
-        """The latest reviews of a user or an item that may be read to predict what one thinks of the other.
+        """The latest reviews of a user or an item that may be read to predict a rating.
 
-        The review that is to be predicted is not among them, nor any other by this user of this item.
+        The review to be predicted is not among them, nor any other by this user of this item.
 
         Args:
             side: whether `number` is a user or an item.
-            number: whose reviews to take; there are none of an unknown one.
+            number: whose reviews to take; an unknown user or item has none.
             other: the item to be rated, or the user who rates.
             before: only reviews from earlier than this moment; None for all.
             most: how many at most.

@@ -1,4 +1,4 @@
-"""What a user may ask of recommendations."""
+"""The options of recommendations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from saccade.tasks.options import Options
 
 @dataclass(frozen=True, kw_only=True)
 class RecommendationOptions(Options):
-    """What is recommended to a user, where no item is given.
+    """What to recommend to a user if no item is given.
 
     Args:
         top: how many items to list, the one with the highest predicted rating first.
-        seen: whether items that the user has reviewed may be recommended, too.
+        seen: whether items that the user has reviewed may also be recommended.
     """
 
     top: int = 10

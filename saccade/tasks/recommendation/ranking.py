@@ -23,7 +23,7 @@ RANKING = (*METRICS, *(SAMPLED + name for name in METRICS))
 """The figures of rankings: against all items, and against a sample of them."""
 
 BATCH = 256
-"""How many ratings are computed together where nobody asks for the reasons."""
+"""How many ratings are computed together if no reasons are needed."""
 
 
 @torch.no_grad()
@@ -51,7 +51,7 @@ def ratings(task: ReviewedRating, model: nn.Module, user: Example, items: Sequen
 
 
 def _collated(task: ReviewedRating, rows: Sequence[Row]) -> dict[str, Tensor]:
-    """A batch of one user, whose reviews are padded once where all rows read the same."""
+    """A batch of one user, whose reviews are padded only once if all rows read the same ones."""
     if any(row["user_reviews"] != rows[0]["user_reviews"] for row in rows):
         return task.collate(rows)
     once = {name: each.expand(len(rows), *each.shape[1:]) for name, each in task.side("user", rows[:1]).items()}
@@ -89,7 +89,7 @@ def unseen(task: ReviewedRating, user: str) -> list[str]:
 def rankings(
     task: ReviewedRating, model: nn.Module, examples: Sequence[Example], metrics: Sequence[str]
 ) -> dict[str, Figure]:
-    """How far up the items of some examples are in the lists of their users.
+    """How high the items of some examples rank in their users' lists.
 
     A user's candidates are the items of these examples, and all items, or a sample of them, that the user reviewed
     neither there nor in the training data. Reviews from after a user's first example are not read. Users without an

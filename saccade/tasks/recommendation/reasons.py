@@ -1,4 +1,4 @@
-"""Which reviews, and which words in them, decided about a rating.
+"""Which reviews, and which of their words, decided a rating.
 
 A model names its attentions by what they read: their paths contain `user` or `item`, and `reviews` for attention to
 reviews, `words` for attention to the words of the review picked before. Any other is over all words of the side.
@@ -38,7 +38,7 @@ class Pointer(NamedTuple):
 
 
 class SideLook(NamedTuple):
-    """What a model looked at on one side of a rating."""
+    """What a model attended to on one side of a rating."""
 
     texts: list[str]
     """The reviews that it could read."""
@@ -109,7 +109,7 @@ def _map(name: str, weights: Tensor, queries: TextAxis, keys: TextAxis, picked: 
 
 
 def looked_at(field: Reviews, side: Side, texts: Sequence[Sequence[str]], trace: Trace, mask: Tensor) -> list[SideLook]:
-    """What a model looked at on one side, for each example of a batch.
+    """What a model attended to on one side, for each example of a batch.
 
     Args:
         field: of the reviews.

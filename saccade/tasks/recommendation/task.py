@@ -24,19 +24,19 @@ from saccade.tasks.recommendation.ranking import BATCH, RANKING, rankings, recom
 from saccade.tasks.recommendation.reasons import SideLook, looked_at
 
 MOST_EXPORTED = 200_000
-"""Reviews that an export holds, as JSON: some tens of megabytes."""
+"""The maximum number of reviews in an export: tens of megabytes of JSON."""
 
 
 @tasks.register("recommendation")
 class Recommendation(ReviewedRating):
     r"""Predicts the rating that a user would give to an item, and ranks items for a user.
 
-    The training data are reviews: user, item, rating, and if there are any, text and time. A model reads the numbers of
-    user and item, the reviews that the user wrote and those that the item got: all from the training data, *without the
-    review to be predicted*, nor any other by this user of this item.
+    The training data consists of reviews: user, item, rating and, if available, text and time. A model reads the
+    numbers of user and item, the reviews by the user and the reviews of the item, all from the training data. It never
+    reads *the review to be predicted*, or any other by this user of this item.
 
-    Cold start: a user or item that the training data does not have, or of which nothing may be read yet, has no reviews
-    and, in models of names, bias 0 and factors 0. If neither is known, the answer is the mean rating.
+    Cold start: a user or item that is not in the training data, or has no reviews that may be read yet, has no reviews
+    and, in models that use names, bias 0 and factors 0. If neither is known, the answer is the mean rating.
 
     Args:
         user, item: the columns of their names.
@@ -93,7 +93,7 @@ class Recommendation(ReviewedRating):
     def looked(
         self, trace: Trace, batch: Mapping[str, Tensor], examples: Sequence[Example]
     ) -> list[dict[str, SideLook]]:
-        """What a model looked at on both sides, for each example of a batch."""
+        """What a model attended to on both sides, for each example of a batch."""
         found: list[dict[str, SideLook]] = [{} for _ in examples]
         rows = [self.encode({role: example.get(role) for role in self.inputs}) for example in examples]
         for side in SIDES:
@@ -159,7 +159,7 @@ class Recommendation(ReviewedRating):
     def explain(
         self, model: nn.Module, examples: Sequence[Example], answers: Sequence[Answer] | None = None, **options: Any
     ) -> list[Item]:
-        """What the model looked at: an item for the reviews of the user, and one for those of the item.
+        """What the model attended to: an item for the reviews by the user, and one for the reviews of the item.
 
         An input without an item is explained for each of the items recommended.
         """
