@@ -1,7 +1,7 @@
-"""Objects from plain data: checked against constructors, with classes from the registries alone.
+"""Builds objects from plain data: checked against constructors, with classes only from the registries.
 
-A string is a string and `Any` is data: neither is ever looked into for more. A class is built where an annotation asks
-for one, and it is found in the registry of that annotation. Only with trust may it be a dotted path, which is imported.
+A string is a string and `Any` is data: neither is ever interpreted further. A class is built where an annotation asks
+for one, and is looked up in that annotation's registry. Only with trust may it be a dotted path, which is imported.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_LAYERS = 1024
 
 
 class Checker:
-    """Reads plain data as what annotations ask for, and notes every problem.
+    """Checks plain data against annotations, and collects every problem.
 
     Args:
         trust: whether dotted paths may be imported.
@@ -213,7 +213,7 @@ class Checker:
 
 
 def build(hint: Any, value: Any, where: str, *, trust: bool = False) -> Any:
-    """The object that plain data describes, as an annotation asks for it.
+    """Builds the object that plain data describes, as an annotation requires.
 
     Args:
         hint: an annotation such as `int | None`, `list[Score]` or `Selection`.

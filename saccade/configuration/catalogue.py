@@ -1,7 +1,7 @@
-"""What the registries hold, read from the source: without torch, in a fraction of a second.
+"""The content of the registries, read from the source: without torch, in a fraction of a second.
 
-`saccade list`, `saccade show` and the first check of a configuration stand on it. Classes that users register are
-not in it; a test compares it with the registries.
+`saccade list`, `saccade show` and the first check of a configuration use it. It does not contain classes that users
+register; a test compares it with the registries.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def described(path: str) -> Described:
 
 
 def option_names(task: Described) -> list[str]:
-    """The options that predictions of a task have: the fields of the dataclass that it calls `options`."""
+    """The options of a task's predictions: the fields of its `options` dataclass."""
     file = _file(task.module)
     for statement, path in _lineage(None if file is None else find_statement(task.name, file)):
         for inner in statement.body:
@@ -130,7 +130,7 @@ def option_names(task: Described) -> list[str]:
 
 
 def _lineage(found: tuple[ast.ClassDef | ast.Assign, Path] | None) -> Iterator[tuple[ast.ClassDef, Path]]:
-    """A class and those that it inherits from, as far as Saccade has their source."""
+    """A class and those that it inherits from, as far as they are part of Saccade."""
     if found is not None and isinstance(found[0], ast.ClassDef):
         yield found[0], found[1]
         for base in found[0].bases:

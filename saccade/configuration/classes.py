@@ -26,7 +26,7 @@ def find_class(name: Any, base: type, where: str, *, trust: bool = False, words:
         base: what the class must derive from; its registry knows the short names.
         where: the key of the configuration, for error messages.
         trust: whether a dotted path may be imported, which runs the code of its module.
-        words: what else the configuration may say here, for error messages.
+        words: other values that the configuration allows here, for error messages.
     """
     registry = registry_of(base)
     if isinstance(name, type):
@@ -62,7 +62,7 @@ CALL = re.compile(r"(\w+)\((.*)\)")
 """`top_k(k=3)`, as Python would call it."""
 
 OTHER_NAMES = {"recurrent": "birnn"}
-"""What members are called elsewhere, with their own names."""
+"""Names that members have in other libraries, mapped to ours."""
 
 
 def unknown_member(where: str, kind: str, name: str, known: Collection[str]) -> str:
@@ -157,7 +157,7 @@ def spell_out(value: Any, where: str = "") -> Any:
 
 
 def _imported(path: str, where: str) -> Any:
-    """What stands at a dotted path; a module in the working folder is found too, as `python -m` finds it."""
+    """Imports a dotted path; modules in the working folder are found too, as with `python -m`."""
     module, _, name = path.rpartition(".")
     if not all(part.isidentifier() for part in path.split(".")):
         raise ConfigError(f"{where}: {shown(path)} is not a dotted path such as my_models.MyModel.")

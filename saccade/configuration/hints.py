@@ -1,4 +1,4 @@
-"""The annotations of constructors: what they allow, and how an error message says it."""
+"""The annotations of constructors: what they allow, and how error messages describe it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers, text, true, false and null, as an annotation asks for them."""
+"""Numbers, text, true, false and null, converted as an annotation requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from saccade.configuration.errors import ConfigError, shown
 WHOLE_NUMBERS = range(1 - 2**31, 2**31)
 MOST_CHARACTERS = 10_000
 BAD = type("Bad", (), {"__repr__": lambda self: "BAD"})()
-"""What stands for a value that an annotation does not allow."""
+"""Marks a value that an annotation does not allow."""
 
 PLAIN = (bool, int, float, str, types.NoneType)
 

@@ -13,7 +13,7 @@ class Section(NamedTuple):
     """The registry of its classes, by plural; None if there is one class, unless the user writes another."""
 
     usual: str | None
-    """The class if none is named: a short name, or a dotted path."""
+    """The default class: a short name, or a dotted path."""
 
 
 SECTIONS = {
@@ -28,7 +28,7 @@ OTHERS = "other_sources"
 
 
 def say_which(section: str) -> str:
-    """The message for a section that must name a class and does not."""
+    """The message for a section that must name a class but does not."""
     return f"Name the {section}, for example `{section}: rnnsearch`; `saccade list {section}s` lists them."
 
 

@@ -31,7 +31,7 @@ def check_spelling(config: Mapping[str, Any]) -> None:
     """Raises a `ConfigError` that lists every misspelt section, class and argument, at every depth.
 
     Wrong words and numbers are in the same list. If nothing else is wrong, they are left to `Plan`, which lists them
-    with what only constructors know, such as ranges. Classes given by dotted path are left to it, too.
+    with what only constructors know, such as ranges. Classes given by dotted path are left to it as well.
     """
     found = list(wrong_names(config))
     if any(problem.names for problem in found):
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
     text: str
     names: bool = True
-    """Whether a section, a class or an argument is misspelt, and not only a value wrong."""
+    """Whether a section, a class or an argument is misspelt, rather than a value being wrong."""
 
 
 def unknown_sections(config: Mapping[str, Any]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _misspelt_metric(found: Described, metric: Any) -> Iterator[Problem]:
 
 
 def no_metric(name: str, known: Collection[str]) -> str:
-    """The message for a metric to choose checkpoints by that the task does not have."""
+    """The message for a `trainer.metric` that the task does not have."""
     return f"trainer.metric: the task has no metric {shown(name)}.{nearest(name, known)}"
 
 

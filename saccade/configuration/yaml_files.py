@@ -1,4 +1,4 @@
-"""YAML from strangers: bounded in size and depth, without aliases, tags or repeated keys."""
+"""Untrusted YAML: bounded in size and depth, without aliases, tags or repeated keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAINLY = {
 
 
 def read_text(path: Path) -> str:
-    """The text of a file that is small enough to be a configuration; pipes and devices are refused."""
+    """The text of a file that is small enough to be a configuration; pipes and devices are rejected."""
     if not stat.S_ISREG(os.stat(path).st_mode):
         raise ConfigError(f"{path} is not a regular file: a configuration must not be a folder, pipe or device.")
     with path.open("rb") as file:
@@ -74,7 +74,7 @@ def _problem(error: Any) -> str:
 
 
 def _check_events(yaml: Any, text: str, name: str) -> None:
-    """Reads event by event, before anything is built, so that a bomb never goes off."""
+    """Checks the YAML event by event, before anything is built, to defuse YAML bombs."""
     depth = nodes = documents = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1

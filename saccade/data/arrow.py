@@ -82,7 +82,7 @@ def _keys(values: Sequence[Any], role: str) -> list[str]:
 
 
 def _is_rich(value: Any) -> bool:
-    """Whether a list holds arrays or dictionaries at its bottom."""
+    """Whether a list contains arrays or dictionaries at its lowest level."""
     while isinstance(value, list | tuple) and value:
         value = next((item for item in value if item is not None), None)
     return isinstance(value, dict | np.ndarray)
@@ -95,7 +95,7 @@ def _leaf(kind: Any) -> Any:
 
 
 def _kinds(value: Any) -> set[type]:
-    """The types at the bottom of lists; Arrow would turn bytes among texts, or booleans among numbers, into others."""
+    """The types at the lowest level of lists; Arrow would convert bytes among texts, or booleans among numbers."""
     if isinstance(value, list | tuple):
         return set[type]().union(*map(_kinds, value))
     return set() if value is None else {next(kind for kind in (str, bytes, bool, object) if isinstance(value, kind))}
@@ -109,7 +109,7 @@ def _mixed(role: str, problem: str) -> DataError:
 
 
 def narrow(kind: Any) -> Any:
-    """The type with 32 bits for the numbers inside lists (token ids, features), in place of Python's 64."""
+    """The type with 32-bit instead of 64-bit numbers inside lists (token ids, features)."""
     pyarrow = required("pyarrow")
     if not pyarrow.types.is_list(kind):
         return kind
@@ -120,7 +120,7 @@ def narrow(kind: Any) -> Any:
 
 
 def merged(one: Any, other: Any, role: str) -> Any:
-    """The narrowest type that holds the values of both."""
+    """The narrowest type that can represent the values of both."""
     pyarrow = required("pyarrow")
     types = pyarrow.types
     if one == other or types.is_null(other):
@@ -154,7 +154,7 @@ def cast(array: Any, kind: Any) -> Any:
 
 
 def has_arrays(kind: Any) -> bool:
-    """Whether NumPy arrays are inside a type."""
+    """Whether a type contains NumPy arrays."""
     types = required("pyarrow").types
     if types.is_struct(kind):
         return kind.get_field_index(SHAPE) >= 0 or any(has_arrays(field.type) for field in kind)
@@ -201,7 +201,7 @@ def _array_cells(column: Any) -> Callable[[int], Any]:
 
 
 def restored(value: Any, kind: Any) -> Any:
-    """A value from Arrow with its arrays in place of their shapes and numbers."""
+    """A value from Arrow, with its arrays restored from their shapes and numbers."""
     if value is None or not has_arrays(kind):
         return value
     if isinstance(value, list):

@@ -76,7 +76,7 @@ class TokenBatches:
             yield batch[self.shard :: self.shards].tolist()
 
     def peek(self, count: int) -> list[list[int]]:
-        """The next batches, as far as this epoch goes; the position stays."""
+        """The next batches of this epoch, without changing the position."""
         coming = self._plan()[self.position : self.position + count]
         return [batch[self.shard :: self.shards].tolist() for batch in coming]
 
@@ -122,7 +122,7 @@ class TokenBatches:
         return f"number_of_examples={len(self._sizes)} token_budget={self.budget} seed={self.seed}"
 
     def _changed(self, before: str = "") -> str:
-        """What differs from the settings of a saved position; earlier versions did not save them."""
+        """What differs from the settings of a saved position; older files do not contain them."""
         if not before:
             return "the data, the token budget or the seed has changed"
         pairs = zip(before.split(), self._settings().split(), strict=False)

@@ -14,7 +14,7 @@ class Cell(NamedTuple):
     """The place of a raw value in the user's data.
 
     Args:
-        file: the file, or what stands for it in memory.
+        file: the file, or a name for data in memory.
         line: line or row, counted from 1.
         role: the name by which the task knows the column: "source", "label", ...
         folder: the folder that relative paths in the cell start from: that of the table's file.
@@ -38,20 +38,20 @@ class FieldLike(Protocol):
 
 
 def value_of(field: FieldLike, raw: Any, cell: Cell, *, blank: bool = False) -> Any:
-    """What a field makes of a raw value.
+    """The value that a field reads from a raw value.
 
     Args:
         field: of the cell's role.
         raw: the value as the reader found it.
         cell: its place, for error messages.
-        blank: whether an empty text is the field's value for that, if it has one, and not an error.
+        blank: whether an empty text becomes the field's empty value, if it has one, instead of an error.
     """
     nothing = getattr(field, "blank", None)
     return nothing if blank and nothing is not None and is_blank(raw) else field.read(raw, cell)
 
 
 def is_blank(raw: Any) -> bool:
-    """Whether a raw value is nothing, or white space only, in each of its columns."""
+    """Whether a raw value is missing or only white space, in each of its columns."""
     if isinstance(raw, list | tuple):
         return bool(raw) and all(map(is_blank, raw))
     return raw is None or (isinstance(raw, str) and not raw.strip())
@@ -63,7 +63,7 @@ def text_of(raw: Any, cell: Cell, *, may_be_empty: bool = False) -> str:
     Args:
         raw: the value as the reader found it.
         cell: its place, for error messages.
-        may_be_empty: whether nothing, or white space only, is fine.
+        may_be_empty: whether a missing or blank value is allowed.
     """
     if isinstance(raw, int) and not isinstance(raw, bool):
         return _digits(raw, cell)

@@ -1,4 +1,4 @@
-"""A stream of examples, some at a time."""
+"""A stream of examples in chunks."""
 
 from __future__ import annotations
 

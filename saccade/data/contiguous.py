@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from saccade.data.batches import TokenBatches
 
 CARRIED = "carried."
-"""How the names of tensors begin, in a batch of pieces, that a model handed on from the pieces before."""
+"""The prefix of tensors in a batch of pieces that a model carried over from earlier pieces."""
 
 
 class Pieces(Sequence[dict[str, Any]]):
@@ -75,5 +75,5 @@ class OrderedBatches(TokenBatches):
 
 
 def carried(batch: Mapping[str, Any]) -> dict[str, Any]:
-    """What a batch holds from the pieces before, by name."""
+    """The carried tensors of a batch, by name."""
     return {name.removeprefix(CARRIED): tensor for name, tensor in batch.items() if name.startswith(CARRIED)}

@@ -22,7 +22,7 @@ SPLITS = ("random", "time", "leave_one_out")
 FOLD = "fold"
 """The role of a column that names folds."""
 FEWEST_TO_HOLD_OUT = 100
-"""With fewer examples in memory all are trained on, unless the user says otherwise."""
+"""With fewer examples in memory, nothing is held out by default."""
 
 
 @noting_arguments
@@ -34,14 +34,14 @@ class Corpus:
             list.
         valid: what to validate on, in the same formats.
         held_out: without valid, the share of the training examples to validate on, at most 1000; 0.05 by default, but 0
-            for fewer than 100 examples in memory. Examples with equal inputs stay together, and labels keep their
-            shares.
+            for fewer than 100 examples in memory. Examples with equal inputs stay together, and label proportions are
+            preserved.
         split: how examples are held out: "random"; "time", the latest ones; or "leave_one_out", the last one of each
             user. The last two are for tasks whose examples have times.
         folds: for cross-validation, the number of parts that the training examples are split into, or the name of the
             column that names the part of each example. `saccade train --folds` sets it.
         fold: the one of these parts that is not trained on; from 0, or a name from the column.
-        group: the column that says which rows belong together, such as patient or speaker: no split separates them. In
+        group: a column of groups that no split separates, such as patient or speaker. In
             a long table, where an input takes several rows (visits), the rows of a group are one example.
         columns: which column plays which role, by name, by number from 0, or as a list of several columns; such as
             {source: en, target: de} or {source: [lemma, features], target: form}.
@@ -106,7 +106,7 @@ class Corpus:
         blank: bool = False,
         unread: Collection[str] = (),
     ) -> Examples:
-        """The examples of a source, read as the training data are.
+        """The examples of a source, read like the training data.
 
         If a column names folds or groups, `fields` may have the roles `fold` and `group`, and other columns are found
         by the names of their roles unless the user says otherwise.
@@ -114,8 +114,8 @@ class Corpus:
         Args:
             source: files, a folder, or rows in memory.
             fields: for each role the field that reads it.
-            optional: roles that the data may lack.
-            extras: further roles, which are read where `columns` names them, and which the data may lack.
+            optional: roles that may be missing from the data.
+            extras: further roles, which are read if `columns` names them, and which may be missing from the data.
             check: whether the values of an example belong together.
             part: the rows to read, of a source that is a single file.
             blank: whether empty texts are read, as inputs of a prediction are.

@@ -79,7 +79,7 @@ def parse(pattern: str) -> DateForm:
 
 
 def vary(form: DateForm, date: datetime.date, locale: str, random_: random.Random) -> list[DatePart]:
-    """The date in this form, varied the way people vary it."""
+    """The date in this form, varied as people would."""
     draw = random_.random
     if date.year not in TWO_DIGITS:
         form = tuple((field, "y") if text == "yy" else (field, text) for field, text in form)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 LEAVE_OUT = "Correct it, or leave such rows out with --data.bad_rows skip."
-"""What to do about a value that no file may have."""
+"""The fix for a value that no file may contain."""
 
 
 class DataError(ValueError):
@@ -55,7 +55,7 @@ class BadRow(DataError):  # noqa: N818 (named after the row it describes)
 
 @dataclass
 class Skipped:
-    """The bad rows that a reading left out: all of them counted, the first ones kept."""
+    """The bad rows that were skipped: all of them are counted, and the first ones kept."""
 
     keep: int = 20
     count: int = 0

@@ -1,4 +1,4 @@
-"""Groups of examples that a split keeps together, and the strata that it keeps in proportion."""
+"""Groups of examples that a split keeps together, and strata whose proportions it preserves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class Strata:
-    """What each example has that a split keeps in proportion, such as its labels.
+    """The labels of each example, whose proportions a split preserves.
 
     An example with several names belongs to the stratum of the rarest, so that rare names are spread evenly too.
     """

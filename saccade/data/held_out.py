@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from saccade.data.groups import Groups
 
 MOST_HELD_OUT = 1000
-"""Examples; validation takes long enough with these."""
+"""The maximum number of examples to hold out, so that validation does not take too long."""
 
 
 def choose_held_out(marks: ArrayLike, share: float, strata: NDArray[np.int64] | None = None) -> set[int]:
@@ -16,7 +16,7 @@ def choose_held_out(marks: ArrayLike, share: float, strata: NDArray[np.int64] | 
 
     Examples with equal marks form a group. The groups with the smallest marks are held out: the same ones each time,
     whatever the order. Together they have at most `share` of the examples, and at most 1000; at least one group is held
-    out. Each stratum gives its part, and keeps at least one group.
+    out. Each stratum contributes its share, and keeps at least one group.
 
     Args:
         marks: of all examples.
@@ -45,7 +45,7 @@ def choose_held_out(marks: ArrayLike, share: float, strata: NDArray[np.int64] | 
 
 
 def _apportioned(several: list[NDArray[np.intp]], groups: Groups, room: int) -> list[int]:
-    """How many examples each stratum gives: its share, rounded by the largest remainders among those of two groups."""
+    """How many examples each stratum contributes: its share, rounded by largest remainders if it has several groups."""
     counts = [int(groups.sizes[places].sum()) for places in several]
     total = sum(counts)
     parts = [room * count // total for count in counts]

@@ -18,7 +18,7 @@ Located = tuple[Reader, int, dict[str, Any] | BadRow]
 
 
 def gathering(fields: Mapping[str, Any], columns: Mapping[str, Column] | None, group: str | None) -> bool:
-    """Whether the rows of a group are one example: if a field takes several rows, each of several columns."""
+    """Whether the rows of a group are one example: if a field reads several columns of many rows."""
     given = columns or {}
     long = [
         role
@@ -39,12 +39,12 @@ def gathered(
 ) -> Iterator[tuple[Reader, int, dict[str, Any] | BadRow]]:
     """One row for each group, in the order in which the groups begin; it has the reader and line of its first row.
 
-    All rows are held in memory, since those of a group may be anywhere; equal texts are held once.
+    All rows are kept in memory, since those of a group may be anywhere; equal texts are kept once.
 
     Args:
         rows: of a long table, with the role `group`.
         fields: which put their raw values together with `Field.gather`.
-        bad: called with a row that cannot be used; its group does without it.
+        bad: called with a row that cannot be used; its group is read without it.
     """
     known: dict[Any, Any] = {}
     groups: dict[str, tuple[Reader, int, dict[str, list[Any]]]] = {}
@@ -72,7 +72,7 @@ def gathered(
 
 
 def _shared(raw: Any, known: dict[Any, Any]) -> Any:
-    """The raw value, its texts replaced by equal ones that are held already."""
+    """The raw value, with its texts replaced by equal ones that are already in memory."""
     if isinstance(raw, str):
         return known.setdefault(raw, raw)
     return tuple(_shared(part, known) for part in raw) if isinstance(raw, list) else raw

@@ -1,4 +1,4 @@
-"""Pictures, decoded by Pillow: files from anywhere, so that nothing they announce is believed."""
+"""Pictures, decoded by Pillow; nothing that a file claims about itself is trusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from saccade.data.extra import required
 from saccade.data.media import MediaError, Source, opened
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
-"""What is decoded. Pillow knows more formats, some of which start other programs."""
+"""The formats that are decoded. Pillow knows more, some of which start other programs."""
 
 KINDS = "JPEG, PNG, WebP, GIF, BMP or TIFF"
 MOST_BYTES = 1 << 28
@@ -37,7 +37,7 @@ class PictureError(MediaError):
 
 
 def check_picture(source: Source) -> None:
-    """Decodes a picture, as coarsely as its format allows; raises `PictureError` if it is damaged or not one."""
+    """Decodes a picture, as coarsely as its format allows; raises `PictureError` if it is damaged or not a picture."""
     with _opened(source) as picture:
         picture.draft("RGB", (1, 1))  # an eighth of the size, if it is a JPEG
         picture.load()
@@ -47,11 +47,11 @@ def check_picture(source: Source) -> None:
 def read_picture(source: Source, *, shorter: int | None = None, square: Square = "crop") -> Pixels:
     """The pixels of a picture, (lines, columns, 3): red, green and blue, the right way up.
 
-    Transparent parts are white. Of an animation the first picture is read.
+    Transparent parts become white. For an animation, the first picture is read.
 
     Args:
         source: a path, or the contents of a file.
-        shorter: how long the shorter side is made; None leaves the picture as it is.
+        shorter: the length to scale the shorter side to; None leaves the picture as it is.
         square: "crop" keeps the proportions, "stretch" makes it a square of this side.
     """
     operations = required("PIL.ImageOps", "images")
@@ -72,7 +72,7 @@ def as_png(picture: Any) -> bytes:
     """A picture in memory as the contents of a PNG file, which loses nothing.
 
     Args:
-        picture: one of Pillow's, or an array (lines, columns) or (lines, columns, 3 or 4) of integers from 0 to 255 or
+        picture: a Pillow image, or an array (lines, columns) or (lines, columns, 3 or 4) of integers from 0 to 255 or
             of floating-point numbers from 0 to 1.
     """
     library = required("PIL.Image", "images")
@@ -103,7 +103,7 @@ def _bytes_of(array: NDArray[Any]) -> Pixels:
 
 @contextmanager
 def _opened(source: Source) -> Iterator[Any]:
-    """A picture whose header was read and whose size is bearable."""
+    """Opens a picture, and checks its header and size."""
     library = required("PIL.Image", "images")
     with opened(source, PictureError) as file:
         size = file.seek(0, io.SEEK_END)

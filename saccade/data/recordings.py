@@ -1,4 +1,4 @@
-"""Recordings: WAV files, read with NumPy alone, and other formats through an optional library."""
+"""Recordings: WAV files, read with NumPy, and other formats through an optional library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from saccade.data.media import MediaError, Source, opened
 
 SLOWEST, FASTEST = 1_000, 384_000
-"""Sample rates in use; others are damage."""
+"""The sample rates that are accepted; others mean that the file is damaged."""
 
 MOST_CHANNELS = 64
 LOUDEST = 2.0**32
@@ -46,7 +46,7 @@ class RecordingError(MediaError):
 
 
 class Header(NamedTuple):
-    """What a file says about its sound."""
+    """What a file's header says about its sound."""
 
     rate: int
     channels: int
@@ -60,7 +60,7 @@ class Header(NamedTuple):
 
 
 def read_header(source: Source) -> Header:
-    """Checks that a file is a whole recording that is not empty, without decoding it.
+    """Checks that a file is a complete recording that is not empty, without decoding it.
 
     Floating-point samples are read, since they can be NaN; integers cannot.
     """
@@ -174,7 +174,7 @@ def _from_wav(file: BinaryIO, header: Header, count: int) -> NDArray[Any]:
 
 
 def decode_wav(content: bytes, header: Header) -> NDArray[Any]:
-    """(samples, channels): the samples that these bytes of a WAV file hold."""
+    """(samples, channels): the samples in these bytes of a WAV file."""
     kind, bits = header.kind, header.bits
     raw = np.frombuffer(content, dtype=TYPES[kind, bits])
     if kind == FLOAT:
@@ -208,7 +208,7 @@ def _library_header(file: BinaryIO, what: str) -> Header:
 
 
 def _check_end(file: BinaryIO, header: Header) -> None:
-    """Refuses a compressed file that lacks its end, without decoding all of it."""
+    """Rejects a truncated compressed file, without decoding all of it."""
     cut = RecordingError("it is truncated: its end is missing", "Copy it again.")
     file.seek(0)
     if file.read(4) == OGG:  # what is left of a stream that was cut is whole in itself: only its last page tells

@@ -14,10 +14,10 @@ MARKS = re.compile(r'["“”„«»()\[\]{}]')
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of a text, without the white space around them; blank lines end a sentence, line breaks do not.
+    """The sentences of a text, without surrounding white space; blank lines end a sentence, line breaks do not.
 
-    Quoted and bracketed passages stay whole. If that makes a sentence of more than 60 words, it is split again with no
-    regard for such marks: one stray mark, such as that of inches, would otherwise join half a text.
+    Quoted and bracketed passages stay whole. If that makes a sentence of more than 60 words, it is split again ignoring
+    such marks: a stray one, such as an inch sign, would otherwise join half a text.
 
     Args:
         text: any.

@@ -29,7 +29,7 @@ LONGEST_CHUNK = 1 << 20
 
 
 class Blocks(NamedTuple):
-    """A recording as it is read: samples per second, and blocks of one channel between -1 and 1."""
+    """A recording being read: its sample rate, and blocks of one channel between -1 and 1."""
 
     rate: int
     blocks: Iterator[Samples]
@@ -103,7 +103,7 @@ def _blocks(file: BinaryIO, header: Header, seconds: float, samples: int | None)
 
 
 def _read(file: BinaryIO, count: int) -> bytes:
-    """So many bytes, or fewer at the end: a pipe may give them piece by piece."""
+    """Reads this many bytes, or fewer at the end; a pipe may deliver them piece by piece."""
     parts = []
     while count and (part := file.read(count)):
         parts.append(part)

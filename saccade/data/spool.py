@@ -1,4 +1,4 @@
-"""Examples kept aside, so that their files are read only once."""
+"""A temporary copy of examples, so that their files are read only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from saccade.data.chunks import chunks
 
 IN_MEMORY = 64 << 20
-"""Bytes that stay in memory; what is more goes to the disk."""
+"""Bytes that stay in memory; the rest goes to disk."""
 
 CHUNK = 256
 """Examples that are read at a time."""
@@ -22,13 +22,12 @@ CHUNK = 256
 class Spool(Iterable[dict[str, Any]]):
     """A copy of examples that can be iterated over many times, in memory or, if it is large, in a temporary file.
 
-    The file has no name: nobody else can open or change it, so that pickles are safe here, and it vanishes with the
+    The file has no name: nobody else can open or change it, so pickles are safe here, and it disappears with the
     process.
 
     Args:
         examples: dictionaries of any values; read once, now.
-        folder: on the disk that holds what does not fit into memory; made if need be, and removed
-            if it stays empty.
+        folder: on the disk for what does not fit into memory; created if necessary, and removed if it stays empty.
     """
 
     def __init__(self, examples: Iterable[Mapping[str, Any]], folder: str | Path) -> None:

@@ -112,15 +112,15 @@ def store(
 ) -> Stored:
     """Writes encoded examples to an Arrow file, a few at a time, and opens it.
 
-    A file with the same (not empty) fingerprint is opened as it is, without reading the examples. The file appears
+    A file with the same (non-empty) fingerprint is opened as it is, without reading the examples. The file appears
     under its name only when it is complete.
 
     Args:
         examples: dictionaries of numbers, texts, bytes, NumPy arrays, and lists and dictionaries of these; all with the
             same keys and types. A key that an example lacks comes back as None.
-        path: of the file; its folder is made if need be.
+        path: of the file; its folder is created if necessary.
         size: what an example costs in a batch, kept for `Stored.sizes`.
-        fingerprint: identifies the data and everything that was done to them.
+        fingerprint: identifies the data and everything that was done to it.
         exact: whether numbers in lists keep all 64 bits; 32 are enough for token ids and features.
     """
     path = Path(path)
@@ -146,7 +146,7 @@ def store(
 
 
 class _Writer:
-    """An Arrow file whose types become known as examples come: empty lists may be followed by lists of numbers.
+    """An Arrow file whose types emerge as examples arrive: empty lists may be followed by lists of numbers.
 
     When a chunk needs a wider type than those before it, what is already written is copied to that type.
     """
@@ -170,7 +170,7 @@ class _Writer:
         self._append(pyarrow.RecordBatch.from_pydict(columns))
 
     def close(self) -> None:
-        """Completes the file, on the disk too."""
+        """Completes the file and flushes it to disk."""
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())

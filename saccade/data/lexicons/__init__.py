@@ -1,4 +1,4 @@
-"""Lexicons: how words translate, learned from sentence pairs or read from files."""
+"""Lexicons: word translations, learned from sentence pairs or read from files."""
 
 from saccade.data.lexicons.lexicon import (
     Lexicon,

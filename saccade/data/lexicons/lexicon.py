@@ -1,4 +1,4 @@
-"""Lexicons: how words translate, as a file and as a table of ids."""
+"""Lexicons: word translations, as a file and as a table of ids."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from saccade.data.special import EOS, PAD, UNK
 from saccade.data.tokenisers import Tokeniser
 
 Lexicon = dict[str, dict[str, float]]
-"""For each source word p(target word | source word); what they lack to 1 belongs to unknown words."""
+"""For each source word p(target word | source word); the rest, up to 1, belongs to unknown words."""
 
 
 class LexiconTable(NamedTuple):
@@ -90,13 +90,13 @@ def from_counts(counts: Mapping[tuple[str, str], int], *, top: int, least: float
 def lexicon_table(lexicon: Lexicon, source: Tokeniser, target: Tokeniser, entries: int) -> LexiconTable:
     """The lexicon of words that are single tokens of both vocabularies.
 
-    The last entry of each word is the unknown word, with the probability that the others leave. A word without
-    translations has it alone; the end translates to the end; padding translates to nothing.
+    The last entry of each word is the unknown word, with the remaining probability. A word without translations has
+    only this entry; the end translates to the end; padding translates to nothing.
 
     Args:
         lexicon: of words.
         source, target: the tokenisers of both sides.
-        entries: the most translations of a word.
+        entries: the maximum number of translations of a word.
     """
     words = np.full((source.size, entries + 1), UNK, dtype=np.int64)
     probabilities = np.zeros((source.size, entries + 1), dtype=np.float32)
@@ -134,7 +134,7 @@ def _probability(text: str, file: Path, number: int) -> float:
 
 
 def _completed(targets: Mapping[str, float | None]) -> dict[str, float]:
-    """Translations without a probability share what the others leave; none of them sum to more than 1."""
+    """Translations without a probability share what the others leave; the sum never exceeds 1."""
     given = sum(p for p in targets.values() if p is not None)
     open_ones = sum(p is None for p in targets.values())
     rest = max(0.0, 1.0 - given) / open_ones if open_ones else 0.0

@@ -19,7 +19,7 @@ Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 
 
 class Translations(NamedTuple):
-    """p(target | source) of words that occur in a sentence pair together.
+    """p(target | source) of words that occur together in a sentence pair.
 
     Args:
         sources, targets: (entries,), numbers of words; a source of 0 stands for no word.
@@ -32,7 +32,7 @@ class Translations(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """Every source word beside every target word of the same pair, the source word 0 among them."""
+    """Every pair of a source word, including word 0, and a target word of the same sentence pair."""
 
     entry: NDArray[np.int64]
     """(cells,), the number of the entry that a cell is an occurrence of."""

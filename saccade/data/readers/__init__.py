@@ -1,4 +1,4 @@
-"""Readers: sources of many formats become rows, one at a time."""
+"""Readers: rows from sources of many formats, one at a time."""
 
 from saccade.data.readers.base import Reader, readers
 from saccade.data.readers.delimited import Csv, Tsv

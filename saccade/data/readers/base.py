@@ -20,7 +20,7 @@ from saccade.registry import Registry
 class Reader:
     """Reads the rows of one source: a file, a folder, a dataset, rows in memory.
 
-    A new reader names the suffixes of its files (or writes `takes`) and writes `rows`:
+    A new reader sets the suffixes of its files (or implements `takes`) and implements `rows`:
 
         @readers.register("conll")
         class Conll(Reader):
@@ -33,17 +33,17 @@ class Reader:
     Args:
         source: what to read: a name as the user wrote it.
         columns: the columns wanted.
-        header: whether the file begins with a header, where the format leaves that open.
+        header: whether the file begins with a header, if the format leaves that open.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
     """The suffixes of the files that it reads; `.gz` may follow them."""
 
     prefix: ClassVar[str] = ""
-    """What its sources begin with, if that tells them apart; the suffix does not count then."""
+    """The prefix of its sources, if they have one; the suffix is then ignored."""
 
     fallback: ClassVar[bool] = False
-    """Whether it reads only what no other reader takes."""
+    """Whether it only reads sources that no other reader takes."""
 
     divisible: ClassVar[bool] = False
     """Whether some consecutive rows can be read without those before them; see `part` and `parts`."""
@@ -62,7 +62,7 @@ class Reader:
         self.part: FilePart | None = None
         """The rows to read, if not all of them."""
         self.record: Record = {}
-        """The whole row that `examples` gave last."""
+        """The whole row that `examples` yielded last."""
         if self.suffixes:
             check_file(self.name)
 
@@ -88,7 +88,7 @@ class Reader:
         raise NotImplementedError
 
     def parts(self, rows: int) -> Iterator[FilePart]:
-        """The file in parts of `rows` rows, the last one perhaps shorter."""
+        """The file in parts of `rows` rows; the last one may be shorter."""
         lines, count = list[int](), 0
         for count, (line, _) in enumerate(self.rows(), start=1):
             if count % rows == 1 or rows == 1:
@@ -157,11 +157,11 @@ class Reader:
         return [name for place, name in enumerate(names) if place not in read]
 
     def ordered(self) -> list[str]:
-        """How columns with other names than those of the roles were taken in their order: `'body' as text`."""
+        """How columns with unknown names were assigned to roles in order: `'body' as text`."""
         return []
 
     def maybe_header(self) -> bool:
-        """Whether the row that was given last may be a header, which nobody declared."""
+        """Whether the last row may be an undeclared header."""
         return False
 
     def where(self, role: str) -> str:
@@ -169,7 +169,7 @@ class Reader:
         return self.name
 
     def stamp(self) -> str:
-        """Changes when the source does."""
+        """Changes if the source changes."""
         return stamp(self.name)
 
     def _named(self, column: str | int) -> str | int:

@@ -21,8 +21,8 @@ from saccade.data.readers.parts import FilePart
 class Delimited(Reader):
     """A table in a text file.
 
-    The first line is a header if the user says so or, if nothing is said, names a column. It is never guessed; a first
-    line that looks like a header and is not read as one gets a warning.
+    The first line is a header if the user says so or gives a column by name. It is never guessed; a first line that
+    looks like a header but is not read as one gets a warning.
     """
 
     divisible: ClassVar = True
@@ -31,7 +31,7 @@ class Delimited(Reader):
     """How columns are separated."""
 
     others: ClassVar[Mapping[str, str]]
-    """What may separate them by mistake, and what to do then."""
+    """Wrong separators, and what to do about them."""
 
     def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:
         super().__init__(source, columns, header=columns.by_name if header is None else header)
@@ -169,7 +169,7 @@ class Delimited(Reader):
 
 
 def sample(lines: Iterator[Row]) -> list[Row]:
-    """The first rows, up to one that cannot be read, since it may cost much to read on after that."""
+    """The first rows, up to one that cannot be read, since reading on after that may be slow."""
     found: list[Row] = []
     for row in islice(lines, SAMPLE + 1):
         found.append(row)

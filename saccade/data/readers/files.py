@@ -19,7 +19,7 @@ SPECIAL = {
 
 
 def check_file(name: str) -> Path:
-    """The path of a file with something in it; the error for a missing one suggests the nearest name."""
+    """The path of a non-empty file; the error for a missing one suggests the closest name."""
     path = Path(name)
     if not name:
         raise DataError("A file name is empty.")
@@ -67,7 +67,7 @@ def similar_file(path: Path) -> str | None:
 
 
 def stamp(path: str | Path) -> str:
-    """Changes when a file, or any file in a folder, does: names, sizes and times of change."""
+    """Changes if a file, or any file in a folder, changes: names, sizes and modification times."""
     if os.path.isdir(path):
         inside = sorted(os.path.join(root, name) for root, _, names in os.walk(path) for name in names)
         return "\n".join(stamp(name) for name in inside)

@@ -26,7 +26,7 @@ class FolderOfFiles(Reader):
     """A folder whose files are the rows, sorted by name, those of sub-folders included; hidden files are left out.
 
     Columns: `path` (absolute), `name`, `stem` (the name without its suffix) and, for files in sub-folders, `label`: the
-    name of the folder that holds them. One role without such a column takes the path.
+    name of their folder. One role without such a column takes the path.
     """
 
     def __init__(self, source: Any, columns: Columns, *, header: bool | None = None) -> None:

@@ -22,7 +22,7 @@ PREFIX = "hf:"
 class Hub(Reader):
     """Rows of `hf:name`, `hf:name:split` or `hf:name@config:split`; the name is a folder or a dataset on the hub.
 
-    A folder was written by `save_to_disk` or holds data files; a dataset on the hub is streamed.
+    A folder was written by `save_to_disk` or contains data files; a dataset on the hub is streamed.
     """
 
     prefix = PREFIX
@@ -87,7 +87,7 @@ def _undecoded(dataset: Any) -> Any:
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """The errors of datasets that cannot be found or read, or that the library refuses since they hold code."""
+    """The errors of datasets that cannot be found or read, or that the library refuses because they contain code."""
     found = required("datasets").exceptions.DatasetsError, required("pyarrow").ArrowException
     return (OSError, ValueError, RuntimeError, UnpicklingError, *found)
 

@@ -13,10 +13,10 @@ from saccade.data.errors import BadRow, DataError, conversion, one_line
 from saccade.data.readers.parts import FilePart
 
 LONGEST = 16 << 20
-"""Bytes of the longest line (or CSV row) that is read: a few kilobytes of gzip can hold a line of gigabytes."""
+"""The maximum length of a line (or CSV row) in bytes: a few kilobytes of gzip can contain a line of gigabytes."""
 
 PATIENCE = 16
-"""How many times `LONGEST` is read in search of the end of a longer line, before the whole file is refused."""
+"""How many times `LONGEST` is read in search of the end of a longer line, before the whole file is rejected."""
 
 
 def suffix(path: str | Path) -> str:
@@ -71,7 +71,7 @@ def paragraphs(path: Path) -> Iterator[tuple[int, str | BadRow]]:
 def raw_lines(path: Path, part: FilePart | None = None) -> Iterator[tuple[int, str | BadRow]]:
     """The numbers and lines, with line ends and without a byte order mark.
 
-    Bytes that are not UTF-8 become lone surrogates, which `saccade.data.cell.text_of` refuses.
+    Bytes that are not UTF-8 become lone surrogates, which `saccade.data.cell.text_of` rejects.
     """
     number = 0 if part is None else part.line - 1
     try:
@@ -100,7 +100,7 @@ def too_long(path: Path, line: int) -> BadRow:
 
 
 def skip_line(stream: BinaryIO, line: bytes, path: Path, number: int) -> None:
-    """Reads on to the end of a line that is too long, without keeping it."""
+    """Skips to the end of a line that is too long."""
     for _ in range(PATIENCE):
         if not line or line.endswith(b"\n"):
             return

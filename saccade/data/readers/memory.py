@@ -19,7 +19,7 @@ NAME = "the examples in memory"
 
 
 class Rows:
-    """Rows in memory, also where a list of texts could be taken for a list of files."""
+    """Marks a list as rows in memory, for texts that could be mistaken for file names."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
         rows = frame_rows(rows)
@@ -27,7 +27,7 @@ class Rows:
 
 
 def frame_rows(data: Any) -> Any:
-    """The rows of a pandas DataFrame, which iterates over the names of its columns; anything else as it is."""
+    """The rows of a pandas DataFrame, which would iterate over its column names; anything else unchanged."""
     frame = type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
     return data.to_dict("records") if frame else data
 

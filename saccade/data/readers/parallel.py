@@ -29,7 +29,7 @@ INSTEAD = {
 
 @readers.register("text")
 class ParallelText(Reader):
-    """Text files whose n-th lines make the n-th row: `train.en,train.de`.
+    """Text files whose n-th lines make up the n-th row: `train.en,train.de`.
 
     The files are the columns: numbered in the order given, and named by their suffixes (`train.de.gz` is "de").
     """

@@ -18,13 +18,13 @@ from saccade.data.readers.lines import LONGEST
 from saccade.data.readers.parts import FilePart
 
 BATCH = 256
-"""How many rows are in memory at a time, at most."""
+"""The maximum number of rows in memory at a time."""
 
 BUFFER = 1 << 20
 """Bytes of a column that are read at a time."""
 
 MOST_BYTES, MOST_GROWTH = 256 << 20, 200
-"""A column of a row group that expands beyond this many bytes, and by this factor, is a trap, not data."""
+"""A column chunk that expands beyond this many bytes, and by this factor, is rejected as a decompression bomb."""
 
 
 @readers.register("parquet")
@@ -117,7 +117,7 @@ def batch_rows(metadata: Any) -> int:
 
 
 def check_growth(metadata: Any, columns: list[str], file: str) -> None:
-    """Refuses a column of which a few bytes become a great many: Arrow reads parts of it as a whole."""
+    """Rejects a column that expands excessively, since Arrow reads large parts of it at once."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         for place in range(group.num_columns):

@@ -1,4 +1,4 @@
-"""Reviews in the layouts in which Amazon's and Yelp's are published: `amazon:FILE` and `yelp:FILE`."""
+"""Reviews in the published layouts of Amazon and Yelp: `amazon:FILE` and `yelp:FILE`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from saccade.data.readers.lines import numbered_lines
 
 NAMES = ("user", "item", "rating", "text", "time")
 REQUIRED = ("user", "item")
-"""A file of pairs to rate has no more."""
+"""The columns of a file of pairs to rate."""
 
 
 class ReviewFile(Reader):

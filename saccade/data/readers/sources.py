@@ -79,7 +79,7 @@ def _expanded(name: str) -> list[str]:
 
 
 def _checked(name: str) -> str:
-    """The name; an error if there is nothing behind it, or if it joins tables."""
+    """The name; raises if it does not exist, or if it joins tables."""
     if any(member.takes(name) and not member.fallback and not member.suffixes for _, member in readers.items()):
         return name
     parts = split(name)

@@ -18,7 +18,7 @@ EDGES, GRAPHS = "_A.txt", "_graph_indicator.txt"
 
 
 def tu_name(folder: Any) -> str | None:
-    """`MUTAG` for a folder that holds MUTAG_A.txt and MUTAG_graph_indicator.txt; None for other folders."""
+    """`MUTAG` for a folder that contains MUTAG_A.txt and MUTAG_graph_indicator.txt; None for other folders."""
     if not isinstance(folder, str) or not os.path.isdir(folder):
         return None
     names = {name.removesuffix(EDGES) for name in os.listdir(folder) if name.endswith(EDGES)}

@@ -64,7 +64,7 @@ class Tokeniser:
     def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> str:
         """The text up to the end-of-sentence id, if there is one, without padding and begin.
 
-        `extra` holds what the ids from `size` on stand for, if there are any.
+        `extra` lists what the ids from `size` on stand for, if there are any.
         """
         return self.join(self.pieces(visible(ids), extra))
 
@@ -78,9 +78,9 @@ class Tokeniser:
         return [self._pieces[token] if token < size else extra[token - size] for token in found]
 
     def units(self, text: str) -> list[tuple[str, list[int]]]:
-        """What can be copied of a text: each unit as `join` needs it, and its positions in `encode(text)`.
+        """The units of a text that can be copied: each as `join` needs it, with its positions in `encode(text)`.
 
-        By default every piece is one; a tokeniser that splits words has its words for units.
+        By default every piece is a unit; a tokeniser that splits words has words as units.
         """
         return [(piece, [place]) for place, piece in enumerate(self.parts(text))]
 
@@ -94,7 +94,7 @@ class Tokeniser:
     def words(self, text: str) -> list[list[int]]:
         """The positions in `encode(text)` of each word's ids, where words are separated by spaces.
 
-        There are as many words as in `text.split()`, whatever the vocabulary holds.
+        There are as many words as in `text.split()`, whatever the vocabulary.
         """
         return self.group(self.parts(text))
 
@@ -159,11 +159,11 @@ class Tokeniser:
         return _build(read_json(path), str(path))
 
     def _state(self) -> dict[str, Any]:
-        """What it has learned, in a form that JSON can hold."""
+        """What it has learned, in JSON's types."""
         raise NotImplementedError
 
     def _restore(self, found: JsonObject) -> None:
-        """Takes what `_state` returned, and checks it: the file may be damaged, or come from anyone."""
+        """Checks and takes over what `_state` returned: the file may be damaged, or come from anyone."""
         raise NotImplementedError
 
 
@@ -214,7 +214,7 @@ def visible(ids: Iterable[int]) -> Iterator[int]:
 
 
 def check_size(vocab_size: int | None, min_frequency: int) -> None:
-    """Refuses limits that leave no room for pieces."""
+    """Rejects limits that leave no room for pieces."""
     if vocab_size is not None and vocab_size <= len(NAMES):
         raise ValueError(f"vocab_size includes the {len(NAMES)} special ids and must be larger, got {vocab_size}.")
     if min_frequency < 1:

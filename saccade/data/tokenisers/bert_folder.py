@@ -16,7 +16,7 @@ MOST_PIECES = 2_000_000
 def read_wordpiece(folder: Path) -> WordPiece:
     """The tokeniser of a folder: `vocab.txt`, or the vocabulary in `tokenizer.json`.
 
-    Of the other files only the switches of BERT's normaliser are used, and the number of embeddings: those that the
+    From the other files, only the switches of BERT's normaliser and the number of embeddings are used; ids that the
     vocabulary does not use are named `[unused ...]`.
     """
     settings = _document(folder / "tokenizer_config.json")

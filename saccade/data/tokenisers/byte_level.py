@@ -1,4 +1,4 @@
-"""Byte-pair encoding of bytes, as GPT-2 has it."""
+"""Byte-pair encoding of bytes, as in GPT-2."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class CharTokeniser(ListTokeniser):
 
 @tokenisers.register("pretokenised")
 class PretokenisedTokeniser(ListTokeniser):
-    """Pieces are separated by spaces, as another program left them."""
+    """Pieces are separated by spaces, as produced by another program."""
 
     kind = "pretokenised"
 

@@ -17,7 +17,7 @@ from saccade.registry import constructor_parameters
 FORMAT = "saccade.wordpiece"
 VERSION = 1
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""The names of the special tokens; their ids are where the vocabulary has them."""
+"""The names of the special tokens; the vocabulary determines their ids."""
 
 PREFIX = "##"
 LONGEST_WORD = 100
@@ -33,14 +33,14 @@ class SplitText(NamedTuple):
 
 
 class WordPiece:
-    """Words in pieces: the longest that the vocabulary has, from left to right; all but the first carry `##`.
+    """Splits words into the longest pieces in the vocabulary, from left to right; all but the first carry `##`.
 
-    Control characters are removed, and punctuation marks and Chinese characters are words of their own. A word that
+    Control characters are removed, and punctuation marks and Chinese characters are separate words. A word that
     cannot be split, or that is very long, is `[UNK]`. As in Hugging Face, the name of a special token in a text, like
     `[MASK]`, is that token.
 
-    Unlike Saccade's other tokenisers it has no ids of its own for padding, begin and end: they stand where the
-    vocabulary has them, so that the ids are those of the weights that belong to it.
+    Unlike Saccade's other tokenisers, it has no fixed ids for padding, begin and end: they are where the vocabulary has
+    them, so that ids match the pre-trained weights.
 
     Args:
         vocab_size: the largest number of pieces that `fit` learns, including the special ones.
@@ -75,8 +75,8 @@ class WordPiece:
     def fit(self, texts: Iterable[str]) -> WordPiece:
         """Learns the vocabulary in one pass over the texts, and returns the tokeniser.
 
-        It begins with letters, as the first of a word and as a later one, and joins the most frequent pair of
-        neighbouring pieces again and again. Rare letters that would take more than half of it are unknown.
+        It starts from letters, at the beginning of a word and inside it, and repeatedly joins the most frequent pair of
+        neighbouring pieces. If letters would take more than half of the vocabulary, rare ones become unknown.
         """
         counts = self._words(texts)
         letters: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What word vectors are: the values that a table of embeddings starts with."""
+"""Word vectors: the initial values of an embedding table."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Found(NamedTuple):
     """The vectors of a vocabulary."""
 
     known: NDArray[np.bool_]
-    """(vocab,): which ids have a vector; the others keep the values that the model starts with."""
+    """(vocab,): which ids have a vector; the others keep the model's initial values."""
     values: NDArray[np.float32]
     """(vocab, dim)."""
 
 
 class Vectors:
-    """Where the embeddings of a field start. A new kind writes `find`.
+    """The initial embeddings of a field. A new kind implements `find`.
 
     Args:
         tune: what training changes: "all" embeddings, only those of "new" words, which have no vector, or "none".
@@ -37,7 +37,7 @@ class Vectors:
         self.rescale = rescale
 
     def check(self) -> None:
-        """Raises before any work if vectors cannot be found, since a file is missing."""
+        """Raises before any work if the vectors cannot be read, for example because a file is missing."""
 
     def find(self, words: Sequence[str], texts: Iterable[Sequence[int]], dim: int) -> Found:
         """The vectors of a vocabulary.

@@ -14,14 +14,14 @@ from saccade.data.vectors.formats import read_vectors
 
 @vectors.register("file")
 class VectorFile(Vectors):
-    """Vectors from a file of word2vec (text or binary) or GloVe, for the words of the vocabulary that it has.
+    """Vectors from a word2vec (text or binary) or GloVe file, for the words in the vocabulary.
 
-    Only these words are kept, and only the training that starts with them reads the file.
+    Only these words are kept, and the file is only read when training starts.
 
     Args:
         path: the file; it may be gzipped.
         bad_words: "error" stops at a word that is not UTF-8, "skip" leaves it out.
-        tune: what training changes: "all" embeddings, only those of "new" words, which the file lacks, or "none".
+        tune: what training changes: "all" embeddings, only those of "new" words, which are not in the file, or "none".
         rescale: multiply the vectors by one number, so that they are as long as the embeddings that they replace.
     """
 

@@ -1,4 +1,4 @@
-"""Files of word vectors: those of word2vec, as text and binary, and of GloVe.
+"""Word vector files: word2vec, text or binary, and GloVe.
 
 | format | content |
 | --- | --- |
@@ -37,7 +37,7 @@ class Head(NamedTuple):
     """What the beginning of a file says."""
 
     words: int | None
-    """How many there are, if it says so; that is believed only when all of them have been read."""
+    """The announced number of words, if any; not trusted until all of them have been read."""
     dim: int
     format: Format
 
@@ -59,13 +59,13 @@ def read_vectors(
 ) -> WordVectors:
     """Reads a file of vectors in any of the three formats, which it recognises; it may be gzipped.
 
-    The file may come from anyone: what its first line promises is not allocated, and everything that is kept is
-    checked. Of a word that occurs twice, the first vector counts.
+    The file may come from anyone: no memory is allocated for what its first line promises, and everything that is kept
+    is checked. If a word occurs twice, the first vector counts.
 
     Args:
         path: the file.
         words: those to keep, so that memory does not grow with the file; None keeps all.
-        dim: how long the vectors must be; None takes them as they are.
+        dim: the required size of the vectors; None accepts any.
         bad_words: whether a word that is not UTF-8 is an "error", or is left out ("skip").
     """
     file = check_file(os.fspath(path))

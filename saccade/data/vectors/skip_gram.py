@@ -16,7 +16,7 @@ CENTRES_AT_ONCE = 20_000
 """Words whose contexts are looked up together."""
 LARGEST_BATCH = 256
 MOST_UPDATES = 32.0
-"""How often a word may be expected in one batch, whose updates add up: many more at once would overshoot."""
+"""The expected occurrences of a word in one batch, at most: the updates of a batch add up, and more would overshoot."""
 
 
 class TrainingTexts(NamedTuple):
@@ -49,7 +49,7 @@ def gather(texts: Iterable[Sequence[int]], vocab: int, *, first: int = 0, min_co
 
 
 def keep_probabilities(counts: NDArray[np.int64], threshold: float) -> NDArray[np.float64]:
-    r"""How likely an occurrence of each word is kept, for frequent words teach little.
+    r"""The probability of keeping an occurrence of each word, since frequent words teach little.
 
     .. math:: p = \min\left(1, \left(\sqrt{f / t} + 1\right) t / f\right)
 
@@ -64,7 +64,7 @@ def keep_probabilities(counts: NDArray[np.int64], threshold: float) -> NDArray[n
 
 
 def noise(counts: NDArray[np.int64]) -> Tensor:
-    r"""(vocab,): how likely each word is drawn as a negative.
+    r"""(vocab,): the probability of drawing each word as a negative.
 
     .. math:: q_w = \frac{n_w^{3/4}}{\sum_v n_v^{3/4}}
     """
@@ -131,10 +131,10 @@ def train_skip_gram(
         dim: of the vectors.
         window: how far a context is away at most.
         negatives: how many words are drawn for each context.
-        epochs: how often the corpus is read.
+        epochs: the number of passes over the corpus.
         learning_rate: of the first step.
         subsample: words that make up more than this share of the corpus are downsampled; 0 keeps all.
-        seed: of everything that is drawn.
+        seed: for everything random.
 
     Reference:
         Mikolov et al. (2013), arXiv:1310.4546, section 2; the initialisation and the form of subsampling are those of
